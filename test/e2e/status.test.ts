@@ -1,8 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { GatewayStatus } from '../../src/index.ts';
 import { maxWatchers } from '../../src/http/admin/status-watch.ts';
+import { sessionMs } from '../../src/http/admin/access.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { findCanaries } from '../support/canaries.ts';
+import { logIn } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -222,3 +224,23 @@ test('too many watchers are refused, and one that leaves makes room for another'
   leaving.abort();
   await eventually('another one is taken', async () => (await ask()).status === 200);
 });
+
+test.each(['a logout', 'the end of its session'])(
+  'a stream that a page follows ends with %s',
+  async (cause) => {
+    const { gateway, clock } = await open();
+    const { cookie } = await logIn(gateway, gateway.adminToken);
+    const headers = { cookie, accept: 'text/event-stream' };
+    const live = readLive(fetch(`${gateway.adminUrl}/admin/status`, { headers }));
+    await eventually('the first status is there', () => live.text.includes('event: status'));
+    if (cause === 'a logout') {
+      const own = { cookie, origin: gateway.adminUrl, 'sec-fetch-site': 'same-origin' };
+      const logout = await fetch(`${gateway.adminUrl}/console/session`, { method: 'DELETE', headers: own });
+      expect(logout.ok).toBe(true);
+    } else clock.set(clock.now() + sessionMs);
+    await eventually('the stream has ended', () => {
+      clock.advance(1_000);
+      return live.ended;
+    });
+  },
+);

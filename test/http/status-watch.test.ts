@@ -31,7 +31,7 @@ test('a watcher that does not read misses events, and gets the latest one when i
     end: () => {},
   });
   const watch = createStatusWatch(read, clock, () => {});
-  expect(await watch.add(response as unknown as Response, 1)).toBeNull();
+  expect(await watch.add(response as unknown as Response, 1, () => true)).toBeNull();
   expect(written).toHaveLength(1);
   response.writableLength = 1;
   for (let second = 0; second < 5; second++) {

@@ -22,6 +22,17 @@ export interface GuardPorts {
 /** The requests with the read-only token or with a session of it. */
 const readers = new WeakSet<IncomingMessage>();
 
+/** How the session of a request is looked up again; a request with a token has none. */
+const sessionLookUps = new WeakMap<IncomingMessage, () => Role | Refusal | null>();
+
+/** Whether a request that was let through would be so now: a long answer must not outlast the session that asked for it. */
+export function isStillAllowed(request: IncomingMessage): boolean {
+  const lookUp = sessionLookUps.get(request);
+  if (lookUp === undefined) return true;
+  const found = lookUp();
+  return found !== null && !isRefusal(found);
+}
+
 /** Refuses the read-only token on a route whose answer has secrets. */
 export const adminOnly: RequestHandler = (request, response, next) => {
   if (readers.has(request)) sendRefusal(response, readOnly());
@@ -40,7 +51,9 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     const fault = pages.foreignFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const presented = readBearer(request.headers.authorization);
-    const found = presented === null ? roleOfSession(request, pages, access) : access.roleOf(presented);
+    const lookUp = (): Role | Refusal | null => roleOfSession(request, pages, access);
+    const found = presented === null ? lookUp() : access.roleOf(presented);
+    if (presented === null) sessionLookUps.set(request, lookUp);
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();

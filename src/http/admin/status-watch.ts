@@ -20,8 +20,11 @@ const unchanged = ': unchanged\n\n';
 
 /** The watchers of a process's status. */
 export interface StatusWatch {
-  /** Sends the status at once, and then every second until either side ends it. Returns a refusal if too many watch. */
-  add(response: Response, limit: number): Promise<Refusal | null>;
+  /**
+   * Sends the status at once, and then every second until either side ends it, or the watcher `mayWatch` no more: its session
+   * may end before its connection does. Returns a refusal if too many watch.
+   */
+  add(response: Response, limit: number, mayWatch: () => boolean): Promise<Refusal | null>;
   /** Ends all streams; later ones end at once. */
   close(): void;
 }
@@ -29,6 +32,7 @@ export interface StatusWatch {
 interface Watcher {
   readonly response: Response;
   readonly limit: number;
+  readonly mayWatch: () => boolean;
   /** What it was last sent, without the time. */
   sent: string | null;
 }
@@ -66,7 +70,10 @@ export function createStatusWatch(
     try {
       const status = await compute();
       const texts = new Map<number, string>();
-      for (const watcher of watchers) send(watcher, status, texts);
+      for (const watcher of watchers) {
+        if (watcher.mayWatch()) send(watcher, status, texts);
+        else end(watcher);
+      }
       if (watchers.size > 0) arm();
     } catch (error) {
       onFault('the status could not be read: its watchers are cut off', error);
@@ -81,10 +88,14 @@ export function createStatusWatch(
     // It may hold up to a thousand requests.
     latest = null;
   };
+  const end = (watcher: Watcher): void => {
+    remove(watcher);
+    watcher.response.end();
+  };
   return {
-    async add(response, limit) {
+    async add(response, limit, mayWatch) {
       if (watchers.size >= maxWatchers) return tooMany();
-      const watcher: Watcher = { response, limit, sent: null };
+      const watcher: Watcher = { response, limit, mayWatch, sent: null };
       watchers.add(watcher);
       response.once('close', () => remove(watcher));
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...streamHeaders });

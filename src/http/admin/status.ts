@@ -5,6 +5,7 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { check, entryCount, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
+import { isStillAllowed } from './guard.ts';
 import { presentStatus } from '../present/status.ts';
 import type { PresentedStatus } from '../present/status.ts';
 import { sendAnswer, sendRefusal } from '../respond.ts';
@@ -48,7 +49,7 @@ export function createStatusRoutes(ports: StatusPorts): Router {
       return sendAnswer(response, 200, await readStatusAs(input, ports));
     const query = check(input, statusQuery);
     if (isRefusal(query)) return sendRefusal(response, query);
-    const refusal = await ports.watch.add(response, query.limit);
+    const refusal = await ports.watch.add(response, query.limit, () => isStillAllowed(request));
     if (refusal !== null) sendRefusal(response, refusal);
   });
   router.all('/status', methodNotAllowed('GET'));
