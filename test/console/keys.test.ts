@@ -143,6 +143,27 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     expect((await download).suggestedFilename()).toMatch(/^statement_key_\w{12}\.txt$/);
   });
 
+  test('are found behind the first page, by their name and by their state', async () => {
+    const { adminUrl, adminToken, gateway } = await open();
+    const { id } = await gateway.keys.create({ name: 'oldest' });
+    await gateway.keys.revoke(id);
+    for (let number = 0; number < 100; number++) await gateway.keys.create({ name: `newer ${number}` });
+    const { page } = await visit(adminUrl);
+    await openKeys(page, adminUrl, adminToken);
+    const found = page.getByRole('link', { name: 'oldest', exact: true });
+    expect(await found.count()).toBe(0);
+    await page.getByLabel('State').selectOption('revoked');
+    await found.waitFor();
+    await page.goto(`${consoleUrl(adminUrl)}#/keys?search=OLD`);
+    await found.waitFor();
+    await expect.poll(() => page.getByRole('row').count()).toBe(2);
+    await page.getByLabel('State').selectOption('active');
+    await page.getByText('No active key has this text in its name').waitFor();
+    await page.goto(`${consoleUrl(adminUrl)}#/keys?status=expired`);
+    await page.getByText('No key is expired.').waitFor();
+    await checkAccessibility(page);
+  });
+
   test('are only read by a read-only session', async () => {
     const { adminUrl } = await open();
     const { page } = await visit(adminUrl);
