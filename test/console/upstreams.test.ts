@@ -4,6 +4,8 @@ import { tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
 import { login } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
+import { eventually } from '../support/eventually.ts';
+import { sayTexts, sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
@@ -46,6 +48,33 @@ describe.skipIf(browserAbsence !== null)(`the view Upstreams (${browserAbsence ?
     await page.keyboard.press('Enter');
     await page.getByText(/^Done: .* 1 with a fault/).waitFor();
     await checkAccessibility(page);
+  });
+
+  test('shows a circuit that opens while the upstream fails, and closes after it has answered again', async () => {
+    const upstream = await startUpstream();
+    const gateway = await startGateway({ upstreamUrl: upstream.url });
+    onTestFinished(async () => {
+      await gateway.close();
+      await upstream.close();
+    });
+    const ask = async (): Promise<number> => {
+      const body = { model: 'small', messages: [{ role: 'user', content: 'hi' }] };
+      const answer = await gateway.post('/v1/chat/completions', body);
+      await answer.text();
+      return answer.status;
+    };
+    const { page } = await visit(gateway.adminUrl);
+    await login(page, gateway.adminUrl, gateway.adminToken);
+    await page.goto(`${gateway.adminUrl}/console/#/upstreams`);
+    const log = page.getByRole('log', { name: 'Since you opened this page' });
+    await page.getByText('circuit closed').first().waitFor();
+    upstream.play((response) => sendJson(response, 503, '{"error":{"message":"busy"}}'));
+    for (let failure = 0; failure < 5; failure++) expect(await ask()).toBeGreaterThanOrEqual(500);
+    await log.getByText('circuit opened').waitFor();
+    upstream.play(sayTexts(['well again']));
+    await eventually('a trial is answered', async () => (await ask()) === 200);
+    await log.getByText('circuit closed').waitFor();
+    await page.getByText('ok', { exact: true }).first().waitFor();
   });
 
   test('explains to a read-only session that it can start no check', async () => {
