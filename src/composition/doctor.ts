@@ -74,8 +74,11 @@ export async function examineUpstream(
       clock,
       callMs,
       signal,
-      onChecks: (checks) =>
-        onChecks(checks.map((check) => mapTexts(check, (text) => hideSecrets(text, secrets)))),
+      onChecks(checks) {
+        // A call that was broken off is no fault of the upstream.
+        if (signal.aborted) return;
+        onChecks(checks.map((check) => mapTexts(check, (text) => hideSecrets(text, secrets))));
+      },
     });
     signal.throwIfAborted();
     return withoutSecrets(report, secrets);

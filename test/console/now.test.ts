@@ -121,9 +121,11 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     const waiting = [ask(scene), ask(scene)];
     const { page } = await visit(gateway.adminUrl);
     await enter(page, gateway, gateway.adminToken);
-    const line = page.getByRole('listitem').filter({ hasText: 'has all its slots in use' });
+    const line = page.getByRole('listitem').filter({ hasText: 'waits for a slot of the key' });
     const text = async (): Promise<string> => (await line.innerText()).replaceAll(/\s+/g, ' ');
-    await expect.poll(text).toMatch(/^test has all its slots in use: 2 waiting, the first one for \d/);
+    await expect
+      .poll(text)
+      .toMatch(/^test waits for a slot of the key or its group: 2 waiting, the first one for \d/);
     await figure(page, 'Waiting for a slot').getByText('2', { exact: true }).waitFor();
     expect(await rowsWith(page, 'waits for a slot').count()).toBe(2);
     const { body: keys } = await askAdmin(gateway, 'GET', '/keys');
@@ -138,7 +140,7 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     await page.keyboard.press('Enter');
     await first.ended;
     await eventually('the next one runs', () => waiting.some((live) => live.text.includes('one ')));
-    await expect.poll(text).toContain('in use: 1 waiting');
+    await expect.poll(text).toContain('group: 1 waiting');
   });
 
   test('shows an upstream that is not asked yet, and then why it fails and which setting to correct', async () => {

@@ -1,6 +1,14 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { errorText } from './error-text.ts';
-import type { Asked } from './use-answer.ts';
+
+/** What is known of an answer: the latest one stays while the next one is waited for. */
+export interface Asked<Answer> {
+  readonly answer: Answer | null;
+  readonly error: string | null;
+  readonly isWaiting: boolean;
+  /** Asks again. */
+  readonly reload: () => void;
+}
 
 type Loaded<Answer> = Omit<Asked<Answer>, 'reload'> & { readonly name: string | null };
 

@@ -19,6 +19,8 @@ interface Props {
   readonly series: readonly Series[];
   /** Whether values are added up above one another, in the order of the series. */
   readonly isStacked?: boolean;
+  /** Whether times are written in UTC, and not in the zone of the viewer. */
+  readonly isUtc?: boolean;
   /** Writes a value of the axis and of the legend. */
   readonly write?: (value: number) => string;
 }
@@ -29,10 +31,17 @@ const height = 220;
 export const maxSeries = 8;
 
 /** A chart over time, in the colours of the page, as wide as its place. */
-export function Chart({ label, times, series, isStacked = false, write = formatShort }: Props): VNode {
+export function Chart({
+  label,
+  times,
+  series,
+  isStacked = false,
+  isUtc = false,
+  write = formatShort,
+}: Props): VNode {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([series.map(({ name }) => name), isStacked]);
+  const shape = JSON.stringify([series.map(({ name }) => name), isStacked, isUtc, write(1)]);
   const data = toData(times, series, isStacked);
   const latest = useRef(data);
   latest.current = data;
@@ -41,7 +50,11 @@ export function Chart({ label, times, series, isStacked = false, write = formatS
     if (element === null) return;
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(element, series, isStacked, write), latest.current, element);
+      plot.current = new uPlot(
+        options(element, series, { isStacked, isUtc, write }),
+        latest.current,
+        element,
+      );
     };
     draw();
     const sizes = new ResizeObserver(() =>
@@ -89,8 +102,7 @@ function toData(times: readonly number[], series: readonly Series[], isStacked: 
 function options(
   element: HTMLElement,
   series: readonly Series[],
-  isStacked: boolean,
-  write: (value: number) => string,
+  { isStacked, isUtc, write }: Required<Pick<Props, 'isStacked' | 'isUtc' | 'write'>>,
 ): uPlot.Options {
   const colour = (name: string): string => readColour(element, name);
   const axis = {
@@ -102,6 +114,7 @@ function options(
   return {
     width: Math.max(element.clientWidth, 1),
     height,
+    ...(isUtc ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },

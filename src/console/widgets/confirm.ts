@@ -23,6 +23,7 @@ export function Confirm({ label, question, subject, children, action }: Props): 
   const [isWaiting, setIsWaiting] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const run = async (): Promise<void> => {
+    if (isWaiting) return;
     setIsWaiting(true);
     setError(null);
     try {
@@ -34,8 +35,12 @@ export function Confirm({ label, question, subject, children, action }: Props): 
       setIsWaiting(false);
     }
   };
+  const open = (): void => {
+    setError(null);
+    setIsOpen(true);
+  };
   return html`
-    <button type="button" class="small" onClick=${() => setIsOpen(true)}>
+    <button type="button" class="small" onClick=${open}>
       ${label}<span class="unseen"> ${subject}</span>
     </button>
     ${
@@ -46,7 +51,7 @@ export function Confirm({ label, question, subject, children, action }: Props): 
           <${Fault} text=${error} />
           <div class="actions">
             <button type="button" onClick=${() => setIsOpen(false)}>Go back</button>
-            <button type="button" class="danger" disabled=${isWaiting} onClick=${run}>${label}</button>
+            <button type="button" class="danger" aria-disabled=${isWaiting} onClick=${run}>${label}</button>
           </div>
         <//>
       `

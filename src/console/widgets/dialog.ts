@@ -28,8 +28,11 @@ export function Dialog({ title, onClose, onEscape, children }: Props): VNode {
     event.preventDefault();
     onEscape();
   };
+  // Without the focus in the dialog, its key is not caught there.
   const catchCancel = (event: Event): void => {
-    if (onEscape !== undefined) event.preventDefault();
+    if (onEscape === undefined) return;
+    event.preventDefault();
+    onEscape();
   };
   return html`
     <dialog

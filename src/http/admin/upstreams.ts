@@ -55,6 +55,8 @@ export function createUpstreamRoutes(upstreams: UpstreamAdministration): Router 
     const { model = null } = body;
     const left = new AbortController();
     response.once('close', () => left.abort());
+    // It may have left while its body was read.
+    if (response.destroyed) left.abort();
     const { signal } = left;
     const run = (onCheck: DoctorRun['onCheck']): ReturnType<RunDoctor> =>
       upstreams.runDoctor(pathIdOf(request), { model, signal, onCheck });

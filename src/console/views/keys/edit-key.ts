@@ -3,6 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, callAdmin } from '../../api/admin-api.ts';
 import { errorText } from '../../api/error-text.ts';
+import { useIsHere } from '../../api/use-is-here.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { changesBody, valuesOf } from './form-values.ts';
@@ -22,6 +23,7 @@ export function EditKey({ of, onChanged }: Props): VNode {
   const [error, setError] = useState<string | null>(null);
   const [isWaiting, setIsWaiting] = useState(false);
   const place = linkTo('keys', of.id);
+  const isHere = useIsHere();
   const submit = async (): Promise<void> => {
     setError(null);
     setIsWaiting(true);
@@ -29,7 +31,7 @@ export function EditKey({ of, onChanged }: Props): VNode {
       const path = adminPath(`keys/${encodeURIComponent(of.id)}`);
       await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
       onChanged();
-      goTo(place);
+      if (isHere()) goTo(place);
     } catch (failure) {
       setError(errorText(failure));
       setIsWaiting(false);

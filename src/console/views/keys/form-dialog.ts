@@ -19,6 +19,7 @@ export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: 
   const [isWaiting, setIsWaiting] = useState(false);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
+    if (isWaiting) return;
     setError(null);
     setIsWaiting(true);
     try {
@@ -29,14 +30,18 @@ export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: 
       setIsWaiting(false);
     }
   };
+  // What was sent can't be taken back, and its answer may be shown only once.
+  const stay = (): void => {};
   return html`
-    <${Dialog} title=${title} onClose=${onClose}>
+    <${Dialog} title=${title} onClose=${onClose} onEscape=${isWaiting ? stay : undefined}>
       <form onSubmit=${submit}>
         ${children}
         <${Fault} text=${error} />
         <div class="actions">
-          <button type="button" onClick=${onClose}>Go back</button>
-          <button class="primary" disabled=${isWaiting}>${submitLabel}</button>
+          <button type="button" aria-disabled=${isWaiting} onClick=${isWaiting ? stay : onClose}>
+            Go back
+          </button>
+          <button class="primary" aria-disabled=${isWaiting}>${submitLabel}</button>
         </div>
       </form>
     <//>

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Asked } from '../../api/use-answer.ts';
+import type { Asked } from '../../api/use-loaded.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { formatCount } from '../../widgets/format.ts';
 import { BudgetBar } from './budget-bar.ts';

@@ -15,7 +15,7 @@ export function KeyFigures({ of: key }: { readonly of: Key }): VNode {
       <${Figure}
         label="Balance"
         value=${balance === null ? '–' : formatAmount(balance)}
-        note=${balance === null ? 'does not pay in advance' : `of it held for requests: ${formatAmount(held)}`}
+        note=${balance === null ? 'does not pay in advance' : `besides, held for requests: ${formatAmount(held)}`}
         mood=${balance !== null && Number(balance) <= 0 ? 'bad' : undefined}
       />
       <${Figure} label="Spent" value=${formatAmount(spent)} />

@@ -34,7 +34,7 @@ export function KeyForm({
   const onInput = (name: keyof FormValues, value: string): void => onValues({ ...values, [name]: value });
   const submit = (event: Event): void => {
     event.preventDefault();
-    onSubmit();
+    if (!isWaiting) onSubmit();
   };
   return html`
     <form onSubmit=${submit}>
@@ -58,7 +58,7 @@ export function KeyForm({
       <${CompatibilityFields} values=${values} onInput=${onInput} isNew=${isNew} />
       <${Fault} text=${error} />
       <div class="row">
-        <button class="primary" disabled=${isWaiting}>${submitLabel}</button>
+        <button class="primary" aria-disabled=${isWaiting}>${submitLabel}</button>
         <a href=${cancelLink}>Go back</a>
       </div>
     </form>

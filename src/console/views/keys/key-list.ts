@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session-context.ts';
@@ -41,7 +41,7 @@ export function KeyList({ query }: { readonly query: URLSearchParams }): VNode {
   return html`
     <section>
       <h2>All keys</h2>
-      <${Controls} key=${`${search} ${status}`} wanted=${wanted} onReload=${reload} />
+      <${Controls} wanted=${wanted} onReload=${reload} />
       <${Fault} text=${asked.error} />
       ${
         asked.answer !== null &&
@@ -66,10 +66,19 @@ interface ControlsProps {
 
 function Controls({ wanted, onReload }: ControlsProps): VNode {
   const [search, setSearch] = useState(wanted.search ?? '');
+  const [error, setError] = useState<string | null>(null);
   const mayChange = useMayChange();
+  useEffect(() => setSearch(wanted.search ?? ''), [wanted.search]);
+  const show = (status: string | null): void => {
+    const text = search.trim();
+    // What is searched becomes part of the address, where no secret may be.
+    if (text.startsWith('sk-')) return setError("This is a key's secret. Search for its name or its id.");
+    setError(null);
+    goTo(linkTo('keys', null, { search: text, status }));
+  };
   const submit = (event: Event): void => {
     event.preventDefault();
-    goTo(linkTo('keys', null, { search: search.trim(), status: wanted.status }));
+    show(wanted.status);
   };
   return html`
     <form class="row" role="search" onSubmit=${submit}>
@@ -83,12 +92,13 @@ function Controls({ wanted, onReload }: ControlsProps): VNode {
         label="State"
         value=${wanted.status ?? ''}
         options=${[['', 'all'], ...keyStates.map((state) => [state, state])]}
-        onChange=${(status: string) => goTo(linkTo('keys', null, { search: search.trim(), status }))}
+        onChange=${show}
       />
       <button>Search</button>
       <button type="button" onClick=${onReload}>Reload</button>
       ${mayChange && html`<a class="button primary" href=${linkTo('keys', 'new')}>Make a key</a>`}
     </form>
+    <${Fault} text=${error} />
   `;
 }
 

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Dialog } from '../../widgets/dialog.ts';
@@ -14,6 +14,12 @@ interface Props {
 export function SecretDialog({ issued: { keyName, secret }, onClose }: Props): VNode {
   const [isAsked, setIsAsked] = useState(false);
   const onEscape = (): void => (isAsked ? onClose() : setIsAsked(true));
+  // A reload would lose it, too: browsers ask first.
+  useEffect(() => {
+    const ask = (event: Event): void => event.preventDefault();
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, []);
   return html`
     <${Dialog} title=${`The secret of ${keyName}`} onClose=${onClose} onEscape=${onEscape}>
       <p>Copy it now: it is shown only here and only once. The gateway keeps no more than its hash.</p>

@@ -14,14 +14,19 @@ export function Statement({ keyId }: { readonly keyId: string }): VNode {
   const [error, setError] = useState<string | null>(null);
   /** The last row of a statement that has not all rows of its period. */
   const [last, setLast] = useState<string | null>(null);
+  const [isWaiting, setIsWaiting] = useState(false);
   const download = async (after: string | null): Promise<void> => {
+    if (isWaiting) return;
     setError(null);
+    setIsWaiting(true);
     try {
       const text = await readStatement(keyId, { from: from || null, to: to || null, after });
       saveFile(nameOf(keyId, { from, to, after }), 'text/plain', text);
       setLast(lastRowOf(text));
     } catch (failure) {
       setError(errorText(failure));
+    } finally {
+      setIsWaiting(false);
     }
   };
   const changed = (set: (value: string) => void) => (value: string) => {

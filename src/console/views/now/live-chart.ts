@@ -11,14 +11,21 @@ const maxPoints = 300;
 interface Point {
   /** In seconds since 1970. */
   readonly at: number;
-  readonly running: number;
-  readonly waiting: number;
-  readonly perSecond: number;
+  /** `null` while nothing is known. */
+  readonly running: number | null;
+  readonly waiting: number | null;
+  readonly perSecond: number | null;
+}
+
+interface Props {
+  readonly status: Status;
+  /** Whether the status is only what was last known. */
+  readonly isLost: boolean;
 }
 
 /** What runs, what waits, and how much ends in a second, as it was seen since the page was opened. */
-export function LiveChart({ status }: { readonly status: Status }): VNode {
-  const points = usePoints(status);
+export function LiveChart({ status, isLost }: Props): VNode {
+  const points = usePoints(status, isLost);
   const series = useMemo(
     () => [
       { name: 'in progress', values: points.map(({ running }) => running) },
@@ -36,12 +43,13 @@ export function LiveChart({ status }: { readonly status: Status }): VNode {
 }
 
 /** The gateway tells a status only when it has changed, so points are added by a timer. */
-function usePoints(status: Status): readonly Point[] {
-  const latest = useRef(status);
-  latest.current = status;
+function usePoints(status: Status, isLost: boolean): readonly Point[] {
+  const latest = useRef<Status | null>(status);
+  latest.current = isLost ? null : status;
   const [points, setPoints] = useState<readonly Point[]>([]);
   useEffect(() => {
-    const add = (): void => setPoints((before) => [...before, pointOf(latest.current)].slice(-maxPoints));
+    const add = (): void =>
+      setPoints((before) => [...before, pointOf(document.hidden ? null : latest.current)].slice(-maxPoints));
     add();
     const timer = setInterval(add, intervalMs);
     return () => clearInterval(timer);
@@ -49,6 +57,10 @@ function usePoints(status: Status): readonly Point[] {
   return points;
 }
 
-function pointOf({ in_flight: { running, waiting }, recent }: Status): Point {
-  return { at: Date.now() / 1_000, running, waiting, perSecond: recent.per_second };
+function pointOf(status: Status | null): Point {
+  const at = Date.now() / 1_000;
+  if (status === null) return { at, running: null, waiting: null, perSecond: null };
+  const { in_flight: inFlight, recent } = status;
+  const { running, waiting } = inFlight;
+  return { at, running, waiting, perSecond: recent.per_second };
 }

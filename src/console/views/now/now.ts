@@ -41,7 +41,7 @@ export function Now(): VNode {
     <div class="columns">
       <section>
         <h2>Since you opened this page</h2>
-        <${LiveChart} status=${status} />
+        <${LiveChart} status=${status} isLost=${isLost} />
       </section>
       <section>
         <h2>Ended in the last ${status.recent.seconds} s</h2>

@@ -24,8 +24,8 @@ export function WaitingList({ rows, now }: Props): VNode | null {
         const name = first.key_name ?? id ?? 'no key';
         return html`
           <li key=${id}>
-            ${id === null ? name : html`<a href=${linkTo('keys', id)}>${name}</a>`} has all its slots in
-            use:${' '} ${formatCount(others.length + 1)} waiting, the first one for ${age}
+            ${id === null ? name : html`<a href=${linkTo('keys', id)}>${name}</a>`} waits for a slot of the
+            key or its group:${' '} ${formatCount(others.length + 1)} waiting, the first one for ${age}
           </li>
         `;
       })}

@@ -37,7 +37,9 @@ export function KeyChoice({ keyId, query }: Props): VNode {
   // Where there is a choice, nothing chooses for the person: the key pays.
   const only = keyId === null && answer?.next === null && listed.length === 1 ? listed[0] : undefined;
   useEffect(() => {
-    if (only !== undefined) choose(only.id);
+    if (only === undefined) return;
+    // In the place of the address without a key: the way back would lead to it, and from there here again.
+    location.replace(linkTo('try', null, { ...Object.fromEntries(query), key: only.id }));
   }, [only]);
   if (answer === null) return html`<${Fault} text=${error} />`;
   const chosen = isListed ? [] : [[keyId, nameOf(other ?? { id: keyId, name: null })] as const];

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { errorText } from '../../api/error-text.ts';
+import { useIsHere } from '../../api/use-is-here.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field } from '../../widgets/field.ts';
@@ -11,11 +12,13 @@ import { findRequestId } from './find-request.ts';
 export function OpenRequest(): VNode {
   const [text, setText] = useState('');
   const [error, setError] = useState<string | null>(null);
+  const isHere = useIsHere();
   const open = async (event: Event): Promise<void> => {
     event.preventDefault();
     setError(null);
     try {
-      goTo(linkTo('usage', await findRequestId(text)));
+      const id = await findRequestId(text);
+      if (isHere()) goTo(linkTo('usage', id));
     } catch (failure) {
       setError(errorText(failure));
     }

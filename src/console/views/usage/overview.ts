@@ -28,6 +28,10 @@ export function Overview({ search }: { readonly search: URLSearchParams }): VNod
   const range = useMemo(() => (isForward ? timeRange(days, Date.now()) : null), [days.first, days.last]);
   const totals = useTotals(query, range);
   const course = useCourse(query, range, totals.answer);
+  const reload = (): void => {
+    totals.reload();
+    course.reload();
+  };
   return html`
     <${OpenRequest} />
     <${Controls} query=${query} days=${days} />
@@ -36,7 +40,7 @@ export function Overview({ search }: { readonly search: URLSearchParams }): VNod
       linkOf=${(filters: UsageQuery['filters']) => usageLink({ ...query, filters })}
     />
     <${Fault} text=${isForward ? (totals.error ?? course.error) : 'The first day is after the last one.'} />
-    ${range !== null && html`<${RangeLine} range=${range} onReload=${totals.reload} />`}
+    ${range !== null && html`<${RangeLine} range=${range} onReload=${reload} />`}
     ${range !== null && totals.answer !== null && html`<${Sums} query=${query} range=${range} totals=${totals.answer} course=${course.answer} />`}
   `;
 }

@@ -24,12 +24,16 @@ export function UsageChart({ course, range, by, show, count }: Props): VNode {
   const { starts, endMs, unit } = range;
   // The end has no bar of its own, but the last bar needs its place.
   const times = useMemo(() => [...starts, endMs].map((moment) => moment / 1_000), [range]);
-  const series = useMemo(() => seriesOf({ course, range, by, show, count }), [course, range, show]);
+  const series = useMemo(
+    () => seriesOf({ course, range, by, show, count }),
+    [course, range, by, show, count],
+  );
   return html`<${Chart}
     label=${`${measureTitles[show]} per ${unit}, by ${by}. The sums are in the table.`}
     times=${times}
     series=${series}
     isStacked=${true}
+    isUtc=${range.period === 'day'}
     write=${show === 'charge' ? (value: number) => `$${formatShort(value)}` : formatShort}
   />`;
 }

@@ -1,6 +1,6 @@
 import { readPages } from '../../api/read-pages.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
-import type { Asked } from '../../api/use-answer.ts';
+import type { Asked } from '../../api/use-loaded.ts';
 import { maxSeries } from '../../widgets/chart.ts';
 import type { UsageRow } from './groups.ts';
 import { groups, sortGroups } from './groups.ts';

@@ -1,6 +1,6 @@
 import type { PresentedRecord } from '../../../../http/present/record.ts';
 import { readPages } from '../../../api/read-pages.ts';
-import type { Asked } from '../../../api/use-answer.ts';
+import type { Asked } from '../../../api/use-loaded.ts';
 import { useLoaded } from '../../../api/use-loaded.ts';
 import { noTag } from '../groups.ts';
 import type { Filters } from '../usage-query.ts';

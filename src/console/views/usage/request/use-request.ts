@@ -1,6 +1,6 @@
 import type { PresentedRecord } from '../../../../http/present/record.ts';
 import { AdminError, adminPath, callAdmin } from '../../../api/admin-api.ts';
-import type { Asked } from '../../../api/use-answer.ts';
+import type { Asked } from '../../../api/use-loaded.ts';
 import { useLoaded } from '../../../api/use-loaded.ts';
 import type { ManagedKey } from '../use-key-names.ts';
 
