@@ -14,7 +14,9 @@ export async function fetchConsoleModules(adminUrl: string): Promise<ReadonlyMap
     const answer = await fetch(url);
     const text = answer.ok ? await answer.text() : null;
     modules.set(path, text);
-    for (const [, name = ''] of (text ?? '').matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["']([^"'\n]+)["']/g))
+    for (const [, name = ''] of (text ?? '').matchAll(
+      /(?:\bfrom|\bimport)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g,
+    ))
       left.push(new URL(name, url).href);
   }
   return modules;

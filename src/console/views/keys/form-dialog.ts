@@ -30,8 +30,6 @@ export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: 
       setIsWaiting(false);
     }
   };
-  // What was sent can't be taken back, and its answer may be shown only once.
-  const stay = (): void => {};
   return html`
     <${Dialog} title=${title} onClose=${onClose} onEscape=${isWaiting ? stay : undefined}>
       <form onSubmit=${submit}>
@@ -47,3 +45,6 @@ export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: 
     <//>
   `;
 }
+
+/** What was sent can't be taken back, and its answer may be shown only once: the dialog stays open for it. */
+function stay(): void {}
