@@ -4,6 +4,9 @@ import { adminPath, callAdmin } from './admin-api.ts';
 
 export type Status = PresentedStatus;
 
+/** What is said while the connection is gone. */
+export const lostNotice = 'The connection to the gateway is lost; this is what was last known.';
+
 /** How long after a lost connection it is tried again, in milliseconds. */
 const retryMs = 2_000;
 

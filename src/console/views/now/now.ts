@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { useServerTime } from '../../api/use-server-time.ts';
-import { useStatus } from '../../api/use-status.ts';
+import { lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/figure.ts';
@@ -22,7 +22,7 @@ export function Now(): VNode {
   const [limit, setLimit] = useState(firstRows);
   const { status, isLost } = useStatus(limit);
   const now = useServerTime(status?.at ?? null);
-  const lost = isLost ? 'The connection to the gateway is lost; this is what was last known.' : null;
+  const lost = isLost ? lostNotice : null;
   if (status === null) return html`<${Fault} text=${lost} />`;
   return html`
     <${Fault} text=${lost} />

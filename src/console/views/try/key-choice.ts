@@ -61,8 +61,8 @@ export function KeyChoice({ keyId, query }: Props): VNode {
           `
         : html`
             <p class="note">
-              The request is one of the key: it takes the key's slots and limits, and is recorded and charged
-              as any other of it.
+              The request is sent as this key: it takes one of its slots, counts in its limits, and is
+              recorded and charged like its other requests.
             </p>
           `
     }

@@ -1,13 +1,13 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { Figure, Figures } from '../../widgets/figure.ts';
-import { formatCount, formatTime } from '../../widgets/format.ts';
+import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
 import { CircuitBadge, CircuitText } from './circuit-text.ts';
-import { Counts } from './counts.ts';
 import { DoctorRun } from './doctor-run.ts';
 import { RoutesTable } from './routes-table.ts';
 import { Health } from './upstream-card.ts';
 import type { Upstream } from './use-upstreams.ts';
+import { CountBars } from '../../widgets/count-bars.ts';
 
 interface Props {
   readonly upstream: Upstream;
@@ -35,11 +35,11 @@ export function UpstreamDetail({ upstream, now }: Props): VNode {
       </section>
       <section>
         <h2>Attempts since the start</h2>
-        <${Counts} counts=${attempts} empty="No request was sent to it." />
+        <${CountBars} label=${asWords} counts=${attempts} empty="No request was sent to it." />
       </section>
       <section>
         <h2>Violations of its protocol since the start</h2>
-        <${Counts} counts=${violations} empty="No answer violated the protocol." />
+        <${CountBars} label=${asWords} counts=${violations} empty="No answer violated the protocol." />
       </section>
     </div>
     <section>

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { PresentedUpstream } from '../../../http/present/upstream.ts';
 import { adminPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-answer.ts';
-import { useStatus } from '../../api/use-status.ts';
+import { lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 
 export type Upstream = PresentedUpstream;
@@ -46,7 +46,7 @@ export function useUpstreams(): KnownUpstreams {
     const timer = setInterval(read, isTroubled === true ? troubledMs : calmMs);
     return () => clearInterval(timer);
   }, [isTroubled]);
-  const lost = isLost ? 'The connection to the gateway is lost; this is what was last known.' : null;
+  const lost = isLost ? lostNotice : null;
   return {
     upstreams: answer === null ? null : withRunning(answer.data, status),
     at: status?.at ?? null,

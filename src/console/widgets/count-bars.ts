@@ -1,15 +1,16 @@
 import { html } from 'htm/preact';
-import type { VNode } from 'preact';
-import { asWords, formatCount } from '../../widgets/format.ts';
+import type { ComponentChildren, VNode } from 'preact';
+import { formatCount } from './format.ts';
 
 interface Props {
   readonly counts: Readonly<Record<string, number>>;
+  readonly label: (name: string) => ComponentChildren;
   /** Said where nothing was counted. */
   readonly empty: string;
 }
 
-/** Counts by name, most first. */
-export function Counts({ counts, empty }: Props): VNode {
+/** Counts by name with their bars, most first. */
+export function CountBars({ counts, label, empty }: Props): VNode {
   const rows = Object.entries(counts)
     .filter(([, count]) => count > 0)
     .toSorted(([, a], [, b]) => b - a);
@@ -20,7 +21,7 @@ export function Counts({ counts, empty }: Props): VNode {
       ${rows.map(
         ([name, count]) => html`
           <li key=${name}>
-            <span>${asWords(name)}</span>
+            <span>${label(name)}</span>
             <meter aria-hidden="true" min="0" max=${most} value=${count}></meter>
             <span class="number">${formatCount(count)}</span>
           </li>
