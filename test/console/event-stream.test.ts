@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openEventStream } from '../../src/console/views/try/event-stream.ts';
+import { openEventStream } from '../../src/console/api/event-stream.ts';
 
 /** Reads bytes in pieces of a length. */
 function read(bytes: Uint8Array, length: number): readonly (readonly [string, string | null, string])[] {

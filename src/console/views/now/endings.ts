@@ -5,6 +5,9 @@ import { Outcome } from '../../widgets/outcome.ts';
 
 /** How many requests ended in which way, most first. */
 export function Endings({ endings }: { readonly endings: Readonly<Record<string, number>> }): VNode {
-  const label = (name: string): VNode => html`<${Outcome} name=${name} />`;
-  return html`<${CountBars} counts=${endings} label=${label} empty="No request has ended." />`;
+  return html`<${CountBars} counts=${endings} label=${outcomeOf} empty="No request has ended." />`;
+}
+
+function outcomeOf(name: string): VNode {
+  return html`<${Outcome} name=${name} />`;
 }

@@ -1,4 +1,4 @@
-import type { StreamPart } from './event-stream.ts';
+import type { StreamPart } from '../../api/event-stream.ts';
 import { readSaid } from './read-answer.ts';
 import type { Failure, Tokens } from './read-answer.ts';
 

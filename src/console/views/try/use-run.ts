@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { adminPath, readRefusal } from '../../api/admin-api.ts';
-import { openEventStream } from './event-stream.ts';
+import { openEventStream } from '../../api/event-stream.ts';
 import type { Failure } from './read-answer.ts';
 import { bodyOf, protocols } from './request.ts';
 import type { TryRequest } from './request.ts';

@@ -1,6 +1,6 @@
 import type { presentCheck, presentDoctor } from '../../../http/present/doctor.ts';
 import { AdminError, adminPath, refusalOf } from '../../api/admin-api.ts';
-import { readEvents } from '../../api/read-events.ts';
+import { openEventStream } from '../../api/event-stream.ts';
 
 /** A check of an upstream. */
 export type Check = ReturnType<typeof presentCheck>;
@@ -30,11 +30,16 @@ export async function runDoctor(
     throw signal.aborted ? error : new AdminError('The gateway can not be reached.');
   });
   if (!response.ok) throw await refusalOf(response);
-  for await (const { name: event, data } of readEvents(response)) {
-    const value: unknown = JSON.parse(data);
-    if (event === 'check') onCheck(value as Check);
-    if (event === 'report') return (value as Report).upstreams[0]?.checks ?? [];
-    if (event === 'error') throw new AdminError((value as { error: { message: string } }).error.message);
+  const events = openEventStream();
+  const reader = response.body?.getReader();
+  for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
+    for (const { type, name: event, text } of events.read(read.value)) {
+      if (type !== 'event') continue;
+      const value: unknown = JSON.parse(text);
+      if (event === 'check') onCheck(value as Check);
+      if (event === 'report') return (value as Report).upstreams[0]?.checks ?? [];
+      if (event === 'error') throw new AdminError((value as { error: { message: string } }).error.message);
+    }
   }
   throw new AdminError('The connection to the gateway ended before the last check.');
 }
