@@ -1,4 +1,7 @@
-/** The result of an attempt: a closed set, used by records and metrics. `failure.ts` maps failures to it. */
+/**
+ * The result of an attempt: a closed set, used by records and metrics. `failure.ts` maps failures to it. `hedge_lost`: it
+ * was stopped because another attempt, which ran beside it, had text first, or showed that the request is at fault.
+ */
 export type AttemptResult =
   | 'ok'
   | 'refused'
@@ -12,4 +15,10 @@ export type AttemptResult =
   | 'error'
   | 'invalid'
   | 'truncated'
-  | 'interrupted';
+  | 'interrupted'
+  | 'hedge_lost';
+
+/** Whether an attempt has failed, rather than that it was stopped from outside. */
+export function isFailed(result: string): boolean {
+  return result !== 'ok' && result !== 'interrupted' && result !== 'hedge_lost';
+}

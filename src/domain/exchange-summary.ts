@@ -1,11 +1,24 @@
 import type { Attempt, Mode, Outcome, RequestKind } from './consumption.ts';
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
+import type { NoPlace } from './room-refusal.ts';
+import type { HedgeResult } from './routing/hedging.ts';
 import type { Refusal } from '../shared/errors.ts';
 
 /** One attempt at an upstream, for metrics and the log. */
 export interface AttemptSummary extends Attempt {
   /** How the upstream broke its protocol. */
   readonly violations: readonly ProtocolViolation[];
+}
+
+/** What became of a request's search for places at upstreams with limits. */
+export interface RoomSummary {
+  /** The upstream of its last place; `null` if it got none. */
+  readonly upstream: string | null;
+  /** How long it waited before it was sent, and in all, in milliseconds. */
+  readonly firstWaitMs: number;
+  readonly waitMs: number;
+  /** Why it was refused; `null` if it was not. */
+  readonly refusal: NoPlace['kind'] | null;
 }
 
 /** One finished request, for metrics, the log and traces. */
@@ -39,13 +52,19 @@ export interface ExchangeSummary {
   readonly stripped: readonly string[];
   /** The attempts at upstreams, in order. */
   readonly attempts: readonly AttemptSummary[];
+  /** What became of a second request beside a slow one; `null` if none was due. */
+  readonly hedge: HedgeResult | null;
   /** Whether a part of a stream was sent to the client. */
   readonly streamOpened: boolean;
   /** From arrival until the key's limits had decided, the wait for a slot included; `null` without a key. */
   readonly admittedMs: number | null;
-  /** How long the request waited for one of its key's slots, in milliseconds. */
+  /** How long it took until there was a slot or none, in milliseconds, with the time to ask a shared database. */
+  readonly limiterMs: number;
+  /** How long the request stood in line for a slot, in milliseconds; 0 if it was not in a line. */
   readonly slotWaitMs: number;
   readonly queuedMs: number | null;
+  /** Its search for places at upstreams with limits; `null` if none of its upstreams has a limit. */
+  readonly room: RoomSummary | null;
   readonly firstTextMs: number | null;
   /** How long the first text of a stream took from the upstream to the client, in milliseconds. */
   readonly handoverMs: number | null;

@@ -122,6 +122,8 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     message: () => "The connection to the model's provider broke before the answer was complete.",
   },
   first_byte_timeout: { ...timedOut, outcome: 'first_byte_timeout' },
+  // One outcome for both waits before the text: a database may be shared with versions that know no other.
+  first_text_timeout: { ...timedOut, outcome: 'first_byte_timeout' },
   idle_timeout: { ...timedOut, outcome: 'idle_timeout' },
   total_timeout: { ...timedOut, outcome: 'total_timeout' },
   unread: {

@@ -2,7 +2,7 @@ import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Budget } from './budgets/budget.ts';
 import type { ApiKey } from './keys/api-key.ts';
-import { concurrencyRetryMs, unlimitedStarts } from './limits.ts';
+import { adviseWaiting, concurrencyRetryMs, unlimitedStarts } from './limits.ts';
 import type { LimitDecision, Limits } from './limits.ts';
 
 /** Keys that share limits. A key belongs to one group at most, by its name. */
@@ -81,16 +81,18 @@ export function isSpendingLimited(
   return hasBalance || budget !== null || (group !== null && group.budget !== null);
 }
 
-/** The refusal of a request that got no slot of its group. */
+/** The refusal of a request that got no slot of its group; `queueWaitMs` is how long it could wait. */
 export function groupRefusal(
   { name, concurrency }: Pick<Group, 'name' | 'concurrency'>,
-  { inFlight }: LimitDecision,
+  decision: LimitDecision,
+  queueWaitMs: number,
 ): Refusal {
+  const { inFlight } = decision;
   const requests = concurrency === 1 ? 'one request' : `${concurrency} requests`;
   return refuse(
     'concurrency_limit_exceeded',
     `All keys of the group '${name}' together may have ${requests} in progress at once, and have ${inFlight}. ` +
-      'Wait for one of them to end.',
+      adviseWaiting(decision, queueWaitMs, queueWaitMs === 0 ? 'this key' : 'the group'),
     {
       limit: {
         source: 'group',

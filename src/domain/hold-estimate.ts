@@ -29,13 +29,16 @@ export function holdFor(
   price: ModelPrice,
   { holdTokens, strict }: HoldTerms,
 ): number {
-  const inputTokens = strict
-    ? mostInputTokens(turns)
-    : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
+  const inputTokens = strict ? mostInputTokens(turns) : usualInputTokens(turns);
   const outputTokens = maxOutputTokens ?? holdTokens;
   const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
   const usual = costAtMost(tokens, priceFor(price, 0));
   return price.above === null ? usual : Math.max(usual, costAtMost(tokens, priceFor(price, inputTokens)));
+}
+
+/** The input tokens to expect of these turns, by the size of their text. */
+export function usualInputTokens(turns: TextRequest['turns']): number {
+  return Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
 }
 
 /** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenPromptTokens`. */

@@ -1,3 +1,4 @@
+import { formatDuration } from '../shared/duration.ts';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
@@ -35,15 +36,19 @@ export interface LimitDecision {
   readonly remainingStarts: number;
   /** Milliseconds until the next used start expires; 0 when none has been used. */
   readonly resetMs: number;
+  /** Set where the request could have waited, but as many as may wait did so already. */
+  readonly isLineFull?: true;
 }
 
 /** The limited thing, as refusals name it. */
 interface LimitedThing {
   readonly one: string;
   readonly many: string;
+  /** Whether an operator may let them wait. */
+  readonly canWait: boolean;
 }
 
-const requests: LimitedThing = { one: 'one request', many: 'requests' };
+const requests: LimitedThing = { one: 'one request', many: 'requests', canWait: true };
 
 /** The refusal for a decision; `null` when the start was granted. */
 export function limitRefusal(
@@ -59,7 +64,7 @@ export function limitRefusal(
       return refuse(
         'concurrency_limit_exceeded',
         `This key may have ${count(limits.concurrency, things)} in progress at once and has ${inFlight}. ` +
-          'Wait for one of them to end.',
+          adviseWaiting(decision, things.canWait ? limits.queueWaitMs : null, 'this key'),
         {
           limit: {
             source: 'key',
@@ -80,6 +85,23 @@ export function limitRefusal(
         },
       );
   }
+}
+
+/**
+ * What follows a reached limit of slots: how the client or the operator gets on. `queueWaitMs` is how long the request could
+ * wait, `null` for one that never can; `holder` is whose line it is.
+ */
+export function adviseWaiting(
+  { isLineFull }: Pick<LimitDecision, 'isLineFull'>,
+  queueWaitMs: number | null,
+  holder: string,
+): string {
+  const wait = 'Wait for one of them to end.';
+  if (isLineFull)
+    return `${maxWaitingRequests} requests of ${holder} wait for a slot already: the line is full.`;
+  if (queueWaitMs === null) return wait;
+  if (queueWaitMs === 0) return `${wait} The operator can let ${holder} wait for a slot: queueWait.`;
+  return `None of them ended within ${formatDuration(queueWaitMs)}.`;
 }
 
 function count(number: number, { one, many }: LimitedThing): string {

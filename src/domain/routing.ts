@@ -1,8 +1,11 @@
 import type { ModelPrice } from './pricing.ts';
+import type { PolicyName } from './routing/policy-names.ts';
+import type { RouteMeasure } from './routing/route-measure.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
 import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import type { CallTarget } from './diagnosis/call-target.ts';
+import type { HedgePolicy } from './routing/hedging.ts';
 
 /** The charging rule for a client that disconnects before the end of an answer; `settlement.ts` has the table. */
 export type OnDisconnect = 'estimate' | 'drain' | 'free';
@@ -16,9 +19,15 @@ export interface ModelSource {
   readonly quirks: DialectQuirks;
   /** What an answer needs at its end to count as complete. */
   readonly finishReason: FinishReasonRule;
+  /** The tag in which the text of its answers begins with thoughts; `null` for none. */
+  readonly thoughtTag: string | null;
   readonly onDisconnect: OnDisconnect;
   /** The deadline of an answer, from its request to its end, in milliseconds. */
   readonly totalMs: number;
+  /** The deadline of the first text of a stream, from its request, in milliseconds; absent without one. */
+  readonly firstTextMs?: number;
+  /** Set if the model thinks before its text: each of its thoughts puts that deadline off. */
+  readonly thinks?: true;
   /** What the upstream's messages must not show of it; a function, because a key may change while the gateway runs. */
   readonly secrets: () => UpstreamSecrets;
 }
@@ -28,6 +37,18 @@ export interface Route extends ModelSource {
   readonly model: string;
   /** The share among neighbouring routes with a weight; `null` for a route with a fixed place in the order. */
   readonly weight: number | null;
+  /** How long after its start an attempt may fail and be followed by another one, in milliseconds; absent without a bound. */
+  readonly retryWithinMs?: number;
+  /** What the operator pays there, by which routes are ordered and nothing is charged; `null` if it is not known. */
+  readonly cost: RouteCost | null;
+  /** What its attempts show, shared by all routes to this model there; `null` if nothing needs it. */
+  readonly measure: RouteMeasure | null;
+}
+
+/** What an upstream costs the operator, in nano-USD per million tokens. */
+interface RouteCost {
+  readonly input: number;
+  readonly output: number;
 }
 
 /** The creation time of a model for which none is known: the same at every start and in every instance. */
@@ -38,11 +59,15 @@ export interface OfferedModel {
   readonly id: string;
   /** Seconds since 1970; `unknownCreation` if its upstream does not say when. */
   readonly createdAtSeconds: number;
-  /** In the configured order; `orderRoutes` applies the weights. */
+  /** In the configured order; `orderFor` has the order of a request. */
   readonly routes: readonly Route[];
+  /** `null` for the configured order with its weights, without any measure. */
+  readonly policy: PolicyName | null;
   readonly price: ModelPrice;
   /** Output tokens to expect of a request without an output cap. */
   readonly holdTokens: number;
+  /** When a request is sent to a second route, too; absent where it never is. */
+  readonly hedge?: HedgePolicy;
 }
 
 /**
@@ -58,19 +83,19 @@ export function orderRoutes(routes: readonly Route[], random: () => number): rea
       equals.push(route);
       continue;
     }
-    ordered.push(...shuffle(equals, random), route);
+    ordered.push(...drawInTurn(equals, random), route);
     equals = [];
   }
-  return [...ordered, ...shuffle(equals, random)];
+  return [...ordered, ...drawInTurn(equals, random)];
 }
 
-/** Draws routes one after the other, each by its weight among those that remain. */
-function shuffle(routes: readonly Route[], random: () => number): readonly Route[] {
+/** All routes in a random order: each comes first in proportion to its weight, which is 1 without one. */
+export function drawInTurn(routes: readonly Route[], random: () => number): readonly Route[] {
   if (routes.length < 2) return routes;
-  const weights = routes.map(({ weight }) => weight ?? 0);
+  const weights = routes.map(({ weight }) => weight ?? 1);
   let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
   const found = weights.findIndex((weight) => (left -= weight) < 0);
   const drawn = found === -1 ? routes.length - 1 : found;
   const first = routes[drawn];
-  return first === undefined ? [] : [first, ...shuffle(routes.toSpliced(drawn, 1), random)];
+  return first === undefined ? [] : [first, ...drawInTurn(routes.toSpliced(drawn, 1), random)];
 }

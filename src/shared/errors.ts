@@ -45,6 +45,7 @@ const errorTable = {
   unsupported_content_type: { status: 415, type: 'invalid_request_error', retryable: false },
   concurrency_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
+  upstream_busy: { status: 429, type: 'rate_limit_error', retryable: true },
   upstream_rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },
   request_cancelled: { status: 499, type: 'invalid_request_error', retryable: false },
   server_error: { status: 500, type: 'server_error', retryable: true },
@@ -67,9 +68,11 @@ export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[];
 /** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
   readonly source: 'key' | 'group' | 'upstream';
-  readonly kind: 'concurrency' | 'rate' | 'tokens';
+  readonly kind: 'concurrency' | 'rate' | 'tokens' | 'queue';
   readonly limit: number | null;
   readonly inFlight?: number;
+  /** How many requests wait in line. */
+  readonly waiting?: number;
   readonly retryAfterMs: number;
 }
 
@@ -184,9 +187,10 @@ export function errorBody(refusal: Refusal): ErrorBody {
     ...(refusal.budget === null ? {} : { budget: presentBudget(refusal.budget) }),
   };
   if (refusal.limit === null) return body;
-  const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;
+  const { source, kind, limit, inFlight, waiting, retryAfterMs } = refusal.limit;
   const detail = { source, kind, limit, retry_after_ms: Math.ceil(retryAfterMs) };
-  return { ...body, limit: inFlight === undefined ? detail : { ...detail, in_flight: inFlight } };
+  const inUse = inFlight === undefined ? {} : { in_flight: inFlight };
+  return { ...body, limit: { ...detail, ...inUse, ...(waiting === undefined ? {} : { waiting }) } };
 }
 
 function presentBudget({ source, amount, refillsAt }: BudgetDetail): Record<string, unknown> {

@@ -143,6 +143,11 @@ export function explainFault(
         cause: limitMs === undefined ? 'no answer in time' : `no answer within ${limitMs / 1_000} s`,
         advice: `Check the load of the server, the host and port of ${names.url}, and the firewalls on the way there.`,
       };
+    case 'first_text_timeout':
+      return {
+        cause: 'no text in time',
+        advice: 'Check the load of the server, or allow more time in timeouts.firstText of its upstream.',
+      };
     case 'idle_timeout':
       return {
         cause: 'the answer stopped in the middle',

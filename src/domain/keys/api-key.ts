@@ -25,6 +25,10 @@ export const secretEntropyBytes = 32;
 const publicLength = 12;
 const publicAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
+/** The weight of a key without one of its own, and the largest that a key may have. */
+export const defaultWeight = 1;
+export const maxWeight = 1_000;
+
 /** An issued key. Its secret is shown once and never stored. */
 export interface ApiKey {
   /** `key_` and the public part of the key. */
@@ -52,6 +56,8 @@ export interface ApiKey {
   readonly budget: Budget | null;
   /** The name of the group whose limits it shares; `null` for none. */
   readonly group: string | null;
+  /** Its share among the keys that wait before an upstream: with 2, twice as many turns as a key with 1. */
+  readonly weight: number;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
   /** Whether the config declares the key, or did until the key was revoked: it is changed there alone. */
@@ -72,6 +78,7 @@ export interface KeySettings extends Partial<Limits> {
   readonly balanceNanos?: number;
   readonly budget?: Budget;
   readonly group?: string;
+  readonly weight?: number;
 }
 
 /** Changes to a key. `null` removes a setting; a missing field leaves it as it is. */
@@ -90,6 +97,7 @@ export interface KeyChanges {
   readonly compatibility?: Partial<Compatibility>;
   readonly budget?: BudgetChanges | null;
   readonly group?: string | null;
+  readonly weight?: number | null;
 }
 
 /** Whether a key may be used at the time `now`: neither revoked nor expired. */

@@ -29,6 +29,8 @@ export interface DeclaredKey {
   readonly budget: Budget | null;
   /** The name of its group; `null` for none. */
   readonly group: string | null;
+  /** Its share among the keys that wait before an upstream. */
+  readonly weight: number;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -119,6 +121,7 @@ function writeSettings(
     compatibility,
     budget,
     group,
+    weight,
   }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
@@ -137,5 +140,6 @@ function writeSettings(
     [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
     budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
     group,
+    weight,
   ]);
 }

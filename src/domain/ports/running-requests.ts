@@ -1,4 +1,5 @@
 import type { Mode, RequestKind } from '../consumption.ts';
+import type { WaitingForRoom } from './rooms.ts';
 
 /** A request in progress; fields that are not known yet are `null`. */
 export interface RunningRequest {
@@ -12,6 +13,8 @@ export interface RunningRequest {
   readonly groupId: string | null;
   /** True if the request has one of its key's slots, false if it waits for one. */
   readonly hasSlot: boolean;
+  /** Its wait for an upstream with limits; `null` if it does not wait for one, and for requests of other processes. */
+  readonly room: WaitingForRoom | null;
   readonly mode: Mode | null;
   /** A configured name. */
   readonly model: string | null;

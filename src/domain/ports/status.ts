@@ -1,16 +1,26 @@
 import type { Outcome } from '../consumption.ts';
 
-/** What ended on this process in the last seconds, at most 60. */
-export interface RecentEndings {
+/** What ended in the last seconds, at most 60. */
+interface Endings {
   /** How many seconds these figures are about; fewer than 60 only after the start. */
   readonly seconds: number;
   readonly requests: number;
   /** Of the requests that ended: those in progress count none yet. */
   readonly outputTokens: number;
-  /** How long streams took to their first text, in milliseconds, right to 3 %; `null` without a stream. */
-  readonly firstTextMs: { readonly p50: number | null; readonly p99: number | null };
   /** How many requests ended so; an outcome without any is absent. */
   readonly endings: Readonly<Partial<Record<Outcome, number>>>;
+}
+
+/** What ended on one process, in a form that can be added up. */
+export interface EndingCounts extends Endings {
+  /** How many streams had their first text within each bound of times, by the number of the bound. */
+  readonly firstTexts: readonly (readonly [bound: number, times: number])[];
+}
+
+/** What ended on all workers of a gateway. */
+export interface RecentEndings extends Endings {
+  /** How long streams took to their first text, in milliseconds, right to 3 %; `null` without a stream. */
+  readonly firstTextMs: { readonly p50: number | null; readonly p99: number | null };
 }
 
 /** What the books show at the last look; `null` where another node looks, and before the first look. */

@@ -42,11 +42,17 @@ export type SampleResult = (typeof sampleResults)[number];
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
 export type ReportFault = (message: string, error: unknown, fields?: LogFields) => void;
 
+/** What a request waits for: a slot of its key or group, or a place at an upstream. */
+type WaitReason = 'slot' | 'upstream';
+
 /** Takes the pipeline's reports on requests and faults. */
 export interface Telemetry {
   readonly exchangeBegan: (protocol: RequestKind) => void;
   readonly streamOpened: (protocol: RequestKind) => void;
   readonly exchangeEnded: (summary: ExchangeSummary) => void;
+  /** A request began to wait in a line; `waitEnded` follows, however its wait ends. */
+  readonly waitBegan: (reason: WaitReason) => void;
+  readonly waitEnded: (reason: WaitReason, waitedMs: number) => void;
   readonly fault: ReportFault;
 }
 

@@ -1,4 +1,5 @@
 import type { ConnectionFault } from '../../protocol/text.ts';
+import type { LimitReport } from '../../protocol/upstream/limit-headers.ts';
 import type { TraceHeaders } from './telemetry.ts';
 
 export interface UpstreamCall {
@@ -43,6 +44,8 @@ export interface UpstreamAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly retryAfterMs: number | null;
+  /** The limits that it reports; `null` also where they are not learned. */
+  readonly limits: LimitReport | null;
   /** Resolves with all bytes since the last read, waiting if there are none. */
   read(): Promise<BodyPiece>;
   /**
@@ -52,6 +55,8 @@ export interface UpstreamAnswer {
   consume(take: TakePiece): void;
   /** Drops the rest of the body, and closes the connection if the body does not end soon. */
   release(): void;
+  /** Calls back when the call is over for the upstream, too: its body has ended or its connection is closed. */
+  whenOver(callback: () => void): void;
 }
 
 /** Calls model providers. */

@@ -6,6 +6,10 @@ export interface Workers {
   readonly count: number;
   /** The exposition of the metrics of all of them; `null` when it could not be asked for. */
   exposeMetrics(): Promise<string | null>;
+  /** What each of them alone knows of the status, as a list in JSON; `null` when it could not be asked for. */
+  readStatuses(): Promise<string | null>;
+  /** What each of them alone knows of upstreams and shadow routes; in the same form. */
+  readViews(): Promise<string | null>;
   /** Whether any of them can take requests. */
   isAnyReady(): Promise<boolean>;
 }

@@ -1,0 +1,143 @@
+import type { LimitReport } from '../../protocol/upstream/limit-headers.ts';
+
+/** Tokens of a request: of what is sent, and of what is answered. */
+export interface RoomTokens {
+  readonly input: number;
+  readonly output: number;
+}
+
+/** The limits of one upstream, by its config; `null` for a limit that is not set. */
+export interface RoomSettings {
+  /** Requests in progress there at a time. */
+  readonly maxInFlight: number | null;
+  /** Starts in any 60 seconds. */
+  readonly requestsPerMinute: number | null;
+  /** Input and output tokens in any 60 seconds. */
+  readonly tokensPerMinute: number | null;
+  /** Whether the limits that its answers report are kept, too. */
+  readonly learnLimits: boolean;
+  /** How many requests may wait for it; those that wait elsewhere, too, may be more. */
+  readonly queue: number;
+  /** How long a request may wait for it, in milliseconds; 0 refuses at once. */
+  readonly queueWaitMs: number;
+}
+
+/** A request that asks for a place at one of some upstreams. */
+export interface RoomRequest {
+  readonly requestId: string;
+  /** The key whose share of the upstream it uses. */
+  readonly keyId: string;
+  /** The key's share in relation to those of others; 1 is usual. */
+  readonly weight: number;
+  /** The upstreams that it may be sent to, the preferred one first; one without limits has room at any time. */
+  readonly upstreams: readonly string[];
+  /** The most tokens that are expected of it. */
+  readonly tokens: RoomTokens;
+  /** How long it has waited for places before, in milliseconds: that counts towards `queueWaitMs`. */
+  readonly waitedMs: number;
+  /** The number of the config that it goes by, of which a later one has a larger one; without it, it is the latest. */
+  readonly config?: number;
+}
+
+/** A request that takes a place if one is free, and waits in no line. */
+type BriefRequest = Omit<RoomRequest, 'requestId' | 'waitedMs'>;
+
+/** A request's place at an upstream. */
+export interface Place {
+  readonly upstream: string;
+  /**
+   * Notes the head of its answer, at most once: the status, the pause that it asks for, and the limits that it reports. A
+   * pause counts only with a status that refuses: some upstreams send `retry-after` with every answer.
+   */
+  answered(status: number, retryAfterMs: number | null, report: LimitReport | null): void;
+  /** Gives the place back; `usage` is `null` where it is unknown. A second call changes nothing. */
+  leave(usage: RoomTokens | null): void;
+  /** Gives the place back in place of `leave` where nothing was sent: then it has used nothing of any limit. */
+  withdraw(): void;
+}
+
+/** What became of a request for a place. Times are in milliseconds. */
+export type Entry =
+  | {
+      readonly kind: 'entered';
+      readonly place: Place;
+      /** How long it waited now; without what it had waited before. */
+      readonly waitedMs: number;
+      /** The wait that was expected when it joined the lines; 0 if it did not wait. */
+      readonly expectedMs: number;
+    }
+  /** All lines are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait among them. */
+  | { readonly kind: 'full'; readonly waiting: number; readonly expectedMs: number }
+  /** It waited as long as it may; `expectedMs` is what a request that joins now has to expect. */
+  | {
+      readonly kind: 'timed_out';
+      readonly waiting: number;
+      readonly waitedMs: number;
+      readonly expectedMs: number;
+    }
+  /** The signal was raised. */
+  | { readonly kind: 'interrupted' };
+
+/** A request that waits for a place. */
+export interface WaitingForRoom {
+  /** The best of its places in lines: 1 is the next one. */
+  readonly position: number;
+  /** The shortest wait that is expected from now on, in milliseconds. */
+  readonly expectedMs: number;
+  readonly upstreams: readonly string[];
+}
+
+/** A limit that an upstream reported, as it is believed to stand now. */
+export interface LearnedLimitView {
+  readonly name: string;
+  readonly limit: number;
+  /** What is left of it, less what the upstream may not have counted yet. */
+  readonly left: number;
+}
+
+/** What is known of an upstream's room. */
+export interface RoomView {
+  readonly upstream: string;
+  readonly inFlight: number;
+  /** The most requests in progress: the smallest of all bounds; `null` without one. */
+  readonly maxInFlight: number | null;
+  /** What is left of the configured limits in this minute; `null` for a limit that is not set. */
+  readonly startsLeft: number | null;
+  readonly tokensLeft: number | null;
+  readonly learned: readonly LearnedLimitView[];
+  /** Requests in progress to which answers of 429 without a reason have led; `null` without one. */
+  readonly learnedInFlight: number | null;
+  /** How long the upstream is not used, as it asked for, in milliseconds. */
+  readonly pausedMs: number;
+  readonly waiting: number;
+  /** What a request of a key without others has to expect, in milliseconds. */
+  readonly expectedMs: number;
+}
+
+/** Places at upstreams with limits. An upstream without any limit has no room, and costs nothing. */
+export interface Rooms {
+  /** Whether an upstream has limits: a request for upstreams without any needs no place. */
+  limits(upstream: string): boolean;
+  /**
+   * Takes a place: at once, without a promise, where there is one; else it waits in the lines of all its upstreams, and
+   * leaves them all with the first place. Keys are served by their shares, requests of a key in the order of their arrival.
+   */
+  enter(request: RoomRequest, signal: AbortSignal): Entry | Promise<Entry>;
+  /** Takes a place that is free now, for a request that joins no line; `null` if there is none. */
+  enterAtOnce(request: BriefRequest): Place | null;
+  /** `null` for a request that does not wait. */
+  waiting(requestId: string): WaitingForRoom | null;
+  /** All upstreams with limits. */
+  views(): readonly RoomView[];
+}
+
+/** Rooms whose limits can change. */
+export interface ConfigurableRooms extends Rooms {
+  /** Replaces all settings. Requests that wait get places by the new limits at once; those in progress go on. */
+  configure(settings: ReadonlyMap<string, RoomSettings>): void;
+  /**
+   * Forgets what the answers of an upstream taught, because with the config of this number it is another one. Requests of
+   * earlier configs, which still go to the old one, teach nothing from now on. What is configured stays.
+   */
+  forget(upstream: string, config: number): void;
+}

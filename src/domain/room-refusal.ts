@@ -1,0 +1,34 @@
+import { count } from '../shared/count.ts';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Entry } from './ports/rooms.ts';
+
+/** Why a request got no place: no more may wait, or it waited as long as it may. */
+export type NoPlace = Extract<Entry, { readonly kind: 'full' | 'timed_out' }>;
+
+/** The shortest `retry-after` of a request that got no place, in milliseconds. */
+const leastRetryMs = 1_000;
+
+/** The refusal for a request that got no place at any of its upstreams, none of which is named. */
+export function roomRefusal(entry: NoPlace): Refusal {
+  const retryAfterMs = Math.max(leastRetryMs, entry.expectedMs);
+  const { waiting } = entry;
+  const limit = { source: 'upstream', kind: 'queue', limit: null, waiting, retryAfterMs } as const;
+  const isTooLong = entry.kind === 'full' && waiting === 0;
+  const what = isTooLong
+    ? "The model's provider is used up to its limit, for longer than a request may wait for it."
+    : entry.kind === 'full'
+      ? `The model's provider is used up to its limit, and no more requests may wait for it: ${count(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'}.`
+      : `This request waited ${waitedSeconds(entry.waitedMs)} s for the model's provider, which is used up to its limit; ${count(waiting, 'other request')} ${waiting === 1 ? 'waits' : 'wait'}.`;
+  const message = `${what} A place is expected in ${secondsOf(retryAfterMs)} s; your own key is within its limits.`;
+  return refuse('upstream_busy', message, { limit });
+}
+
+/** A time that has passed, not rounded up: a request that waited for a second did not wait for two. */
+function waitedSeconds(milliseconds: number): string {
+  return (milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 1 : 0);
+}
+
+function secondsOf(milliseconds: number): number {
+  return Math.ceil(milliseconds / 1_000);
+}

@@ -1,0 +1,179 @@
+import { Roster } from '../../shared/roster.ts';
+import type { Place } from '../../shared/roster.ts';
+
+/** How many keys that do not wait are remembered; the others begin anew, as if they had not been served before. */
+const maxRememberedKeys = 1_000;
+
+/** A member's place in a line. */
+export interface Ticket<Member> {
+  readonly member: Member;
+  /** The order of arrival in this line. */
+  readonly arrival: number;
+  /** What its service costs: in the same unit for all members of a line. */
+  readonly cost: number;
+}
+
+interface KeyLine<Member> {
+  readonly keyId: string;
+  weight: number;
+  /** The virtual time at which its next member is served; only of use while it has members. */
+  start: number;
+  /** The virtual time at which what it was served so far is paid off. */
+  finish: number;
+  readonly members: Roster<QueuedTicket<Member>>;
+}
+
+interface QueuedTicket<Member> extends Ticket<Member> {
+  readonly key: KeyLine<Member>;
+  place: Place<QueuedTicket<Member>> | null;
+}
+
+/**
+ * A line that serves keys by their weights, and the members of a key in the order of their arrival: start-time fair
+ * queueing, where a key's time is set when one of its members is served. So a member that leaves the line unserved costs
+ * its key nothing, and a key that was idle has no claim on what it did not use.
+ */
+export class FairLine<Member> {
+  readonly #keys = new Map<string, KeyLine<Member>>();
+  /** The keys with members. */
+  readonly #backlogged = new Set<KeyLine<Member>>();
+  #now = 0;
+  #arrivals = 0;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Adds a member behind the others of its key. */
+  join(keyId: string, weight: number, cost: number, member: Member): Ticket<Member> {
+    const key = this.#of(keyId, weight);
+    const ticket: QueuedTicket<Member> = { member, arrival: this.#arrivals++, cost, key, place: null };
+    if (key.members.size === 0) {
+      key.start = Math.max(this.#now, key.finish);
+      this.#backlogged.add(key);
+    }
+    ticket.place = key.members.add(ticket);
+    this.#size++;
+    return ticket;
+  }
+
+  /** The member that is to be served next. */
+  head(): Ticket<Member> | null {
+    let best: QueuedTicket<Member> | null = null;
+    for (const { members, start } of this.#backlogged) {
+      const ticket = members.first?.member ?? null;
+      if (ticket === null) continue;
+      const isEarlier =
+        best === null ||
+        start < best.key.start ||
+        (start === best.key.start && ticket.arrival < best.arrival);
+      if (isEarlier) best = ticket;
+    }
+    return best;
+  }
+
+  /** Takes a member out of the line because it is served; returns whether it was in it. */
+  serve(ticket: Ticket<Member>): boolean {
+    const { key, cost } = ticket as QueuedTicket<Member>;
+    if (!this.#remove(ticket)) return false;
+    this.#charge(key, key.start, cost);
+    return true;
+  }
+
+  /** Serves a member of a key that did not have to wait. */
+  serveAtOnce(keyId: string, weight: number, cost: number): void {
+    const key = this.#of(keyId, weight);
+    this.#charge(key, Math.max(this.#now, key.finish), cost);
+  }
+
+  /** Takes a member out of the line that goes without being served; returns whether it was in it. */
+  leave(ticket: Ticket<Member>): boolean {
+    return this.#remove(ticket);
+  }
+
+  /** Corrects what a key was charged for a member that has been served: by `cost`, which may be less than 0. */
+  correct(keyId: string, cost: number): void {
+    const key = this.#keys.get(keyId);
+    if (key === undefined) return;
+    key.finish += cost / key.weight;
+    if (key.members.size > 0) key.start += cost / key.weight;
+  }
+
+  /** The members that are to be served before this one, in no order, if no other one comes. */
+  ahead(ticket: Ticket<Member>): readonly Ticket<Member>[] {
+    const { key } = ticket as QueuedTicket<Member>;
+    const ahead: Ticket<Member>[] = [];
+    let tag = key.start;
+    for (const other of key.members.all()) {
+      if (other === ticket) break;
+      ahead.push(other);
+      tag += other.cost / key.weight;
+    }
+    for (const other of this.#backlogged) {
+      if (other === key) continue;
+      let start = other.start;
+      for (const rival of other.members.all()) {
+        if (start > tag || (start === tag && rival.arrival > ticket.arrival)) break;
+        ahead.push(rival);
+        start += rival.cost / other.weight;
+      }
+    }
+    return ahead;
+  }
+
+  /** All members, in no order. */
+  all(): readonly Member[] {
+    return [...this.#backlogged].flatMap(({ members }) => members.all().map(({ member }) => member));
+  }
+
+  /** Forgets what was served: all keys are equal again. Called when nothing is in progress, or the costs change their unit. */
+  forget(): void {
+    this.#now = 0;
+    for (const [keyId, key] of this.#keys) {
+      key.start = 0;
+      key.finish = 0;
+      if (key.members.size === 0) this.#keys.delete(keyId);
+    }
+  }
+
+  /** How many keys are remembered, for tests of bounds. */
+  get keys(): number {
+    return this.#keys.size;
+  }
+
+  #charge(key: KeyLine<Member>, start: number, cost: number): void {
+    this.#now = Math.max(this.#now, start);
+    key.finish = start + cost / key.weight;
+    key.start = key.finish;
+  }
+
+  #remove(ticket: Ticket<Member>): boolean {
+    const { key, place } = ticket as QueuedTicket<Member>;
+    if (place === null || !key.members.remove(place)) return false;
+    this.#size--;
+    if (key.members.size === 0) this.#backlogged.delete(key);
+    return true;
+  }
+
+  #of(keyId: string, weight: number): KeyLine<Member> {
+    const known = this.#keys.get(keyId);
+    if (known !== undefined) {
+      known.weight = weight;
+      return known;
+    }
+    if (this.#keys.size >= maxRememberedKeys + this.#backlogged.size) this.#forgetIdle();
+    const key = { keyId, weight, start: 0, finish: 0, members: new Roster<QueuedTicket<Member>>() };
+    this.#keys.set(keyId, key);
+    return key;
+  }
+
+  /** Keys that do not wait, and those first that have nothing to pay off. */
+  #forgetIdle(): void {
+    for (const isWanted of [({ finish }: KeyLine<Member>) => finish <= this.#now, () => true]) {
+      if (this.#keys.size < maxRememberedKeys + this.#backlogged.size) return;
+      for (const [keyId, key] of this.#keys)
+        if (key.members.size === 0 && isWanted(key)) this.#keys.delete(keyId);
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import type { LearnedLimitView, RoomTokens } from '../ports/rooms.ts';
+import type { LimitReport, ReportedLimit } from '../../protocol/upstream/limit-headers.ts';
+import type { Extent } from './configured-limits.ts';
+import { LearnedBound } from './learned-bound.ts';
+import { LearnedLimit } from './learned-limit.ts';
+import { arrivalJitterMs } from './minute-window.ts';
+import type { Stay } from './stay.ts';
+
+/** The most limits of one upstream that are kept: reports name them from a closed list. */
+const maxLimits = 8;
+
+/** The most requests that are remembered after they left, for reports of answers that took longer. */
+const maxLeft = 1_000;
+
+/** How much the latest request counts in the mean share of its expected input that was input. */
+const newestShare = 0.1;
+
+/** How much more than that share is planned for a request: some have shorter tokens than others. */
+const planMargin = 1.25;
+
+/** How long nothing is sent at most because of what an answer said, in milliseconds: then one request finds out if it holds. */
+const maxBlindMs = 600_000;
+
+/** A request that left while older ones were in progress. */
+interface Left extends Pick<Stay, 'seq' | 'startedMs' | 'isAnswered'> {
+  readonly leftMs: number;
+  readonly used: RoomTokens;
+}
+
+/** What the head of an answer says of limits. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly retryAfterMs: number | null;
+  readonly report: LimitReport | null;
+}
+
+/** What an upstream's answers taught of its limits. Times are on the monotonic clock. */
+export class LearnedLimits {
+  readonly #limits = new Map<string, LearnedLimit>();
+  readonly #bound = new LearnedBound();
+  /** All requests in progress there, oldest first. */
+  readonly #inProgress: () => readonly Stay[];
+  #left: Left[] = [];
+  /** The share of the expected input that was input: the most that a text may have is several times what it has. */
+  #inputShare = 1;
+  /** When the latest request began. */
+  #beganMs = Number.NEGATIVE_INFINITY;
+  /** The latest request whose answer reported limits. */
+  #reportedSeq = -1;
+
+  constructor(inProgress: () => readonly Stay[]) {
+    this.#inProgress = inProgress;
+  }
+
+  /** The most requests in progress; `null` without a bound. */
+  get maxInFlight(): number | null {
+    return this.#bound.maxInFlight;
+  }
+
+  /** The bound that answers of 429 without a reason led to; `null` without one. */
+  get learnedInFlight(): number | null {
+    return this.#bound.learned;
+  }
+
+  get countsTokens(): boolean {
+    for (const { counts } of this.#limits.values()) if (counts !== 'requests') return true;
+    return false;
+  }
+
+  /** When a request may start: now or earlier if it may at once. */
+  availableAtMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
+    const planned = this.#plan(tokens);
+    let atMs = nowMs;
+    for (const limit of this.#limits.values()) {
+      // A request that may take more than all of a limit would never start.
+      const amount = Math.min(limit.limit, limit.amountOf(planned));
+      const open = extent === 'certain' ? this.#openAt(limit) : 0;
+      atMs = Math.max(atMs, limit.availableAtMs(amount - open, nowMs));
+    }
+    return this.#untilTrial(atMs, nowMs);
+  }
+
+  /** How long the last of some requests waits that take so much together, in milliseconds. */
+  waitMs(requests: number, tokens: RoomTokens, nowMs: number): number {
+    const planned = this.#plan(tokens);
+    let waitMs = 0;
+    for (const limit of this.#limits.values()) {
+      const amount = limit.counts === 'requests' ? requests : limit.amountOf(planned);
+      waitMs = Math.max(waitMs, limit.availableAtMs(amount, nowMs) - nowMs);
+    }
+    return this.#untilTrial(nowMs + waitMs, nowMs) - nowMs;
+  }
+
+  began(stay: Stay, nowMs: number): void {
+    this.#beganMs = nowMs;
+    stay.planned = this.#plan(stay.tokens);
+    for (const limit of this.#limits.values()) limit.use(limit.amountOf(stay.planned), nowMs);
+  }
+
+  /**
+   * Notes the head of an answer, and the pause that it asks for, if it does. Returns the pause that it needs without having
+   * asked for one, in milliseconds.
+   */
+  answered(stay: Stay, { status, retryAfterMs, report }: AnswerHead, nowMs: number): number {
+    if (report !== null && stay.seq > this.#reportedSeq) this.#report(stay, report, nowMs);
+    const isExplained = this.availableAtMs(stay.tokens, 'share', nowMs) > nowMs;
+    const isRefusal = status === 429 && !isExplained;
+    const isSuccess = status >= 200 && status < 300;
+    const verdict = isRefusal ? 'refusal' : isSuccess ? 'success' : 'other';
+    const pauseMs = this.#bound.answered(stay, verdict, this.#inProgress().length, nowMs);
+    return retryAfterMs === null ? pauseMs : 0;
+  }
+
+  /** Notes that a request, which is still among those in progress, leaves; `usage` is `null` where it is unknown. */
+  left(stay: Stay, usage: RoomTokens | null, nowMs: number): void {
+    const { planned, isInputSeen, seq, startedMs, isAnswered } = stay;
+    const used = usage ?? planned;
+    if (usage !== null && isAnswered && stay.tokens.input > 0)
+      this.#inputShare += newestShare * (Math.min(1, usage.input / stay.tokens.input) - this.#inputShare);
+    const correction = {
+      input: isInputSeen ? 0 : used.input - planned.input,
+      output: used.output - planned.output,
+    };
+    for (const limit of this.#limits.values())
+      if (limit.counts !== 'requests') limit.use(limit.amountOf(correction), nowMs);
+    const oldest = this.#inProgress().find((other) => other !== stay);
+    const oldestMs = oldest?.startedMs ?? Number.POSITIVE_INFINITY;
+    this.#left = this.#left.filter(({ leftMs }) => leftMs >= oldestMs);
+    if (oldestMs > nowMs || this.#left.length >= maxLeft) return;
+    this.#left.push({ seq, startedMs, isAnswered, leftMs: nowMs, used });
+  }
+
+  views(nowMs: number): readonly LearnedLimitView[] {
+    return [...this.#limits.values()].map((limit) => ({
+      name: limit.name,
+      limit: limit.limit,
+      left: Math.max(0, Math.floor(limit.level(nowMs))),
+    }));
+  }
+
+  /** What may come back of a limit when those in progress end: what was planned for them and no report has counted. */
+  #openAt(limit: LearnedLimit): number {
+    if (limit.counts === 'requests') return 0;
+    let open = 0;
+    for (const { planned, isInputSeen } of this.#inProgress())
+      open += limit.amountOf({ input: isInputSeen ? 0 : planned.input, output: planned.output });
+    return open;
+  }
+
+  /** A limit that was misreported, or was raised since, must not hold up all requests for as long as it was said to last. */
+  #untilTrial(atMs: number, nowMs: number): number {
+    if (this.#inProgress().length > 0) return atMs;
+    return Math.min(atMs, Math.max(nowMs, this.#beganMs + maxBlindMs));
+  }
+
+  #report(stay: Stay, report: LimitReport, nowMs: number): void {
+    this.#reportedSeq = stay.seq;
+    for (const reported of report) {
+      const known = this.#limits.get(reported.name);
+      if (known === undefined && this.#limits.size >= maxLimits) continue;
+      known?.level(nowMs);
+      if (known !== undefined && known.turnedMs > stay.startedMs) continue;
+      const unseen = this.#unseenBy(stay, reported.counts);
+      if (known === undefined) this.#limits.set(reported.name, this.#learn(reported, unseen, nowMs));
+      const isChanged = known?.report(reported, unseen, nowMs) ?? true;
+      if (reported.counts === 'requests' || !isChanged) continue;
+      for (const other of this.#inProgress()) other.isInputSeen ||= !mayBeMissing(other, stay);
+    }
+  }
+
+  #learn(reported: ReportedLimit, unseen: number, nowMs: number): LearnedLimit {
+    return new LearnedLimit(reported, unseen, nowMs, ({ counts }) => {
+      let pending = 0;
+      for (const { planned, isAnswered } of this.#inProgress())
+        pending += openOf(planned, counts, !isAnswered);
+      return pending;
+    });
+  }
+
+  /** The most of a limit that was taken but may be missing in the report for one request. */
+  #unseenBy(stay: Stay, counts: LearnedLimit['counts']): number {
+    let unseen = 0;
+    for (const other of this.#inProgress())
+      unseen += openOf(other.planned, counts, mayBeMissing(other, stay));
+    for (const other of this.#left)
+      if (other.leftMs >= stay.startedMs) unseen += openOf(other.used, counts, mayBeMissing(other, stay));
+    return unseen;
+  }
+
+  /** What is expected of a request, by the share of the most that others used. */
+  #plan({ input, output }: RoomTokens): RoomTokens {
+    return { input: Math.ceil(input * Math.min(1, this.#inputShare * planMargin)), output };
+  }
+}
+
+/** Whether a request may have arrived at the upstream after another one, whose answer reports limits. */
+function mayBeMissing(
+  other: Pick<Stay, 'seq' | 'startedMs' | 'isAnswered'>,
+  { seq, startedMs }: Stay,
+): boolean {
+  if (other.seq === seq) return false;
+  return other.seq > seq || !other.isAnswered || other.startedMs > startedMs - arrivalJitterMs;
+}
+
+/** What a request may take of a limit beyond what an upstream has counted; `isNew` if that may be nothing of it yet. */
+function openOf({ input, output }: RoomTokens, counts: LearnedLimit['counts'], isNew: boolean): number {
+  if (counts === 'requests') return isNew ? 1 : 0;
+  return (counts === 'output' || !isNew ? 0 : input) + (counts === 'input' ? 0 : output);
+}

@@ -1,0 +1,234 @@
+import type { LimitUse } from '../ports/room-shares.ts';
+import type { RoomRequest, RoomSettings, RoomTokens, RoomView } from '../ports/rooms.ts';
+import { Roster } from '../../shared/roster.ts';
+import type { Place } from '../../shared/roster.ts';
+import { ConfiguredLimits } from './configured-limits.ts';
+import type { Extent, ShareOf } from './configured-limits.ts';
+import { FairLine } from './fair-line.ts';
+import type { Ticket } from './fair-line.ts';
+import { HeldTimes } from './held-times.ts';
+import { LearnedLimits } from './learned-limits.ts';
+import type { AnswerHead } from './learned-limits.ts';
+import type { Stay } from './stay.ts';
+
+/** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
+const pausingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
+
+/** The longest pause that is kept, in milliseconds: after that, one request may have been the cause for all others. */
+const maxPauseMs = 60_000;
+
+/** How long the others wait for the answer to the request that tries then, in milliseconds: after that, another one tries. */
+const maxTrialMs = 10_000;
+
+/** A member of a room's line: what it asks for. */
+interface Waiting {
+  readonly request: RoomRequest;
+}
+
+/** A request in progress, with its place in the list of them. */
+export interface RoomStay extends Stay {
+  readonly keyId: string;
+  /** What its key was charged in the fair order, and whether that was its tokens. */
+  readonly cost: number;
+  readonly isByTokens: boolean;
+  /** The number of the config by which it was sent; infinite for the latest one. */
+  readonly config: number;
+  place: Place<RoomStay> | null;
+}
+
+/**
+ * The room of one upstream: its limits, those that it reports, who is in, and who waits. It knows no timers and no promises:
+ * times are given to it, on the monotonic clock, in milliseconds.
+ */
+export class Room<Member extends Waiting> {
+  readonly upstream: string;
+  readonly line = new FairLine<Member>();
+  settings: RoomSettings;
+  /** The tokens of a request that could not start at once and did not wait, until its need was told. */
+  missed: RoomTokens | null = null;
+  readonly #configured: ConfiguredLimits;
+  readonly #stays = new Roster<RoomStay>();
+  #held = new HeldTimes();
+  #learned = new LearnedLimits(() => this.#ofThisUpstream());
+  /** The number of the first config with this upstream; answers to requests of earlier ones say nothing of it. */
+  #firstConfig = 0;
+  #seq = 0;
+  #pausedUntilMs = 0;
+  /** Whether a longer pause was asked for than is kept, so that one request tries when it is over. */
+  #isTrialDue = false;
+  /** When the one that tries was sent; `null` before that. */
+  #triedMs: number | null = null;
+  /** What a cost in the fair order is: one for a request, or its tokens. */
+  #costsTokens: boolean;
+
+  /** `shareOf` says how much of a limit this process may use now, if it shares them with others. */
+  constructor(upstream: string, settings: RoomSettings, shareOf: ShareOf) {
+    this.upstream = upstream;
+    this.settings = settings;
+    this.#configured = new ConfiguredLimits(settings, shareOf);
+    this.#costsTokens = settings.tokensPerMinute !== null;
+  }
+
+  get inFlight(): number {
+    return this.#stays.size;
+  }
+
+  configure(settings: RoomSettings): void {
+    this.settings = settings;
+    this.#configured.limits = settings;
+  }
+
+  /** The upstream is another one from this config on: forgets what answers taught. What is in progress goes on. */
+  forget(config: number): void {
+    this.#firstConfig = config;
+    this.#held = new HeldTimes();
+    this.#learned = new LearnedLimits(() => this.#ofThisUpstream());
+    this.#pausedUntilMs = 0;
+  }
+
+  /** The most requests in progress now; `null` for any number. */
+  maxInFlight(extent: Extent = 'share'): number | null {
+    const maxInFlight = this.#configured.most('maxInFlight', extent);
+    const learned = this.settings.learnLimits ? this.#learned.maxInFlight : null;
+    if (maxInFlight === null || learned === null) return maxInFlight ?? learned;
+    return Math.min(maxInFlight, learned);
+  }
+
+  /** What the service of a request costs its key. */
+  costOf({ input, output }: RoomTokens): number {
+    const isByTokens =
+      this.#configured.limits.tokensPerMinute !== null ||
+      (this.settings.learnLimits && this.#learned.countsTokens);
+    if (isByTokens !== this.#costsTokens) this.line.forget();
+    this.#costsTokens = isByTokens;
+    return isByTokens ? Math.max(1, input + output) : 1;
+  }
+
+  /** When a request may start: now or earlier if it may at once; `Infinity` if another one has to end first. */
+  availableAtMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
+    const maxInFlight = extent === 'certain' ? null : this.maxInFlight(extent);
+    if (maxInFlight !== null && this.#stays.size >= maxInFlight) return Number.POSITIVE_INFINITY;
+    // The one that tries may be answered any moment.
+    const trialEndMs = this.#triedMs === null || extent === 'certain' ? 0 : this.#triedMs + maxTrialMs;
+    const pausedUntilMs = Math.max(this.#pausedUntilMs, trialEndMs);
+    const atMs = Math.max(pausedUntilMs, this.#configured.availableAtMs(tokens, extent, nowMs));
+    if (!this.settings.learnLimits) return atMs;
+    return Math.max(atMs, this.#learned.availableAtMs(tokens, extent, nowMs));
+  }
+
+  /** What this process uses of each configured limit, and what those that wait need beside that, or the one that was missed. */
+  uses(nowMs: number): readonly LimitUse[] {
+    let tokens = this.missed === null ? 0 : this.missed.input + this.missed.output;
+    for (const { request } of this.line.all()) tokens += request.tokens.input + request.tokens.output;
+    const waiting = { requests: this.line.size + (this.missed === null ? 0 : 1), tokens };
+    this.missed = null;
+    return this.#configured.uses(this.upstream, this.#stays.size, waiting, nowMs);
+  }
+
+  /** A request starts, for which there must be room. One of the line must have been taken out of it with `line.serve`. */
+  begin(request: Pick<RoomRequest, 'keyId' | 'tokens' | 'config'>, cost: number, nowMs: number): RoomStay {
+    const { keyId, tokens, config = Number.POSITIVE_INFINITY } = request;
+    const stay: RoomStay = {
+      keyId,
+      seq: this.#seq++,
+      startedMs: nowMs,
+      tokens,
+      cost,
+      isByTokens: this.#costsTokens,
+      config,
+      planned: tokens,
+      isAnswered: false,
+      isInputSeen: false,
+      place: null,
+    };
+    if (this.#isTrialDue) this.#triedMs = nowMs;
+    this.#configured.began(stay, nowMs);
+    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.began(stay, nowMs);
+    stay.place = this.#stays.add(stay);
+    return stay;
+  }
+
+  answered(stay: RoomStay, head: AnswerHead, nowMs: number): void {
+    stay.isAnswered = true;
+    if (stay.config < this.#firstConfig) return;
+    this.#endTrial(stay);
+    const { status, retryAfterMs } = head;
+    if (retryAfterMs !== null && pausingStatuses.has(status)) this.#pause(retryAfterMs, nowMs);
+    if (this.settings.learnLimits) this.#pause(this.#learned.answered(stay, head, nowMs), nowMs);
+  }
+
+  leave(stay: RoomStay, usage: RoomTokens | null, nowMs: number): void {
+    const { place, startedMs, isAnswered, keyId, cost, isByTokens } = stay;
+    if (place === null) return;
+    stay.place = null;
+    this.#endTrial(stay);
+    this.#configured.left(stay, usage, nowMs);
+    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.left(stay, usage, nowMs);
+    this.#stays.remove(place);
+    // A call that failed before its answer says nothing of how long answers take.
+    if (isAnswered && stay.config >= this.#firstConfig) this.#held.add(nowMs - startedMs);
+    if (isByTokens && this.#costsTokens && usage !== null)
+      this.line.correct(keyId, usage.input + usage.output - cost);
+    if (this.#stays.size === 0 && this.line.size === 0) this.line.forget();
+  }
+
+  /** A request gives its place back without having been sent: others may start in its place. */
+  withdraw(stay: RoomStay, nowMs: number): void {
+    if (stay.place === null) return;
+    this.#configured.withdrawn(stay, nowMs);
+    this.leave(stay, { input: 0, output: 0 }, nowMs);
+    if (!stay.isByTokens && !this.#costsTokens) this.line.correct(stay.keyId, -stay.cost);
+  }
+
+  /** How long a request has to wait that is in the line, or one that comes now if `ticket` is `null`: an estimate. */
+  expectedMs(ticket: Ticket<Member> | null, tokens: RoomTokens, nowMs: number): number {
+    const ahead = ticket === null ? this.line.all() : this.line.ahead(ticket).map(({ member }) => member);
+    const sum = { input: tokens.input, output: tokens.output };
+    for (const { request } of ahead) {
+      sum.input += request.tokens.input;
+      sum.output += request.tokens.output;
+    }
+    const requests = ahead.length + 1;
+    const maxInFlight = this.maxInFlight();
+    const startedMs = this.#stays.all().map((stay) => stay.startedMs);
+    const forPlaces =
+      maxInFlight === null ? 0 : this.#held.waitMs(startedMs, maxInFlight, ahead.length, nowMs);
+    const forLimits = this.#configured.waitMs(requests, sum.input + sum.output, nowMs);
+    const forLearned = this.settings.learnLimits ? this.#learned.waitMs(requests, sum, nowMs) : 0;
+    return Math.ceil(Math.max(0, this.#pausedUntilMs - nowMs, forPlaces, forLimits, forLearned));
+  }
+
+  view(nowMs: number): RoomView {
+    const { learnLimits } = this.settings;
+    return {
+      upstream: this.upstream,
+      inFlight: this.#stays.size,
+      maxInFlight: this.maxInFlight(),
+      startsLeft: this.#configured.startsLeft(nowMs),
+      tokensLeft: this.#configured.tokensLeft(nowMs),
+      learned: learnLimits ? this.#learned.views(nowMs) : [],
+      learnedInFlight: learnLimits ? this.#learned.learnedInFlight : null,
+      pausedMs: Math.max(0, this.#pausedUntilMs - nowMs),
+      waiting: this.line.size,
+      expectedMs: this.expectedMs(null, { input: 0, output: 0 }, nowMs),
+    };
+  }
+
+  /** The requests in progress but those that went to another upstream of this name. */
+  #ofThisUpstream(): readonly Stay[] {
+    const all = this.#stays.all();
+    return this.#firstConfig === 0 ? all : all.filter(({ config }) => config >= this.#firstConfig);
+  }
+
+  #pause(durationMs: number, nowMs: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + Math.min(durationMs, maxPauseMs));
+    this.#isTrialDue ||= durationMs > maxPauseMs;
+  }
+
+  /** Notes that a request was answered, or failed: it decides on the others if it was sent after the pause. */
+  #endTrial({ startedMs }: Stay): void {
+    if (!this.#isTrialDue || startedMs < this.#pausedUntilMs) return;
+    this.#isTrialDue = false;
+    this.#triedMs = null;
+  }
+}
