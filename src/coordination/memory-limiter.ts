@@ -71,11 +71,16 @@ export function createMemoryLimiter(
     async acquire(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
-      const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaitingRequests;
+      const isPatient = limits.queueWaitMs > 0 && !signal.aborted;
+      const isLineFull = isPatient && state.waiting.length >= maxWaitingRequests;
+      const mayWait = isPatient && !isLineFull;
       if (state.waiting.length === 0) {
         const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;
-      } else if (!mayWait) return decision('concurrency', state, limits, clock.monotonicMs());
+      } else if (!mayWait) {
+        const refused = decision('concurrency', state, limits, clock.monotonicMs());
+        return isLineFull ? { ...refused, isLineFull } : refused;
+      }
       const ended = waitInLine(state, requestId, limits, signal, clock);
       looks?.later();
       return ended;

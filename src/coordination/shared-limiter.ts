@@ -72,7 +72,9 @@ export function createSharedLimiter(
       else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') asks.released(keyId);
       return answer;
     });
-    if (found !== 'waiting') return found;
+    // Of requests that may wait the store refuses those alone for which the line has no place.
+    if (found !== 'waiting')
+      return mayWait && found.verdict === 'concurrency' ? { ...found, isLineFull: true } : found;
     let hasSlot = false;
     try {
       const decision = await waiting.wait({ keyId, requestId, limits }, signal);

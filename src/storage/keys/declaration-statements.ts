@@ -163,7 +163,7 @@ function storeKeys(
               models = wanted.models, allow_from = wanted.allow_from, tags = wanted.tags,
               expires_at = wanted.expires_at, low_balance = wanted.low_balance,
               compatibility = wanted.compatibility, budget = wanted.budget,
-              group_name = wanted.group_name
+              group_name = wanted.group_name, weight = wanted.weight
             FROM wanted WHERE ${isNamed}`,
       values: [keys],
     },
@@ -171,11 +171,11 @@ function storeKeys(
       sql: `${all}
             INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
               tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility,
-              budget, group_name, declared)
+              budget, group_name, weight, declared)
             SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
               hash, CAST(? AS BIGINT), name, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute,
               tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget,
-              group_name, 1
+              group_name, weight, 1
             FROM wanted WHERE ${isNew}`,
       values: [keys, nowMs],
     },

@@ -1,3 +1,4 @@
+import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import type { DeclaredKey } from '../../domain/keys/declared-key.ts';
 import type { Limits } from '../../domain/limits.ts';
@@ -7,12 +8,12 @@ import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
-  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, group_name, declared, balance IS NOT NULL AS has_balance`;
+  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, group_name, weight, declared, balance IS NOT NULL AS has_balance`;
 /** Reads whole keys. */
 export const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
-  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget, group_name)`;
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget, group_name, weight)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -23,7 +24,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
     {
-      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       values: valuesOf(key, hash),
     },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
@@ -36,7 +37,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -55,6 +56,7 @@ const columnOf = {
   expiresAt: 'expires_at',
   lowBalanceNanos: 'low_balance',
   group: 'group_name',
+  weight: 'weight',
 } as const;
 
 /**
@@ -170,6 +172,7 @@ export function readKey(row: Row): ApiKey {
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
     budget: readBudget(row['budget']),
     group: row['group_name'] === null ? null : String(row['group_name']),
+    weight: row['weight'] === null ? defaultWeight : Number(row['weight']),
     isDeclared: row['declared'] === 1,
   };
 }
@@ -202,6 +205,7 @@ export function settingsOf({
   compatibility,
   budget,
   group,
+  weight,
 }: StoredSettings): Statement['values'] {
   return [
     limits.concurrency ?? null,
@@ -217,5 +221,6 @@ export function settingsOf({
     JSON.stringify(compatibility),
     budget === null ? null : writeBudget(budget),
     group,
+    weight === defaultWeight ? null : weight,
   ];
 }

@@ -20,6 +20,7 @@ export const settingColumns = {
   compatibility: 'TEXT',
   budget: 'TEXT',
   group_name: 'TEXT',
+  weight: 'INTEGER',
 };
 
 /**

@@ -7,6 +7,7 @@ import { retentionStep } from './retention-step.ts';
 import { usageStep } from './usage-step.ts';
 import { tokenUseStep } from './token-use-step.ts';
 import { statementsStep } from './statements-step.ts';
+import { weightStep } from './weight-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -207,4 +208,5 @@ export const migrations: readonly Migration[] = [
   budgetsStep,
   outboxStep,
   groupsStep,
+  weightStep,
 ];

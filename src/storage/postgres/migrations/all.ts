@@ -7,10 +7,12 @@ import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
 import { outbox } from './outbox.ts';
 import { retention } from './retention.ts';
+import { roomShares } from './room-shares.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
 import { tokenUse } from './token-use.ts';
 import { statements } from './statements.ts';
+import { weights } from './weights.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -26,4 +28,6 @@ export const migrations: readonly Migration[] = [
   budgets,
   outbox,
   groups,
+  roomShares,
+  weights,
 ];

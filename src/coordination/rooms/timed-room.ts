@@ -1,0 +1,108 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { RoomShares } from '../../domain/ports/room-shares.ts';
+import type { RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
+import type { Extent } from '../../domain/rooms/configured-limits.ts';
+import { Room } from '../../domain/rooms/room.ts';
+import type { WaitingEntry } from './waiting-entry.ts';
+
+/** The least time until a line is looked at again, in milliseconds: timers may be early by less than one. */
+const leastDelayMs = 1;
+
+/**
+ * How long a request may wait at least, in milliseconds, if it could start but for the share that this process has of a
+ * limit: the first one after an idle time comes before its share.
+ */
+const shareWaitMs = 1_500;
+
+/** What rooms depend on beside the clock; each may be left out. */
+export interface RoomsOptions {
+  /** How long an upstream is not to be used for a reason that its room does not know, in milliseconds. */
+  readonly pausedMs?: (upstream: string) => number;
+  /** The shares of the limits that this process has; without it, the limits are its own. */
+  readonly shares?: RoomShares | null;
+}
+
+const nothing = (): void => {};
+
+/** The room of an upstream, and the timer that looks at its line when a limit may let the next one in. */
+export class TimedRoom extends Room<WaitingEntry> {
+  readonly #clock: Clock;
+  readonly #options: RoomsOptions;
+  #cancel = nothing;
+
+  constructor(upstream: string, settings: RoomSettings, clock: Clock, options: RoomsOptions) {
+    const { shares = null } = options;
+    super(upstream, settings, (limit) => shares?.of(upstream, limit) ?? Number.POSITIVE_INFINITY);
+    this.#clock = clock;
+    this.#options = options;
+  }
+
+  /** In how many milliseconds a request may start; 0 at once, `Infinity` if another one has to end first. */
+  startsInMs({ tokens }: Pick<RoomRequest, 'tokens'>, extent: Extent, nowMs: number): number {
+    return Math.max(this.#pausedMs(), this.availableAtMs(tokens, extent, nowMs) - nowMs);
+  }
+
+  /** Whether a request may wait in the line: not if that is full, or a limit or a pause surely lasts longer than it may wait. */
+  mayBeJoined(request: RoomRequest, nowMs: number): boolean {
+    const patienceMs = this.patienceMs(request, nowMs);
+    const startsInMs = this.startsInMs(request, 'certain', nowMs);
+    const isInTime = startsInMs === Number.POSITIVE_INFINITY || startsInMs < patienceMs;
+    return patienceMs > 0 && isInTime && this.line.size < this.settings.queue;
+  }
+
+  /** How long a request may wait from now on, in milliseconds; 0 or less if it may not. */
+  patienceMs(request: RoomRequest, nowMs: number): number {
+    const leftMs = this.settings.queueWaitMs - request.waitedMs;
+    const { shares = null } = this.#options;
+    const isShareShort = shares !== null && this.startsInMs(request, 'whole', nowMs) === 0;
+    return isShareShort ? Math.max(leftMs, shareWaitMs) : leftMs;
+  }
+
+  /**
+   * Whether a request that joins no line could start but for the share that this process has. Then it counts among those that
+   * wait until the shares are settled once: an upstream that only such requests use would never get a share.
+   */
+  misses(request: Pick<RoomRequest, 'tokens'>, nowMs: number): boolean {
+    const { shares = null } = this.#options;
+    if (shares === null || this.line.size > 0 || this.startsInMs(request, 'whole', nowMs) > 0) return false;
+    this.missed = request.tokens;
+    return true;
+  }
+
+  /** How long a request waits that comes now, in milliseconds: an estimate. */
+  expectedForNextMs({ tokens }: RoomRequest, nowMs: number): number {
+    return Math.max(this.#pausedMs(), this.expectedMs(null, tokens, nowMs));
+  }
+
+  /** Has the line looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
+  lookAgain(delayMs: number, look: () => void): void {
+    this.#cancel();
+    this.#cancel =
+      delayMs === Number.POSITIVE_INFINITY
+        ? nothing
+        : this.#clock.schedule(Math.max(leastDelayMs, delayMs), look);
+  }
+
+  /** Ends the timer. */
+  stop(): void {
+    this.#cancel();
+  }
+
+  #pausedMs(): number {
+    return this.#options.pausedMs?.(this.upstream) ?? 0;
+  }
+}
+
+/** The shortest wait among some rooms for a request that comes now, and how many wait there. */
+export function shortestWait(
+  rooms: readonly TimedRoom[],
+  request: RoomRequest,
+  nowMs: number,
+): { readonly waiting: number; readonly expectedMs: number } {
+  let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
+  for (const room of rooms) {
+    const expectedMs = room.expectedForNextMs(request, nowMs);
+    if (expectedMs < shortest.expectedMs) shortest = { waiting: room.line.size, expectedMs };
+  }
+  return shortest;
+}
