@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isWellFormed } from '../domain/keys/api-key.ts';
+import { defaultWeight, isWellFormed, maxWeight } from '../domain/keys/api-key.ts';
 import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
@@ -20,7 +20,7 @@ import {
 } from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
 import { writeFreeName } from './quotable.ts';
-import { requestLimit, trueOrFalse } from './schema/values.ts';
+import { requestLimit, trueOrFalse, wholeNumber } from './schema/values.ts';
 
 /** The prefix of a key that is declared by its hash. */
 const hashPrefix = 'sha256:';
@@ -123,6 +123,13 @@ const declaredKey = z
       description: 'The group whose budget and concurrency the key shares, one of `groups`; default: none.',
       examples: ['research'],
     }),
+    weight: wholeNumber(1, maxWeight)
+      .optional()
+      .meta({
+        description:
+          'The share of the key among those that wait before an upstream: with 2, twice as many turns as a key with 1; default: 1.',
+        examples: [2],
+      }),
     lowBalance: usd.optional().meta({
       description:
         'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
@@ -196,6 +203,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     compatibility: withoutAbsent(declared.compatibility ?? {}),
     budget: declared.budget === undefined ? null : budgetOf(declared.budget),
     group: declared.group ?? null,
+    weight: declared.weight ?? defaultWeight,
   }));
 }
 

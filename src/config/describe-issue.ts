@@ -33,9 +33,19 @@ export function describeIssue(
   return [{ path, message }];
 }
 
-/** The issues of the form that was meant: the one whose type a value has, or else the first. */
+/** The issues of the form that was meant: of those whose type a value has, the one that knows most of its keys. */
 function meantOption({ errors }: z.core.$ZodIssueInvalidUnion): readonly z.core.$ZodIssue[] {
-  return errors.find((issues) => !issues.some(isOfValueItself)) ?? errors[0] ?? [];
+  const [first = errors[0] ?? [], ...others] = errors.filter((issues) => !issues.some(isOfValueItself));
+  return others.reduce((best, issues) => (strangeness(issues) < strangeness(best) ? issues : best), first);
+}
+
+/** How many keys of an object a form does not know; less if one of them is a misspelt one that the form has. */
+function strangeness(issues: readonly z.core.$ZodIssue[]): number {
+  const unknown = issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys : []));
+  const missing = issues.flatMap(({ code, path }) =>
+    code === 'invalid_type' && path.length === 1 ? [String(path[0])] : [],
+  );
+  return unknown.length - (unknown.some((key) => nearestName(key, missing) !== null) ? 0.5 : 0);
 }
 
 /** Whether a value that may be a text, or an object, is an object none of whose keys resembles a known one. */
@@ -74,6 +84,9 @@ function describeUnknownKey(path: readonly PropertyKey[], key: string, known: re
   const reason = whyNotDeclared(path, key);
   if (reason !== null) return { path: here, message: reason };
   if (key.includes(':')) return { path: here, message: 'unknown key: write a blank after the colon' };
+  // One value may have several forms with keys of their own.
+  if (known.includes(key))
+    return { path: here, message: 'not together with the other keys here: leave out either' };
   const [first = '', rest] = key.split(/[= ]/, 2);
   return rest !== undefined && known.includes(first)
     ? { path: here, message: 'unknown key: write a colon and a blank before the value' }
@@ -113,7 +126,7 @@ function describeType(message: string, schema: z.ZodType, value: unknown): strin
     return `${named}: write a blank after the colon`;
   const instead =
     typeof value === 'number' || typeof value === 'boolean'
-      ? replacementOf(value, kind, unwrap(schema) instanceof z.ZodString)
+      ? replacementOf(value, kind, schema)
       : exampleOf(schema);
   if (instead === null) return named;
   return value === undefined ? `${named}, ${instead}` : `${named}: write ${instead}`;
@@ -126,13 +139,21 @@ function isKeyWithValue(text: string, known: readonly string[]): boolean {
 }
 
 /** What to write instead of a number or switch. It is quoted, unless the value is a secret. */
-function replacementOf(value: number | boolean, kind: ValueKind | undefined, isText: boolean): string | null {
+function replacementOf(
+  value: number | boolean,
+  kind: ValueKind | undefined,
+  schema: z.ZodType,
+): string | null {
   if (kind === 'secret' || kind === 'key' || kind === 'database') return 'it in quotes';
+  const inner = unwrap(schema);
+  const isText = inner instanceof z.ZodString;
   if (typeof value === 'boolean') return isText ? `it in quotes, "${value}"` : null;
   if (kind === 'duration') return `${value}s or ${value}ms`;
   if (kind === 'size') return sizeOf(value);
   if (kind === 'usd') return `"${plainDecimal(String(value))}", because a number can lose digits`;
-  return isText ? `it in quotes, "${value}"` : null;
+  if (!isText) return null;
+  // A text with a form of its own would be refused in quotes, too.
+  return inner.safeParse(String(value)).success ? `it in quotes, "${value}"` : exampleOf(schema);
 }
 
 /** A size that was written without a unit: bytes if there are many of them. */

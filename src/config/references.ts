@@ -10,9 +10,24 @@ interface UncheckedConfig {
   readonly groups?: unknown;
 }
 
-function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
-  const { routes } = (entry ?? {}) as { readonly routes?: unknown };
-  return Array.isArray(routes) ? routes : [];
+/** A reference of a model to an upstream; `path` begins below the model. */
+interface Reference {
+  readonly path: readonly (string | number)[];
+  readonly target: unknown;
+}
+
+/** The upstreams of a model's routes, and of its shadow route. */
+function referencesOf(entry: unknown): readonly Reference[] {
+  const { routes, shadow } = (entry ?? {}) as { readonly routes?: unknown; readonly shadow?: unknown };
+  const upstreamOf = (route: unknown): unknown => (isObject(route) ? route['upstream'] : undefined);
+  const shadowRoute = isObject(shadow) ? shadow['route'] : null;
+  return [
+    ...(Array.isArray(routes) ? routes : []).map((route: unknown, index) => ({
+      path: ['routes', index, 'upstream'],
+      target: upstreamOf(route),
+    })),
+    { path: ['shadow', 'route', 'upstream'], target: upstreamOf(shadowRoute) },
+  ];
 }
 
 /** Whether an unchecked config discovers its models from an upstream. */
@@ -28,10 +43,7 @@ export function unknownUpstreams(input: unknown): readonly Problem[] {
   const named = usesDiscovery(input)
     ? [{ path: ['models', 'from'], target: offered?.['from'] }]
     : Object.entries(offered ?? {}).flatMap(([name, entry]) =>
-        routesOf(entry).map((route, index) => ({
-          path: ['models', name, 'routes', index, 'upstream'],
-          target: route?.upstream,
-        })),
+        referencesOf(entry).map(({ path, target }) => ({ path: ['models', name, ...path], target })),
       );
   const passthroughs = (Array.isArray(passthrough) ? passthrough : []).map(
     (entry: { upstream?: unknown } | null, index) => ({

@@ -4,8 +4,8 @@ import { describeSurroundings } from './around-secret.ts';
 import { describeReadFault } from './read-fault.ts';
 import { secret } from './schema/values.ts';
 
-/** The largest file of a secret, in bytes: servers accept no larger header. */
-const maxSecretBytes = 16_384;
+/** The largest text of a secret, in bytes: servers accept no larger header. */
+export const maxSecretBytes = 16_384;
 
 /**
  * Reads the secret in a file, without blanks and line feeds around it. Throws with the reason, which quotes neither the

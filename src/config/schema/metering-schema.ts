@@ -1,10 +1,5 @@
 import { z } from 'zod';
-
-/** A share from 0 to 1. A string of digits counts as one, because a value from the environment is text. */
-const share = z.preprocess(
-  (value) => (typeof value === 'string' && /^\d*\.?\d+$/.test(value) ? Number(value) : value),
-  z.number().min(0).max(1),
-) as unknown as z.ZodType<number, number>;
+import { share } from './values.ts';
 
 /** The second meter. */
 export const metering = z.strictObject({

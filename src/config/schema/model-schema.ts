@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { policyNames } from '../../domain/routing/policy-names.ts';
 import { storedText, usd } from '../../shared/schema-values.ts';
+import { hedge } from './hedge-schema.ts';
 import { price } from './price-schema.ts';
-import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
+import { shadow } from './shadow-schema.ts';
+import { chosenName, namePattern, onlyTrue, positiveDuration, wholeNumber } from './values.ts';
 
 /** How many output tokens the hold of a request without a limit of its own covers. */
 const defaultHoldTokens = 1_024;
@@ -12,6 +15,17 @@ const ownPaths = /^\/(v1\/(chat\/completions|responses|models|key|statement-keys
 const holdTokens = wholeNumber(1)
   .default(defaultHoldTokens)
   .describe('The output tokens that the hold of a request covers if the request has no cap.');
+
+const thinks = onlyTrue.optional().meta({
+  description:
+    'The model thinks before its text: each thought that it streams begins the time of `timeouts.firstText` anew.',
+  examples: [true],
+});
+
+const routeCost = z.strictObject({
+  input: usd.meta({ description: 'USD per million input tokens.', examples: ['0.10'] }),
+  output: usd.meta({ description: 'USD per million output tokens.', examples: ['0.40'] }),
+});
 
 const route = z
   .strictObject({
@@ -28,6 +42,16 @@ const route = z
           'The share of the requests that this route gets among adjacent routes with weights; default: none.',
         examples: [3],
       }),
+    retryWithin: positiveDuration.optional().meta({
+      description:
+        'How long after its start an attempt here may fail and be followed by another one; default: not limited.',
+      examples: ['5s'],
+    }),
+    cost: routeCost.optional().meta({
+      description:
+        'What the operator pays there, in USD per million tokens: `policy: cheapest` orders by it, and no client pays it.',
+      examples: [{ input: '0.10', output: '0.40' }],
+    }),
   })
   .meta({ examples: [{ upstream: 'local', model: 'qwen3-0.6b' }] });
 
@@ -37,8 +61,16 @@ const model = z
       .array(route)
       .min(1)
       .meta({
-        description: 'Where the model is served; tried in this order.',
+        description: 'Where the model is served; tried in this order, unless `policy` names another one.',
         examples: [[{ upstream: 'local', model: 'qwen3-0.6b' }]],
+      }),
+    policy: z
+      .enum(policyNames)
+      .optional()
+      .meta({
+        description:
+          'Which route a request tries first: `order` is that of the list; default: `order`, without measures.',
+        examples: ['fastest'],
       }),
     price: price.optional().meta({
       description: 'The price, in USD per million tokens. A model has either a price or `free: true`.',
@@ -46,9 +78,34 @@ const model = z
     }),
     free: onlyTrue.optional().meta({ description: 'Requests cost nothing.', examples: [true] }),
     holdTokens,
+    thinks,
+    hedge: hedge.optional().meta({
+      description:
+        'Sends a request to a second route, too, if the first text of the first one is late: the first text wins; default: never.',
+      examples: [{ after: 'p95', budget: '5%' }],
+    }),
+    shadow: shadow
+      .optional()
+      .describe(
+        'A second upstream that gets a copy of a share of the requests; its answers are compared and dropped. Default: none.',
+      ),
   })
   .refine(({ price: set, free }) => (set === undefined) !== (free === undefined), {
     message: 'expected either a price or free: true',
+  })
+  .refine(({ hedge: set, routes }) => set === undefined || routes.length > 1, {
+    path: ['hedge'],
+    message: 'a second request needs a second route: add one, or leave hedge out',
+  })
+  .superRefine(({ policy, routes }, context) => {
+    if (policy !== 'cheapest') return;
+    for (const [index, { cost }] of routes.entries())
+      if (cost === undefined)
+        context.addIssue({
+          code: 'custom',
+          path: ['routes', index, 'cost'],
+          message: 'expected a cost, because the policy is cheapest',
+        });
   })
   .meta({ examples: [{ routes: [{ upstream: 'local', model: 'qwen3-0.6b' }], free: true }] });
 
@@ -81,6 +138,7 @@ export const discoveredModels = z.strictObject({
     examples: [{ input: '0.15', output: '0.60' }],
   }),
   holdTokens,
+  thinks,
 });
 
 /** A path whose requests go to an upstream unchanged. */

@@ -4,6 +4,7 @@ import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
+import { isLimited, roomFields } from './room-schema.ts';
 import { tlsTowards } from './tls-schema.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
@@ -27,6 +28,11 @@ const timeouts = z.strictObject({
   firstByte: positiveDuration
     .prefault('120s')
     .describe('The longest wait for the first byte of a streamed answer.'),
+  firstText: positiveDuration.optional().meta({
+    description:
+      'The longest wait for the first text of a streamed answer, from the call on: then another route is tried. Thoughts do not count as text, unless `models.<name>.thinks` is set; default: not limited.',
+    examples: ['10s'],
+  }),
   idle: positiveDuration.prefault('60s').describe('The longest silence within a streamed answer.'),
   total: positiveDuration.prefault('10m').describe('The longest time of a whole call, its answer included.'),
 });
@@ -40,6 +46,40 @@ const keyFile = z.strictObject({
   }),
 });
 
+/** The longest time that a command may take, in milliseconds: the start waits for it. */
+const maxCommandMs = 60_000;
+
+/** The most words of a command, and the longest one, in UTF-16 code units. */
+const maxCommandWords = 64;
+const maxWordChars = 4_096;
+
+/** A word may hold a secret, by a reference to an environment variable. */
+const commandWord = z.string().min(1).max(maxWordChars).register(valueKinds, { kind: 'secret' });
+
+/** The program that prints an API key which ends after some time. */
+const keyCommand = z.strictObject({
+  command: z
+    .array(commandWord)
+    .min(1)
+    .max(maxCommandWords)
+    .meta({
+      description: 'A program and its arguments, which prints the key and nothing else; no shell reads them.',
+      examples: [['gcloud', 'auth', 'print-access-token']],
+    }),
+  every: duration
+    .refine((milliseconds) => milliseconds >= 10_000, 'expected 10s or more')
+    .prefault('10m')
+    .describe('How long a key is used before the program is run again: `10s` or more.'),
+  timeout: positiveDuration
+    .refine((milliseconds) => milliseconds <= maxCommandMs, 'expected 60s or less')
+    .prefault('10s')
+    .describe('The longest time that the program may take: at most `60s`.'),
+});
+
+/** What is wrong with a line in front of an upstream whose use has no limit. */
+const noLimit =
+  'expected only beside a limit, as nothing waits without one: set maxInFlight, requestsPerMinute, tokensPerMinute or learnLimits, or leave it out';
+
 /** An upstream: how it is called, what it can do, and how long it may take. */
 export const upstream = z
   .strictObject({
@@ -49,12 +89,16 @@ export const upstream = z
       examples: ['http://127.0.0.1:8000/v1', 'https://api.openai.com/v1'],
     }),
     apiKey: z
-      .union([secret, keyFile])
+      .union([secret, keyFile, keyCommand])
       .optional()
       .meta({
         description:
-          'The API key of the provider, usually a reference to an environment variable; or the file that holds it.',
-        examples: ['${OPENAI_API_KEY}', { file: '/var/run/secrets/token' }],
+          'The API key of the provider, usually a reference to an environment variable; or the file that holds it, or the command that prints it.',
+        examples: [
+          '${OPENAI_API_KEY}',
+          { file: '/var/run/secrets/token' },
+          { command: ['gcloud', 'auth', 'print-access-token'] },
+        ],
       }),
     authHeader: headerName.optional().meta({
       description: 'The header that carries the API key; default: the one of the dialect.',
@@ -104,6 +148,15 @@ export const upstream = z
       .describe(
         '`optional` accepts `[DONE]` as a complete end, for upstreams that never send a finish reason.',
       ),
+    thoughtTag: z
+      .string()
+      .regex(/^[A-Za-z][\w-]{0,31}$/, "expected the name of a tag such as think, without '<' and '>'")
+      .optional()
+      .meta({
+        description:
+          'The tag in which the text of its answers begins with thoughts, as in `<think>…</think>`: they are left out; default: none.',
+        examples: ['think'],
+      }),
     onDisconnect: z
       .enum(['estimate', 'drain', 'free'])
       .default('estimate')
@@ -115,6 +168,7 @@ export const upstream = z
       examples: [{ path: '/models', interval: '10s' }],
     }),
     timeouts: timeouts.prefault({}).describe('How long the parts of a call may take.'),
+    ...roomFields,
   })
   .refine(({ url, allowLinkLocal }) => allowLinkLocal || !isLinkLocal(url.hostname), {
     path: ['url'],
@@ -128,5 +182,10 @@ export const upstream = z
   .refine(({ url, dialects }) => url.protocol !== 'demo:' || dialects.every((name) => name === 'chat'), {
     path: ['dialects'],
     message: 'the built-in demo has Chat Completions only: leave it out',
+  })
+  .refine((config) => config.queue === undefined || isLimited(config), { path: ['queue'], message: noLimit })
+  .refine((config) => config.queueWait === undefined || isLimited(config), {
+    path: ['queueWait'],
+    message: noLimit,
   })
   .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

@@ -23,6 +23,12 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
   return z.preprocess(readDigits, wholeNumberWithin(min, max)) as unknown as z.ZodType<number, number>;
 }
 
+/** A share from 0 to 1. A string of digits counts as one, because a value from the environment is text. */
+export const share = z.preprocess(
+  (value) => (typeof value === 'string' && /^\d*\.?\d+$/.test(value) ? Number(value) : value),
+  z.number().min(0).max(1),
+) as unknown as z.ZodType<number, number>;
+
 /** A limit of requests, of a key or of all keys. */
 export const requestLimit = wholeNumber(1, maxLimit);
 
