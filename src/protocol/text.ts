@@ -103,6 +103,8 @@ export type ConnectionFault =
   /** The connection broke in the middle of the answer. */
   | 'broken'
   | 'first_byte_timeout'
+  /** The answer may have begun, but its first text did not come in time. */
+  | 'first_text_timeout'
   | 'idle_timeout'
   | 'total_timeout'
   /** The total time is over, and what came of the answer waits for a client that does not read it. */

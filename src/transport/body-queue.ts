@@ -70,6 +70,16 @@ export class BodyQueue {
     return this.#end === 'open' ? null : this.#end;
   }
 
+  /** Calls back when the body has ended, from either side; at once if it has. */
+  whenOver(callback: () => void): void {
+    if (this.#end !== 'open') return callback();
+    const before = this.#onEnd;
+    this.#onEnd = () => {
+      before?.();
+      callback();
+    };
+  }
+
   /** Connects the source; one that is attached after the end is aborted at once. */
   attach(source: Source): void {
     this.#source = source;

@@ -46,7 +46,7 @@ function answerCall(
   signal.addEventListener('abort', interrupt, { once: true });
   play(pieces, queue, clock);
   const contentType = call.stream ? 'text/event-stream' : 'application/json';
-  return new QueuedAnswer({ status: 200, contentType, retryAfterMs: null }, queue);
+  return new QueuedAnswer({ status: 200, contentType, retryAfterMs: null, limits: null }, queue);
 }
 
 /** The body, in the pieces in which it is sent: a list of models, or an answer. */

@@ -3,14 +3,13 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
+import { readRetryAfter } from '../protocol/upstream/retry-after.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
 import { QueuedAnswer } from './queued-answer.ts';
-
-/** The longest `retry-after` of an upstream that is passed on to clients, in milliseconds. */
-const maxRetryAfterMs = 600_000;
 
 /** What a call depends on beside its request. */
 interface CallTerms {
@@ -21,6 +20,8 @@ interface CallTerms {
   readonly onSent: (() => void) | undefined;
   /** How the call is sent to a proxy that reads it, and may answer it itself; `null` where none does. */
   readonly forwarding: Forwarding | null;
+  /** Whether the limits that the answer reports are read. */
+  readonly learnsLimits: boolean;
 }
 
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
@@ -29,6 +30,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #onSent: (() => void) | undefined;
   readonly #queue: BodyQueue;
   readonly #forwarding: Forwarding | null;
+  readonly #learnsLimits: boolean;
   #answered = false;
   #connection: UpstreamConnection | null = null;
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
@@ -36,13 +38,14 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   constructor(
     resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    { clock, deadlines, afterRead, signal, onSent, forwarding }: CallTerms,
+    { clock, deadlines, afterRead, signal, onSent, forwarding, learnsLimits }: CallTerms,
   ) {
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
     this.#onSent = onSent;
     this.#forwarding = forwarding;
+    this.#learnsLimits = learnsLimits;
     this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
@@ -72,9 +75,11 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     const refusal = this.#forwarding?.faultOf(status) ?? null;
     if (refusal !== null) return this.#queue.stop(refusal);
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
+    const valueOf = (name: string): string | undefined => firstValue(headers[name]);
+    const limits = this.#learnsLimits ? readLimitHeaders(valueOf) : null;
     this.#answered = true;
     this.#resolve(
-      new QueuedAnswer({ status, contentType, retryAfterMs: readRetryAfter(headers) }, this.#queue),
+      new QueuedAnswer({ status, contentType, retryAfterMs: readRetryAfter(valueOf), limits }, this.#queue),
     );
   }
 
@@ -106,13 +111,4 @@ const headOverflows: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_OVERFLOW', 
 /** The first value of a header: Node gives a repeated header as a list, in spite of its types. */
 function firstValue(header: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(header) ? String(header[0]) : (header as string | undefined);
-}
-
-/** Reads `retry-after-ms`, or `retry-after` in seconds; a date is ignored, because clocks differ. */
-function readRetryAfter(headers: IncomingHttpHeaders): number | null {
-  const milliseconds = Number(firstValue(headers['retry-after-ms']) ?? Number.NaN);
-  const value = Number.isFinite(milliseconds)
-    ? milliseconds
-    : Number(firstValue(headers['retry-after']) ?? Number.NaN) * 1_000;
-  return Number.isFinite(value) && value >= 0 ? Math.min(value, maxRetryAfterMs) : null;
 }

@@ -20,6 +20,8 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
    */
   readonly headers: () => Readonly<Record<string, string>>;
   readonly deadlines: Deadlines;
+  /** Whether the limits that its answers report are read. */
+  readonly learnsLimits: boolean;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
  * Redirects are not followed.
  */
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
-  const { url, deadlines } = options;
+  const { url, deadlines, learnsLimits } = options;
   const { pool, openOnce } = openConnections(url.origin, options);
   const forwarding = forwardingOf(url, options.proxy);
   const basePath = (forwarding?.origin ?? '') + url.pathname.replace(/\/+$/, '');
@@ -45,6 +47,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           signal,
           onSent: call.onSent,
           forwarding,
+          learnsLimits,
         };
         const exchange = new HttpCall(resolve, terms);
         const once = call.fresh ? openOnce() : null;

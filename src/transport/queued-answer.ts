@@ -1,5 +1,9 @@
 import type { BodyPiece, TakePiece, UpstreamAnswer } from '../domain/ports/upstreams.ts';
+import type { LimitReport } from '../protocol/upstream/limit-headers.ts';
 import type { BodyQueue } from './body-queue.ts';
+
+/** What the head of an answer says. */
+type AnswerHead = Pick<UpstreamAnswer, 'status' | 'contentType' | 'retryAfterMs' | 'limits'>;
 
 /** An answer whose body arrives in a queue. */
 export class QueuedAnswer implements UpstreamAnswer {
@@ -7,15 +11,14 @@ export class QueuedAnswer implements UpstreamAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly retryAfterMs: number | null;
+  readonly limits: LimitReport | null;
   readonly #queue: BodyQueue;
 
-  constructor(
-    { status, contentType, retryAfterMs }: Pick<UpstreamAnswer, 'status' | 'contentType' | 'retryAfterMs'>,
-    queue: BodyQueue,
-  ) {
+  constructor({ status, contentType, retryAfterMs, limits }: AnswerHead, queue: BodyQueue) {
     this.status = status;
     this.contentType = contentType;
     this.retryAfterMs = retryAfterMs;
+    this.limits = limits;
     this.#queue = queue;
   }
 
@@ -29,5 +32,9 @@ export class QueuedAnswer implements UpstreamAnswer {
 
   release(): void {
     this.#queue.release();
+  }
+
+  whenOver(callback: () => void): void {
+    this.#queue.whenOver(callback);
   }
 }

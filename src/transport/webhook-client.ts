@@ -46,6 +46,7 @@ export function createWebhookClient(options: WebhookClientOptions, clock: Clock)
         afterRead: queueMicrotask,
         signal,
         onSent: undefined,
+        learnsLimits: false,
         forwarding,
       };
       const timestamp = Math.floor(clock.now() / 1_000);

@@ -14,6 +14,7 @@ import { readFinishReason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
+import { TaggedThoughts } from './tagged-thoughts.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
@@ -59,12 +60,23 @@ export class Answer {
   readonly #finishReason: FinishReasonRule;
   readonly #sentTokens: number;
   readonly #sanitise: Sanitise;
+  /** Tells thoughts from text until the text has begun; `null` where they never stand in it. */
+  #tagged: TaggedThoughts | null;
 
-  /** `sentTokens` is the most tokens that the request's text can have; `sanitise` is for what the upstream reports. */
-  constructor(finishReason: FinishReasonRule, sentTokens: number, sanitise: Sanitise) {
+  /**
+   * `sentTokens` is the most tokens that the request's text can have; `sanitise` is for what the upstream reports;
+   * `thoughtTag` is the tag in which the text begins with thoughts, `null` for none.
+   */
+  constructor(
+    finishReason: FinishReasonRule,
+    sentTokens: number,
+    sanitise: Sanitise,
+    thoughtTag: string | null,
+  ) {
     this.#finishReason = finishReason;
     this.#sentTokens = sentTokens;
     this.#sanitise = sanitise;
+    this.#tagged = thoughtTag === null ? null : new TaggedThoughts(thoughtTag);
   }
 
   /** How the answer ended; `null` while it runs. */
@@ -115,6 +127,17 @@ export class Answer {
   /** Adds text; an empty one is ignored. */
   say(text: string): void {
     if (text === '' || this.#ending !== null) return;
+    if (this.#tagged === null) this.#sayText(text);
+    else this.#sayTold(this.#tagged, this.#tagged.take(text));
+  }
+
+  #sayTold(tagged: TaggedThoughts, { thought, text }: ReturnType<TaggedThoughts['take']>): void {
+    this.think(thought);
+    if (tagged.isOver) this.#tagged = null;
+    if (text !== '') this.#sayText(text);
+  }
+
+  #sayText(text: string): void {
     this.#chars += text.length;
     this.#bytes += Buffer.byteLength(text);
     this.#saidIn = this.#frame;
@@ -169,6 +192,7 @@ export class Answer {
    */
   conclude(marked: boolean): void {
     if (this.#ending !== null) return;
+    if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
     if (this.#reason === null) this.violations.add('missing_finish');
     const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
     if (reason === null) return this.fail(failure(this.#cutOff(marked)));

@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { errorInBaseResponse } from './base-response.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
@@ -75,9 +76,9 @@ function readBody(body: Frame, answer: Answer): void {
  * `message`, alone or after its deltas: before any text it is the text, after that a repetition.
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
-  answer.report(usageIn(frame), usageNames);
   const choice = firstChoice(frame['choices']);
-  const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
+  answer.report(usageIn(frame, choice), usageNames);
+  const error = frame['error'] ?? choice?.['error'] ?? errorInEnvelope(frame);
   const reason = choice === null ? null : readReason(choice);
   // A blocked text is the end of its answer, even where it is reported as an error, too.
   if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);
@@ -110,10 +111,14 @@ function isBlocked(reason: string | null): boolean {
   return reason !== null && readFinishReason(reason) === 'content_filter';
 }
 
-/** Groq's older streams have their usage in `x_groq`. */
-function usageIn(frame: Frame): unknown {
+function errorInEnvelope(frame: Frame): unknown {
+  return frame['object'] === 'error' ? frame : errorInBaseResponse(frame);
+}
+
+/** Groq's older streams have their usage in `x_groq`, and those of Moonshot in the choice. */
+function usageIn(frame: Frame, choice: Frame | null): unknown {
   const groq = frame['x_groq'];
-  return frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null);
+  return frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null) ?? choice?.['usage'];
 }
 
 /** The choice with index 0: others are never requested, and would mix two texts into one. */
@@ -130,7 +135,7 @@ function holdsToolCall(part: Frame): boolean {
 
 /**
  * Thoughts are in a field of their own, as text, or as a list if there is no text (OpenRouter sends both); or they are
- * parts of the content (Mistral).
+ * parts of the content (Mistral, Databricks).
  */
 function readThoughts(part: Frame): string {
   const thought = part['reasoning_content'] || part['reasoning'];
@@ -140,10 +145,15 @@ function readThoughts(part: Frame): string {
 }
 
 function thoughtIn(part: Frame): string {
-  const { type, thinking } = part;
+  const { type, thinking, summary } = part;
+  if (type === 'reasoning') return Array.isArray(summary) ? summary.map(textIn).join('') : '';
   const isThought = type === 'reasoning.text' || type === 'reasoning.summary';
-  const thought = isThought ? (part['text'] ?? part['summary']) : readText(thinking);
+  const thought = isThought ? (part['text'] ?? summary) : readText(thinking);
   return typeof thought === 'string' ? thought : '';
+}
+
+function textIn(part: unknown): string {
+  return isPlainObject(part) && typeof part['text'] === 'string' ? part['text'] : '';
 }
 
 /** The text of a content: a string, nothing, or the text parts of a list; `null` for anything else. */

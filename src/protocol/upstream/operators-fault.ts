@@ -2,7 +2,7 @@ import type { SaidWords } from './said-words.ts';
 
 /** Codes that mean: the operator's key, account or location is not accepted. */
 const operatorsCodes =
-  /^(?:API_KEY_INVALID|API_KEY_EXPIRED|(?:incorrect|invalid)_api_key|insufficient_quota|billing_(?:hard_limit|not_active)\w*|billing_error|account_?(?:deactivated|not_active)|authentication_error|permission_error|UNAUTHENTICATED)$/i;
+  /^(?:API_KEY_INVALID|API_KEY_EXPIRED|(?:incorrect|invalid)_api_key|insufficient_quota|billing_(?:hard_limit|not_active)\w*|billing_error|account_?(?:deactivated|not_active)|authentication_error|permission_error|UNAUTHENTICATED|Arrearage)$/i;
 
 /** How providers' own messages begin that say so. */
 const operatorsOpenings =

@@ -25,6 +25,8 @@ export interface AnswerTerms {
   /** Whether a stream was requested. The answer is read by its content type all the same. */
   readonly streamAsked: boolean;
   readonly finishReason: FinishReasonRule;
+  /** The tag in which the text begins with thoughts; `null` for none. */
+  readonly thoughtTag: string | null;
   /** The most tokens that the text of the request can have. */
   readonly sentTokens: number;
   /** Makes what the upstream reports of an error fit to be shown. */
@@ -38,8 +40,8 @@ export interface AnswerTerms {
  * kind than was requested, and some send no content type.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
-  const { contentType, streamAsked, finishReason, sentTokens, sanitise, isFast } = terms;
-  const createAnswer = (): Answer => new Answer(finishReason, sentTokens, sanitise);
+  const { contentType, streamAsked, finishReason, thoughtTag, sentTokens, sanitise, isFast } = terms;
+  const createAnswer = (): Answer => new Answer(finishReason, sentTokens, sanitise, thoughtTag);
   const answer = createAnswer();
   const createStreamReader: CreateReader = () =>
     new StreamReader(dialect, answer, isFast ? createAnswer : null);

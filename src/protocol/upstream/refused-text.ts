@@ -10,7 +10,7 @@ const refusalCodes =
 
 /** How providers' own messages begin when they refuse a text. */
 const refusalOpenings =
-  /^(?:invalid prompt: your prompt was flagged|the response was filtered due to the prompt|output blocked by content filtering policy|content exists risk|content violates usage guidelines|the request was rejected because it was considered high risk|(?:input|output) data may contain inappropriate content|your request was rejected (?:by|as a result of) (?:the|our) safety system)/i;
+  /^(?:invalid prompt: your prompt was flagged|the response was filtered due to the prompt|output blocked by content filtering policy|content exists risk|content violates usage guidelines|the request was rejected because it was considered high risk|(?:input|output) data may contain inappropriate content|system detected potentially unsafe or sensitive content|your request was rejected (?:by|as a result of) (?:the|our) safety system)/i;
 
 /**
  * Phrases that mean the same within a message. Each has 16 letters or more: in a quotation of the request, so long a run

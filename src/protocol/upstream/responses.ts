@@ -30,6 +30,9 @@ const silentItems = new Set([
   'image_generation_call',
   'mcp_list_tools',
   'mcp_call',
+  // Perplexity's
+  'search_results',
+  'fetch_url_results',
 ]);
 
 /** The statuses of a response that its provider ended as failed. Others, such as `queued`, are no ends at all. */
