@@ -41,8 +41,18 @@ export async function admit(
   if (isRefusal(taken)) return taken;
   const { decision, hasWaited } = taken;
   const admittedMs = clock.monotonicMs();
-  const slotWaitMs = admittedMs - askedMs;
-  const admission: Admission = { limits: asked, decision, tokens, admittedMs, slotWaitMs, group, tag };
+  const limiterMs = admittedMs - askedMs;
+  const slotWaitMs = hasWaited ? limiterMs : 0;
+  const admission: Admission = {
+    limits: asked,
+    decision,
+    tokens,
+    admittedMs,
+    limiterMs,
+    slotWaitMs,
+    group,
+    tag,
+  };
   const stop = (refusal: Refusal, limits = asked): Limited => ({
     stage: 'limited',
     key,
@@ -58,22 +68,41 @@ export async function admit(
   const limits = hasWaited ? override(ports.defaultLimits, found.limits) : asked;
   const limited = limitRefusal(decision, limits) ?? taken.groupRefusal;
   if (limited !== null) return stop(limited, limits);
-  return hasWaited ? afterWait(found, limits) : admitted;
+  if (!hasWaited) return admitted;
+  const renewed = await renew(admission, found, limits, exchange, ports);
+  return isRefusal(renewed) ? stop(renewed, limits) : { stage: 'admitted', key: found, admission: renewed };
+}
 
-  /** Requests that ran meanwhile may have used up its tokens, and it may be in another group. */
-  async function afterWait(now: ApiKey, nowLimits: Limits): Promise<Admitted | Limited> {
-    const left = await readTokens(now.id, nowLimits, ports);
-    if (isRefusal(left)) return stop(left, nowLimits);
-    const nowGroup = findGroup(now, ports.groups());
-    if (isRefusal(nowGroup)) return stop(nowGroup, nowLimits);
-    const full = await changeGroupSlot(nowGroup, exchange, ports);
-    if (full !== null) return stop(full, nowLimits);
-    return {
-      stage: 'admitted',
-      key: now,
-      admission: { ...admission, limits: nowLimits, tokens: left, group: nowGroup },
-    };
-  }
+/**
+ * Admits a request once more that waited for a place at an upstream: its key may have been revoked or changed meanwhile. What
+ * it goes on with has the key as it is now, and a slot of the group in which that is now.
+ */
+export async function admitAgain<Waited extends Pick<Admitted, 'key' | 'admission'>>(
+  waited: Waited,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Waited | Refusal> {
+  const key = await authenticateAt(exchange.client, ports.keys);
+  if (isRefusal(key)) return key;
+  const limits = override(ports.defaultLimits, key.limits);
+  const admission = await renew(waited.admission, key, limits, exchange, ports);
+  return isRefusal(admission) ? admission : { ...waited, key, admission };
+}
+
+/** After a wait: requests that ran meanwhile may have used up the tokens of the key, and it may be in another group. */
+async function renew(
+  admission: Admission,
+  key: ApiKey,
+  limits: Limits,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Admission | Refusal> {
+  const tokens = await readTokens(key.id, limits, ports);
+  if (isRefusal(tokens)) return tokens;
+  const group = findGroup(key, ports.groups());
+  if (isRefusal(group)) return group;
+  const full = await changeGroupSlot(group, limits.queueWaitMs, exchange, ports);
+  return full ?? { ...admission, limits, tokens, group };
 }
 
 /** How a key stands to its limits of tokens, `null` without one; the refusal if it has reached one. */
@@ -92,7 +121,8 @@ async function readTokens(
   }
 }
 
-function draining(): Refusal {
+/** The refusal of a process that takes no more requests. */
+export function draining(): Refusal {
   return refuse('draining', 'This server is shutting down. Try again: another instance will answer.', {
     retryAfterMs: 1_000,
   });

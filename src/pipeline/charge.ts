@@ -7,7 +7,7 @@ import type { TextTurn, Usage } from '../protocol/text.ts';
 import type { OnDisconnect, Route } from '../domain/routing.ts';
 import type { Ports } from './ports.ts';
 import { questionOf, tokensOfTurns } from './question-text.ts';
-import type { ReceivedAnswer } from './received-answer.ts';
+import type { ReceivedAnswer } from './attempts/received-answer.ts';
 import type { Recorded } from './stages.ts';
 
 /** The average length of a token in characters, for estimates when counting fails. */

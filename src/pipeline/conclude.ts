@@ -1,4 +1,4 @@
-import type { Delivery } from './delivery.ts';
+import type { Delivery } from './delivery/delivery.ts';
 import type { Exchange } from './exchange.ts';
 import { refusalOfResult } from './results.ts';
 import type { Settled } from './results.ts';

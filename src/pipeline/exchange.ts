@@ -3,9 +3,11 @@ import type { Refusal } from '../shared/errors.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { Trace } from '../domain/ports/telemetry.ts';
 import type { ClientConnection } from './client-connection.ts';
-import { Delivery } from './delivery.ts';
+import { Delivery } from './delivery/delivery.ts';
 import type { Ports } from './ports.ts';
+import type { RunningShadow } from './shadows/running-shadow.ts';
 import { headFactsOf } from './stage-views.ts';
+import type { RoomVisit } from './rooms/room-visit.ts';
 import type { Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/groups.ts';
 
@@ -27,6 +29,10 @@ export interface Exchange {
   readonly trace: Trace;
   /** Its slot of a group; `null` without one. */
   groupSlot: GroupSlot | null;
+  /** Its visit to the rooms of its upstreams; `null` where none of them has limits, and before it is routed. */
+  visit: RoomVisit | null;
+  /** Its copy that goes to a second upstream; `null` for nearly all requests. */
+  shadow: RunningShadow | null;
   /** The stage that the request has reached. */
   stage: Stage;
 }
@@ -38,7 +44,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
   const delivery = new Delivery(client, {
     clock,
     signal: interruption.signal,
-    headFacts: () => headFactsOf(exchange.stage),
+    headFacts: () => headFactsOf(exchange.stage, exchange.visit?.summary.waitMs ?? 0),
     onOpened: () => telemetry.streamOpened(protocol),
     onFault: telemetry.fault,
   });
@@ -53,6 +59,8 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     interruption,
     trace: ports.tracer.begin(client.head),
     groupSlot: null,
+    visit: null,
+    shadow: null,
     stage: { stage: 'arrived' },
   };
   return exchange;

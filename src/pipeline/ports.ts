@@ -5,14 +5,17 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { WatchedRecords } from '../domain/ports/records.ts';
+import type { Rooms } from '../domain/ports/rooms.ts';
 import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
 import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
+import type { HedgeBudgets } from '../domain/routing/hedging.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SecondMeter } from './second-meter.ts';
+import type { Shadows } from './shadows/shadows.ts';
 
 /** All outside services that the stages use. */
 export interface Ports {
@@ -31,7 +34,13 @@ export interface Ports {
   readonly secondMeter: SecondMeter;
   /** The share of those answers that are sampled, from 0 to 1. */
   readonly meteredShare: number;
+  /** Sends copies of requests to second upstreams; `null` where no model has a shadow route. */
+  readonly shadows: Shadows | null;
   readonly health: UpstreamHealth;
+  /** The places at upstreams with limits. */
+  readonly rooms: Rooms;
+  /** How many requests may be sent to a second route while the first one is silent. */
+  readonly hedges: HedgeBudgets;
   /** Numbers from 0 up to 1, by which equal routes share their requests, and answers are sampled. */
   readonly random: () => number;
   /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */

@@ -1,7 +1,7 @@
-import type { OpenedAnswer } from './attempt.ts';
+import type { OpenedAnswer } from './attempts/first-part.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import type { ReceivedAnswer } from './received-answer.ts';
+import type { ReceivedAnswer } from './attempts/received-answer.ts';
 import type { AttemptEnding } from './results.ts';
 
 /**

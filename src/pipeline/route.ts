@@ -1,12 +1,14 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { Availability } from '../domain/circuit.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import { orderRoutes } from '../domain/routing.ts';
-import type { OfferedModel } from '../domain/routing.ts';
+import type { OfferedModel, Route } from '../domain/routing.ts';
+import { orderFor } from '../domain/routing/policies.ts';
 import type { Ports } from './ports.ts';
-import { ReceivedAnswer } from './received-answer.ts';
+import { ReceivedAnswer } from './attempts/received-answer.ts';
 import type { Asked, Routed } from './stages.ts';
 
 /** How much of an unknown model's name a refusal quotes, in UTF-16 code units. */
@@ -16,16 +18,33 @@ const maxShownChars = 128;
 const minMisspeltChars = 3;
 
 /** Finds the model that the request names, and the order in which its routes are tried. */
-export async function route(
-  { key, admission, request }: Asked,
-  { models, random }: Ports,
-): Promise<Routed | Refusal> {
-  const model = await findModel(request.model, key, models);
+export async function route(asked: Asked, ports: Ports): Promise<Routed | Refusal> {
+  const { key, admission, request } = asked;
+  const model = await findModel(request.model, key, ports.models);
   if (isRefusal(model)) return model;
-  const routes = orderRoutes(model.routes, random);
+  const routes = inOrder(model, asked, ports);
   const received = new ReceivedAnswer();
   const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
   return { stage: 'routed', key, admission, work };
+}
+
+/** The order of the routes by the model's policy; without one nothing is measured, and nothing is asked. */
+function inOrder(
+  model: OfferedModel,
+  { key, request }: Asked,
+  { clock, health, random }: Ports,
+): readonly Route[] {
+  const { policy } = model;
+  if (policy === null) return orderRoutes(model.routes, random);
+  const availability = (upstream: string): Availability => health.availability(upstream);
+  return orderFor(policy, {
+    model,
+    request,
+    keyId: key.id,
+    nowMs: clock.monotonicMs(),
+    random,
+    availability,
+  });
 }
 
 /** Finds an offered model, or refuses with the 404 that both protocols and `/v1/models/{id}` share. */
@@ -36,9 +55,7 @@ export async function findModel(
 ): Promise<OfferedModel | Refusal> {
   const offered = await models.find(id);
   if (isRefusal(offered)) return offered;
-  if (offered !== null && !mayUse(key, offered))
-    return refuse('model_not_allowed', `This key may not use the model '${offered.id}'.`, { param: 'model' });
-  if (offered !== null) return offered;
+  if (offered !== null) return refuseModel(key, offered) ?? offered;
   const shown = id.length > maxShownChars ? `${id.slice(0, maxShownChars)}…` : id;
   const meant = await nearestModel(id.slice(0, maxShownChars), key, models);
   const advice = meant === null ? '' : ` Did you mean '${meant}'?`;
@@ -57,6 +74,12 @@ async function nearestModel(wrong: string, key: ApiKey, models: ModelCatalogue):
     wrong,
     offered.filter((model) => mayUse(key, model)).map(({ id }) => id),
   );
+}
+
+/** Why a key may not use a model; `null` if it may. */
+export function refuseModel(key: ApiKey, model: OfferedModel): Refusal | null {
+  if (mayUse(key, model)) return null;
+  return refuse('model_not_allowed', `This key may not use the model '${model.id}'.`, { param: 'model' });
 }
 
 /** Whether a key may use a model: its own list of models, if it has one, must name it. */

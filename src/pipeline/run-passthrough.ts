@@ -4,7 +4,7 @@ import type { AttemptResult } from '../domain/attempt-result.ts';
 import { failures } from '../domain/failure.ts';
 import { isSpendingLimited } from '../domain/groups.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';
-import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { costOf, free, noTokens } from '../domain/pricing.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { Failure } from '../protocol/text.ts';
@@ -13,10 +13,13 @@ import { failure } from '../protocol/upstream/failures.ts';
 import { sanitiseAll } from '../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Exchange } from './exchange.ts';
+import { nothingUsed } from './rooms/held-place.ts';
 import { refuseCost } from './limit-cost.ts';
 import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
+import { openVisit } from './rooms/room-visit.ts';
+import { takePlace } from './rooms/take-place.ts';
 import { dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
 
@@ -29,18 +32,23 @@ export interface PassthroughPath {
   readonly price: Price | null;
 }
 
+/** What the head of an upstream's answer says of its limits. */
+export type PassedHead = Pick<UpstreamAnswer, 'status' | 'retryAfterMs' | 'limits'>;
+
 /** Forwards a request and its answer verbatim; provided by `http/`. */
 export interface PassthroughTransport {
   /** A fault that the request's head already shows, such as a body that is too large. */
   readonly requestFault: Refusal | null;
   /**
    * Forwards the request, and all of the answer but its end. Resolves with the answer's status, or with how it failed.
-   * `onHead` is called when the head of the answer is sent; an answer with a withheld status is never sent.
+   * `onHead` is called when the head of the answer is sent; an answer with a withheld status is never sent. `onAnswered` is
+   * called with what every answer's head says, before that.
    */
   forward(
     trace: TraceHeaders,
     signal: AbortSignal,
     onHead: (status: number) => void,
+    onAnswered: ((head: PassedHead) => void) | null,
   ): Promise<number | UpstreamFault | Refusal>;
 }
 
@@ -66,13 +74,23 @@ async function passOn(
   exchange: Exchange,
   ports: Ports,
 ): Promise<ExchangeResult> {
+  const refuseKey = (asking: Admitted): Refusal | null => findFault({ path, price }, asking);
   const fault =
-    findFault({ path, price }, admitted) ??
+    refuseKey(admitted) ??
     transport.requestFault ??
     refuseCost(costOf(noTokens, price ?? free), exchange.client);
   if (fault !== null) return refused(fault);
+  const ways = [{ upstream }];
+  const { id: keyId, weight } = admitted.key;
+  const visit = openVisit(ways, () => ({ keyId, weight, tokens: nothingUsed }), exchange, ports);
+  let placed = admitted;
+  if (visit !== null) {
+    const taken = await takePlace(visit, ways, admitted, refuseKey, exchange, ports);
+    if (taken.kind !== 'placed') return taken;
+    placed = taken.now;
+  }
   const work = { kind: 'passthrough', path, upstream, price: price ?? free } as const;
-  const dispatched = dispatch(admitted, work, exchange, ports);
+  const dispatched = dispatch(placed, work, exchange, ports);
   const unpaid = await record(dispatched, exchange, ports);
   if (unpaid !== null) return refused(unpaid);
 
@@ -80,8 +98,13 @@ async function passOn(
   const { signal } = exchange.interruption;
   const startedMs = ports.clock.monotonicMs();
   const logged = dispatched.attempts.begin(upstream, path, startedMs - exchange.arrivedMs);
-  const passed = await transport.forward(exchange.trace.attempt(), signal, (status) =>
-    delivery.passHead(status),
+  const place = visit?.place ?? null;
+  place?.sent();
+  const passed = await transport.forward(
+    exchange.trace.attempt(),
+    signal,
+    (status) => delivery.passHead(status),
+    place === null ? null : (head) => place.answered(head),
   );
   if (typeof passed === 'number' && delivery.isPassing) delivery.passWhole();
   const result = resultOf(passed, signal);

@@ -3,10 +3,11 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import { isSpendingLimited } from '../domain/groups.ts';
+import { mostTokensOf } from '../domain/hold-estimate.ts';
 import type { Interruption } from '../domain/interruption.ts';
 import { admit } from './admit.ts';
-import { createAnswerWriter } from './answer-writers.ts';
-import { AttemptLog } from './attempt-log.ts';
+import { createAnswerWriter } from './delivery/answer-writers.ts';
+import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './authenticate.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { watchDisconnect } from './client-disconnect.ts';
@@ -19,12 +20,15 @@ import type { Ports } from './ports.ts';
 import { reserve } from './reserve.ts';
 import { interruptedBy, refused, usageOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
+import { openVisit } from './rooms/room-visit.ts';
+import type { VisitTerms } from './rooms/room-visit.ts';
+import { takePlace } from './rooms/take-place.ts';
 import { rewrite } from './rewrite.ts';
-import { route } from './route.ts';
+import { refuseModel, route } from './route.ts';
 import { settle } from './settle.ts';
 import { runningView } from './stage-views.ts';
-import type { Admitted, Dispatched } from './stages.ts';
-import { toUpstreamRequest, tryRoutes } from './try-routes.ts';
+import type { Admitted, Dispatched, Routed } from './stages.ts';
+import { toUpstreamRequest, tryRoutes } from './attempts/try-routes.ts';
 
 /** Answers one request for text in the client's protocol. Never rejects. */
 export function runTextRequest(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
@@ -47,7 +51,7 @@ export async function runRequest(
   const exchange = beginExchange(kind, client, ports);
   const running = {
     requestId: exchange.requestId,
-    view: () => runningView(exchange.stage, exchange),
+    view: () => runningView(exchange.stage, exchange, ports.rooms),
     interrupt: (reason: Interruption) => exchange.interruption.abort(reason),
   };
   const leave = inFlight.add(running);
@@ -58,11 +62,13 @@ export async function runRequest(
       telemetry.fault('request failed unexpectedly', error);
       return { kind: 'unexpected' };
     });
+    exchange.visit?.end();
     for (const delivery of exchange.deliveries) delivery.seal();
     const result = unlessInterrupted(worked, exchange);
     await conclude(await settle(result, exchange, ports), exchange);
   } catch (error) {
     telemetry.fault('end of an answer not sent', error);
+    exchange.shadow?.requestEnded('crashed');
     await Promise.all(exchange.deliveries.map((delivery) => delivery.tearDown()));
   } finally {
     unwatch();
@@ -109,17 +115,26 @@ async function answerText(
   if (isRefusal(routed)) return refused(routed);
   const { signal } = exchange.interruption;
   if (signal.aborted) return interruptedBy(signal, null);
+  const { work } = routed;
+  const visit = openVisit(work.routes, () => visitTermsOf(routed), exchange, ports);
+  const refuseKey = ({ key }: Routed): Refusal | null => refuseModel(key, work.model);
+  let placed = routed;
+  if (visit !== null) {
+    const taken = await takePlace(visit, work.routes, routed, refuseKey, exchange, ports);
+    if (taken.kind !== 'placed') return taken;
+    placed = taken.now;
+  }
 
   for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(asked.request, exchange));
-  const { work } = routed;
-  const dispatched = dispatch(routed, work, exchange, ports);
+  const dispatched = dispatch(placed, work, exchange, ports);
   const recording = record(dispatched, exchange, ports);
-  if (isSpendingLimited(routed.key, routed.admission.group) || !ports.records.takesWrites) {
+  if (isSpendingLimited(placed.key, placed.admission.group) || !ports.records.takesWrites) {
     const unpaid = await recording;
     if (unpaid !== null) return refused(unpaid);
   }
   const toSend = toUpstreamRequest(work, isHoldBound(exchange, ports));
   const calling = tryRoutes(toSend, work, dispatched, exchange, ports);
+  ports.shadows?.begin(work.model.id, toSend, recording, exchange);
   // Waits even if the call throws: a record begun after its settlement would stay open and keep its hold.
   await Promise.allSettled([calling, recording]);
   const answer = await calling;
@@ -130,6 +145,12 @@ async function answerText(
   } finally {
     if (answer.kind === 'opened') answer.release();
   }
+}
+
+/** Whose request for text it is, and the most tokens that are expected of it. */
+function visitTermsOf({ key, work: { request, model } }: Routed): VisitTerms {
+  const tokens = { input: mostTokensOf(request.turns), output: request.maxOutputTokens ?? model.holdTokens };
+  return { keyId: key.id, weight: key.weight, tokens };
 }
 
 /** Enters the `dispatched` stage: the request is about to be sent upstream. */

@@ -8,6 +8,7 @@ import type { Ports } from './ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult, Settled } from './results.ts';
 import { meterUsage } from './second-meter.ts';
+import { tellShadow } from './shadows/shadows.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 import { releaseGroupSlot } from './take-slots.ts';
@@ -30,6 +31,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
   ports.telemetry.exchangeEnded(summary);
   exchange.trace.ended(summary);
   meterUsage(result, exchange, ports);
+  tellShadow(result, summary, exchange);
   const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
   return { result: shown, chargeNanos: closed?.isSettled === true ? closed.charge.chargeNanos : null };
 }
@@ -82,14 +84,14 @@ async function releaseSlots(keyId: string, exchange: Exchange, ports: Ports): Pr
 type Uncharged = Omit<ExchangeSummary, 'chargeNanos'> & { chargeNanos: number };
 
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
-  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
+  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace, visit } = exchange;
   const [delivery] = deliveries;
   const attempts = attemptsOf(stage);
   const firstTextMs = firstTextOf(stage);
   const outcome = outcomeOf(result);
   const refusal = refusalOfResult(result);
   const facts = stageFacts(stage, arrivedMs);
-  const { keyId, keyName, tag, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = facts;
+  const { keyId, keyName, tag, mode, model, stripped, admittedMs, limiterMs, slotWaitMs, queuedMs } = facts;
   const { cause, upstreamError } = wordsOf(result);
   // One literal: a spread of so many fields costs more than all of them.
   return {
@@ -102,8 +104,10 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     model,
     stripped,
     admittedMs,
+    limiterMs,
     slotWaitMs,
     queuedMs,
+    room: visit === null ? null : visit.summary,
     requestedModel: requestedModelOf(stage, client.authorization),
     requestId,
     protocol,
@@ -116,6 +120,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     finishReason: result.kind === 'finished' ? result.reason : null,
     usage: usageOf(result),
     attempts: attempts?.summaries() ?? [],
+    hedge: attempts?.hedge ?? null,
     streamOpened: delivery.wasOpened,
     firstTextMs: since(firstTextMs, arrivedMs),
     handoverMs: firstTextMs === null ? null : since(delivery.firstTextSentMs, firstTextMs),

@@ -4,9 +4,10 @@ import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './authenticate.ts';
-import type { AttemptLog } from './attempt-log.ts';
+import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Dispatched, Routed, Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/groups.ts';
@@ -14,7 +15,16 @@ import type { GroupSlot } from '../domain/groups.ts';
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
   ExchangeSummary,
-  'keyId' | 'keyName' | 'tag' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
+  | 'keyId'
+  | 'keyName'
+  | 'tag'
+  | 'mode'
+  | 'model'
+  | 'stripped'
+  | 'admittedMs'
+  | 'limiterMs'
+  | 'slotWaitMs'
+  | 'queuedMs'
 >;
 
 const noFacts: StageFacts = {
@@ -25,6 +35,7 @@ const noFacts: StageFacts = {
   model: null,
   stripped: [],
   admittedMs: null,
+  limiterMs: 0,
   slotWaitMs: 0,
   queuedMs: null,
 };
@@ -34,7 +45,7 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'arrived') return noFacts;
   const { id: keyId, name: keyName } = stage.key;
   if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
-  const { admittedMs, slotWaitMs, tag } = stage.admission;
+  const { admittedMs, limiterMs, slotWaitMs, tag } = stage.admission;
   const request = requestOf(stage);
   const isSent = stage.stage === 'dispatched' || stage.stage === 'recorded';
   return {
@@ -45,6 +56,7 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
     model: modelOf(stage),
     stripped: request?.stripped ?? noFacts.stripped,
     admittedMs: admittedMs - arrivedMs,
+    limiterMs,
     slotWaitMs,
     queuedMs: isSent ? stage.dispatchedMs - arrivedMs : null,
   };
@@ -110,13 +122,14 @@ function shownPart(name: string): string {
   return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
 }
 
-/** What the head of an answer says at this stage. */
-export function headFactsOf(stage: Stage): HeadFacts {
+/** What the head of an answer says at this stage; `roomWaitMs` is how long the request waited for upstreams, in milliseconds. */
+export function headFactsOf(stage: Stage, roomWaitMs: number): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
-    return { decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] };
-  const { decision, limits, tokens } = stage.admission;
+    return { decision: null, limits: null, tokens: null, balanceNanos: null, queueMs: 0, stripped: [] };
+  const { decision, limits, tokens, slotWaitMs } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  return { decision, limits, tokens, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
+  const stripped = requestOf(stage)?.stripped ?? noFacts.stripped;
+  return { decision, limits, tokens, balanceNanos, queueMs: slotWaitMs + roomWaitMs, stripped };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */
@@ -127,6 +140,8 @@ interface Arrival {
   readonly arrivedMs: number;
   /** Its slot of a group; `null` without one. */
   readonly groupSlot: GroupSlot | null;
+  /** Its visit to rooms; `null` where none of its upstreams has limits. */
+  readonly visit: object | null;
 }
 
 /** The attempts of a request; `null` before it was sent upstream. */
@@ -143,7 +158,8 @@ export function firstTextOf(stage: Stage): number | null {
 /** A running request, as the operator sees it. */
 export function runningView(
   stage: Stage,
-  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot }: Arrival,
+  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot, visit }: Arrival,
+  rooms: Pick<Rooms, 'waiting'>,
 ): RunningRequest {
   const { keyId, keyName, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
@@ -162,6 +178,7 @@ export function runningView(
     keyName,
     groupId: groupSlot?.groupId ?? null,
     hasSlot,
+    room: visit === null ? null : rooms.waiting(requestId),
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,
     upstream: attemptsOf(stage)?.upstream ?? null,

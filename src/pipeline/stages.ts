@@ -7,8 +7,8 @@ import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { TokenState } from '../domain/token-limits.ts';
-import type { AttemptLog } from './attempt-log.ts';
-import type { ReceivedAnswer } from './received-answer.ts';
+import type { AttemptLog } from './attempts/attempt-log.ts';
+import type { ReceivedAnswer } from './attempts/received-answer.ts';
 
 /**
  * The stages of a request. Each stage takes the record of the one before and returns its own, so a field exists exactly
@@ -38,7 +38,9 @@ export interface Admission {
   readonly admittedMs: number;
   /** The limit of tokens that is nearest, as it was then; `null` for a key without one. */
   readonly tokens: TokenState | null;
-  /** How long the request waited for a slot, in milliseconds. */
+  /** How long it took until there was a slot or none, in milliseconds, with the time to ask a shared database. */
+  readonly limiterMs: number;
+  /** How long the request stood in line for a slot, in milliseconds; 0 if it was not in a line. */
   readonly slotWaitMs: number;
   /** The group of the key; `null` without one. */
   readonly group: Group | null;

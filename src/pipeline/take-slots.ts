@@ -16,6 +16,8 @@ interface SlotsWanted {
 /** How a request asks for a slot of its group: under which name, and for how long it may wait. */
 interface GroupAsk extends Pick<GroupSlot, 'name'> {
   readonly queueWaitMs: number;
+  /** How long a request of the key may wait altogether, in milliseconds. */
+  readonly keyWaitMs: number;
   readonly signal: AbortSignal;
 }
 
@@ -59,14 +61,15 @@ async function take(
   ports: Ports,
 ): Promise<SlotsTaken | Refusal> {
   const { requestId, interruption } = exchange;
-  const { clock, inFlight, limiter } = ports;
+  const { clock, limiter, telemetry } = ports;
   const askedMs = clock.monotonicMs();
   const mayWait = limits.queueWaitMs > 0;
   const hasSlots = group !== null && group.concurrency !== null;
   const known = hasSlots ? limiter.knownRefusal(keyId, limits) : null;
   if (known !== null && !(known.verdict === 'concurrency' && mayWait))
     return { decision: known, groupRefusal: null, hasWaited: false };
-  const atOnce = { name: `${requestId}:group`, queueWaitMs: 0, signal: interruption.signal };
+  const keyWaitMs = limits.queueWaitMs;
+  const atOnce = { name: `${requestId}:group`, queueWaitMs: 0, keyWaitMs, signal: interruption.signal };
   const full = known === null ? await takeOfGroup(group, atOnce, exchange, ports) : null;
   if (full !== null && !mayWait) return full;
   if (full === null && known === null) {
@@ -76,13 +79,31 @@ async function take(
       return { decision, groupRefusal: null, hasWaited: false };
     await releaseGroupSlot(exchange, ports);
   }
+  telemetry.waitBegan('slot');
+  try {
+    return await waitForSlots({ keyId, group, limits }, askedMs, exchange, ports);
+  } finally {
+    telemetry.waitEnded('slot', clock.monotonicMs() - askedMs);
+  }
+}
+
+/** Waits for a slot of the key, and then, for what is left of the time since it asked, for one of the group. */
+async function waitForSlots(
+  { keyId, group, limits }: SlotsWanted,
+  askedMs: number,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<SlotsTaken> {
+  const { requestId, interruption } = exchange;
+  const { clock, inFlight, limiter } = ports;
+  const { queueWaitMs: keyWaitMs } = limits;
   // The signal that also ends the wait of a drain is dear, and made for requests that wait alone.
   const signal = AbortSignal.any([interruption.signal, inFlight.draining]);
   const decision = await limiter.acquire(keyId, requestId, limits, signal);
   if (decision.verdict !== 'granted') return { decision, groupRefusal: null, hasWaited: true };
-  const queueWaitMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
+  const queueWaitMs = Math.max(0, keyWaitMs - (clock.monotonicMs() - askedMs));
   // Under another name: the slot that was given back above may be taken back by the database only later.
-  const waiting = { name: `${requestId}:group:waited`, queueWaitMs, signal };
+  const waiting = { name: `${requestId}:group:waited`, queueWaitMs, keyWaitMs, signal };
   const refusal = await takeOfGroup(group, waiting, exchange, ports);
   return { decision, groupRefusal: refusal, hasWaited: true };
 }
@@ -90,14 +111,14 @@ async function take(
 /** Takes a slot of a group, if that has a limit; returns the refusal if there is none within a time. */
 async function takeOfGroup(
   group: Group | null,
-  { name, queueWaitMs, signal }: GroupAsk,
+  { name, queueWaitMs, keyWaitMs, signal }: GroupAsk,
   exchange: Exchange,
   { limiter }: Ports,
 ): Promise<Refusal | null> {
   if (group === null || group.concurrency === null) return null;
   const limits = limitsOfGroup(group, queueWaitMs);
   const decision = await limiter.acquire(group.id, name, limits, signal);
-  if (decision.verdict !== 'granted') return groupRefusal(group, decision);
+  if (decision.verdict !== 'granted') return groupRefusal(group, decision, keyWaitMs);
   exchange.groupSlot = { groupId: group.id, name };
   return null;
 }
@@ -108,6 +129,7 @@ async function takeOfGroup(
  */
 export async function changeGroupSlot(
   group: Group | null,
+  keyWaitMs: number,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Refusal | null> {
@@ -115,7 +137,12 @@ export async function changeGroupSlot(
   await releaseGroupSlot(exchange, ports);
   try {
     const { requestId, interruption } = exchange;
-    const moved = { name: `${requestId}:group:moved`, queueWaitMs: 0, signal: interruption.signal };
+    const moved = {
+      name: `${requestId}:group:moved`,
+      queueWaitMs: 0,
+      keyWaitMs,
+      signal: interruption.signal,
+    };
     return await takeOfGroup(group, moved, exchange, ports);
   } catch (error) {
     if (error instanceof StorageError) return storageUnavailable();

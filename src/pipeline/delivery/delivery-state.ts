@@ -1,7 +1,7 @@
-import type { Clock } from '../domain/ports/clock.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
-import type { AnswerWriter } from '../protocol/answer-writer.ts';
-import type { HeadFacts } from './client-connection.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { AnswerWriter } from '../../protocol/answer-writer.ts';
+import type { HeadFacts } from '../client-connection.ts';
 
 /**
  * - `reading`: the request has not been read yet, so any answer is an HTTP error;

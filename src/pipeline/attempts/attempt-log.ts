@@ -1,7 +1,8 @@
-import type { ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
-import type { AttemptResult } from '../domain/attempt-result.ts';
-import type { Attempt } from '../domain/consumption.ts';
-import type { AttemptSummary } from '../domain/exchange-summary.ts';
+import type { ProtocolViolation, UpstreamError, Usage } from '../../protocol/text.ts';
+import type { AttemptResult } from '../../domain/attempt-result.ts';
+import type { Attempt } from '../../domain/consumption.ts';
+import type { HedgeResult } from '../../domain/routing/hedging.ts';
+import type { AttemptSummary } from '../../domain/exchange-summary.ts';
 
 /** One attempt at an upstream, with its state so far. */
 export interface LoggedAttempt extends Attempt {
@@ -20,9 +21,17 @@ const noViolations: ReadonlySet<ProtocolViolation> = new Set();
 export class AttemptLog {
   readonly #attempts: LoggedAttempt[] = [];
   #reported: LoggedAttempt | null = null;
+  /** What became of a second request beside a slow one; `null` if none was due. */
+  hedge: HedgeResult | null = null;
 
-  get isEmpty(): boolean {
-    return this.#attempts.length === 0;
+  /** How many attempts were begun. */
+  get count(): number {
+    return this.#attempts.length;
+  }
+
+  /** The attempt whose answer or failure the client gets; `null` while nothing was sent. */
+  get reported(): LoggedAttempt | null {
+    return this.#reported;
   }
 
   /** The upstream whose answer or failure the client gets; `null` while nothing was sent. */
@@ -56,8 +65,8 @@ export class AttemptLog {
     return attempt;
   }
 
-  /** Selects an earlier attempt whose failure goes to the client, because it is more useful than the last one. */
-  reportFailureOf(attempt: LoggedAttempt): void {
+  /** Selects the attempt whose answer or failure goes to the client, where it is not the one that was begun last. */
+  report(attempt: LoggedAttempt): void {
     this.#reported = attempt;
   }
 

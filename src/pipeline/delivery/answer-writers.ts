@@ -1,10 +1,10 @@
-import type { AnswerIdentity, AnswerWriter } from '../protocol/answer-writer.ts';
-import { createChatResultWriter } from '../protocol/chat/write-result.ts';
-import { createChatStreamWriter } from '../protocol/chat/write-stream.ts';
-import { createResponsesResultWriter } from '../protocol/responses/write-result.ts';
-import { createResponsesStreamWriter } from '../protocol/responses/write-stream.ts';
-import type { TextRequest } from '../protocol/text.ts';
-import type { Exchange } from './exchange.ts';
+import type { AnswerIdentity, AnswerWriter } from '../../protocol/answer-writer.ts';
+import { createChatResultWriter } from '../../protocol/chat/write-result.ts';
+import { createChatStreamWriter } from '../../protocol/chat/write-stream.ts';
+import { createResponsesResultWriter } from '../../protocol/responses/write-result.ts';
+import { createResponsesStreamWriter } from '../../protocol/responses/write-stream.ts';
+import type { TextRequest } from '../../protocol/text.ts';
+import type { Exchange } from '../exchange.ts';
 
 /** Chooses the writer for the client's protocol and mode: a request with Responses extras is a Responses request. */
 export function createAnswerWriter(

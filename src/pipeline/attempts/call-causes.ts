@@ -1,9 +1,9 @@
-import type { Failure, FailureKind } from '../protocol/text.ts';
-import type { Telemetry } from '../domain/ports/telemetry.ts';
-import type { UpstreamAnswer, UpstreamCall } from '../domain/ports/upstreams.ts';
-import { diagnose, diagnoseAnswer, sentencesOf } from '../domain/diagnosis/diagnose.ts';
-import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
-import type { Route } from '../domain/routing.ts';
+import type { Failure, FailureKind } from '../../protocol/text.ts';
+import type { Telemetry } from '../../domain/ports/telemetry.ts';
+import type { UpstreamAnswer, UpstreamCall } from '../../domain/ports/upstreams.ts';
+import { diagnose, diagnoseAnswer, sentencesOf } from '../../domain/diagnosis/diagnose.ts';
+import type { FailedCall } from '../../domain/diagnosis/diagnose.ts';
+import type { Route } from '../../domain/routing.ts';
 
 /** One call of an upstream: names, for the operator, the causes of what goes wrong with it. */
 export class CallCauses {

@@ -1,5 +1,5 @@
-import type { Clock } from '../domain/ports/clock.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../domain/ports/upstreams.ts';
 
 /** How much of an upstream's error body is read, in UTF-16 code units. */
 const maxErrorChars = 65_536;

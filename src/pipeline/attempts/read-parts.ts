@@ -1,9 +1,10 @@
-import type { AnswerPart } from '../protocol/text.ts';
-import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
-import type { BodyPiece, UpstreamAnswer } from '../domain/ports/upstreams.ts';
+import type { AnswerPart } from '../../protocol/text.ts';
+import type { UpstreamReader } from '../../protocol/upstream/dialect.ts';
+import type { BodyPiece, UpstreamAnswer } from '../../domain/ports/upstreams.ts';
+import { reasonOf } from './attempt-stop.ts';
 import type { CallCauses } from './call-causes.ts';
-import { endingOfFault } from './results.ts';
-import type { AttemptEnding } from './results.ts';
+import { endingOfFault } from '../results.ts';
+import type { AttemptEnding } from '../results.ts';
 
 /** The result of one read of an answer: some of its text, and how the attempt ended; `null` while it runs. */
 export interface ReadPart {
@@ -64,7 +65,8 @@ function partOf(
 ): ReadPart {
   if (piece === null) return explained(reader.end(), answer, causes);
   if (piece instanceof Uint8Array) return explained(reader.push(piece), answer, causes);
-  const fault = { ...piece, cause: causes.explain(piece) };
+  const found = reasonOf(piece, signal);
+  const fault = { ...found, cause: causes.explain(found) };
   return { deltas: [], ending: endingOfFault(fault, signal, reader.answer.knownUsage()) };
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports/clock.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 
 /** Silence on a stream before a comment is sent, in milliseconds: proxies close idle connections after 30 or 60 s. */
 const maxSilenceMs = 15_000;

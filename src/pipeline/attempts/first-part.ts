@@ -1,0 +1,99 @@
+import type { UpstreamReader } from '../../protocol/upstream/dialect.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { UpstreamAnswer } from '../../domain/ports/upstreams.ts';
+import type { Route } from '../../domain/routing.ts';
+import type { LoggedAttempt } from './attempt-log.ts';
+import type { AttemptStop } from './attempt-stop.ts';
+import { readParts } from './read-parts.ts';
+import type { PartTerms, ReadPart } from './read-parts.ts';
+import { interruptedBy } from '../results.ts';
+import type { AttemptEnding, FailedEnding } from '../results.ts';
+import type { AttemptWatch } from './watch-attempt.ts';
+
+/** An answer whose first good part has arrived. No other route is tried from here on. */
+export interface OpenedAnswer {
+  readonly kind: 'opened';
+  readonly first: ReadPart;
+  /**
+   * Reads on, and hands each part's text to `send` as it arrives. Resolves with the ending; or with `null`
+   * when `send` has returned false, because a client has to read before it gets more. Must not be called after an ending.
+   */
+  readOn(send: (deltas: readonly string[]) => boolean): Promise<AttemptEnding | null>;
+  /** Drops the rest of the answer. */
+  release(): void;
+}
+
+/** An attempt that failed before its first good part. */
+export interface FailedAttempt {
+  readonly kind: 'failed_attempt';
+  readonly route: Route;
+  readonly ending: FailedEnding;
+  readonly logged: LoggedAttempt;
+}
+
+/** What the wait for the first part depends on beside its bytes. */
+interface FirstPartTerms extends PartTerms {
+  readonly stop: AttemptStop | null;
+  readonly thinks: boolean;
+  readonly clock: Clock;
+}
+
+/** Waits for the first good part of an answer, or for its failure before that. */
+export async function awaitFirstPart(
+  answer: UpstreamAnswer,
+  reader: UpstreamReader,
+  watch: AttemptWatch,
+  terms: FirstPartTerms,
+): Promise<OpenedAnswer | FailedAttempt> {
+  const { stop } = terms;
+  stop?.onLost(() => watch.lost(reader.answer.knownUsage()));
+  const first = await readParts(answer, reader, terms, terms.thinks ? feedsBy(reader, terms) : isNothing);
+  // A whole body is one part: with a bad end, none of it may be used.
+  const isEmpty = first.deltas.length === 0 || reader.isWhole;
+  if (isEmpty && first.ending !== null && first.ending.kind !== 'finished') {
+    answer.release();
+    return fail(watch, first.ending);
+  }
+  if (stop !== null && !stop.opens()) {
+    answer.release();
+    return fail(watch, interruptedBy(terms.signal, null));
+  }
+  watch.opened();
+  if (first.ending !== null) watch.ended(first.ending);
+  return {
+    kind: 'opened',
+    first,
+    async readOn(send) {
+      const isSent = ({ deltas, ending }: ReadPart): boolean =>
+        (deltas.length === 0 || send(deltas)) && ending === null;
+      const { ending } = await readParts(answer, reader, terms, isSent);
+      if (ending !== null) watch.ended(ending);
+      return ending;
+    },
+    release() {
+      answer.release();
+      watch.dropped();
+    },
+  };
+}
+
+/** Notes that an attempt has failed. */
+export function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
+  watch.ended(ending);
+  return { kind: 'failed_attempt', route: watch.route, ending, logged: watch.logged };
+}
+
+function isNothing({ deltas, ending }: ReadPart): boolean {
+  return deltas.length === 0 && ending === null;
+}
+
+/** Has the thoughts of an answer put the deadline of its first text off. */
+function feedsBy({ answer }: UpstreamReader, { stop, clock }: FirstPartTerms): (part: ReadPart) => boolean {
+  let seenChars = 0;
+  return (part) => {
+    const { chars } = answer.thoughts;
+    if (chars > seenChars) stop?.feed(clock.monotonicMs());
+    seenChars = chars;
+    return isNothing(part);
+  };
+}

@@ -1,0 +1,143 @@
+import type { Route } from '../../domain/routing.ts';
+import { hedgeDelayMs } from '../../domain/routing/hedging.ts';
+import type { HedgePolicy } from '../../domain/routing/hedging.ts';
+import type { UpstreamRequest } from '../../protocol/text.ts';
+import { attempt } from './attempt.ts';
+import type { AttemptTerms } from './attempt.ts';
+import type { AttemptLog } from './attempt-log.ts';
+import { Race } from './attempt-stop.ts';
+import type { Exchange } from '../exchange.ts';
+import type { FailedAttempts } from './failed-attempts.ts';
+import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
+import type { Ports } from '../ports.ts';
+import { nothingUsed } from '../rooms/held-place.ts';
+import { ReceivedAnswer } from './received-answer.ts';
+
+/** When a second request may be sent beside an attempt, and where to. */
+export interface HedgeTerms {
+  readonly policy: HedgePolicy;
+  /** The name of the offered model. */
+  readonly model: string;
+  /** Takes the route of a second request, its place there, and the rest of the total time; `null` if none may be sent. */
+  readonly takeOther: () => Pick<AttemptTerms, 'route' | 'place' | 'leftMs'> | null;
+  /** Puts a route back, so that it may be tried later. */
+  readonly putBack: (route: Route) => void;
+  readonly failed: FailedAttempts;
+}
+
+type Tried = OpenedAnswer | FailedAttempt;
+
+/** An attempt whose first text is awaited. */
+interface Running {
+  readonly kind: 'running';
+  readonly received: ReceivedAnswer;
+  readonly tried: Promise<Tried>;
+}
+
+/**
+ * Makes an attempt, and a second one beside it at another route if the first text is late: the first of them with text
+ * goes on, and the other is stopped. A client's request has at most one such second request, and none after a text. If both
+ * fail, the last failure is returned, and the one before is added to `failed`.
+ */
+export async function attemptHedged(
+  request: UpstreamRequest,
+  terms: AttemptTerms,
+  hedge: HedgeTerms,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Tried> {
+  const { policy, model } = hedge;
+  const { clock, hedges } = ports;
+  hedges.sent(model, policy);
+  const { attempts, route } = terms;
+  const delayMs = attempts.hedge === null ? hedgeDelayMs(policy, route.measure, clock.monotonicMs()) : null;
+  if (delayMs === null) return attempt(request, terms, exchange, ports);
+  const race = new Race();
+  const first = start(request, { ...terms, race }, exchange, ports);
+  const begun = Promise.withResolvers<Running>();
+  const cancel = clock.schedule(delayMs, () => {
+    const second = startSecond(request, { ...terms, race }, hedge, exchange, ports);
+    if (second !== null) begun.resolve(second);
+  });
+  try {
+    const earlier = await Promise.race([first.tried, begun.promise]);
+    if (earlier.kind !== 'running') return earlier;
+    return await awaitBoth({ first, second: earlier }, { ...hedge, race }, attempts, ports);
+  } catch (error) {
+    // The other attempt would go on, and its answer would not be released.
+    race.stop();
+    throw error;
+  } finally {
+    cancel();
+  }
+}
+
+function start(request: UpstreamRequest, terms: AttemptTerms, exchange: Exchange, ports: Ports): Running {
+  return { kind: 'running', received: terms.received, tried: attempt(request, terms, exchange, ports) };
+}
+
+/** Starts the second request, if the budget allows it and there is a route for it. The first one stays the reported one. */
+function startSecond(
+  request: UpstreamRequest,
+  terms: AttemptTerms,
+  { model, takeOther, failed }: HedgeTerms,
+  exchange: Exchange,
+  ports: Ports,
+): Running | null {
+  const { attempts } = terms;
+  if (terms.race?.isRunning !== true) return null;
+  if (!ports.hedges.spend(model)) {
+    attempts.hedge = 'refused';
+    return null;
+  }
+  const other = takeOther();
+  if (other === null) {
+    ports.hedges.giveBack(model);
+    return null;
+  }
+  attempts.hedge = 'failed';
+  const { reported } = attempts;
+  // What comes of the thoughts of an answer that is not used must not be charged.
+  const received = new ReceivedAnswer();
+  const fresh = failed.isStale(other.route);
+  const second = start(request, { ...terms, ...other, fresh, received }, exchange, ports);
+  if (reported !== null) attempts.report(reported);
+  // If the first attempt throws, this one is not awaited: its error would end the process, and its place would be lost.
+  second.tried.catch(() => other.place?.leave(nothingUsed, null));
+  return second;
+}
+
+/** Waits for the first text of both attempts, or for the failure of both. */
+async function awaitBoth(
+  { first, second }: { readonly first: Running; readonly second: Running },
+  { race, failed, putBack }: Pick<HedgeTerms, 'failed' | 'putBack'> & { readonly race: Race },
+  attempts: AttemptLog,
+  { telemetry }: Ports,
+): Promise<Tried> {
+  const earlier = await Promise.race([settled(first), settled(second)]);
+  const other = earlier.running === first ? second : first;
+  const drop = (): void =>
+    void other.tried.catch((error: unknown) => telemetry.fault('attempt failed unexpectedly', error));
+  let { running, tried } = earlier;
+  // An attempt that was stopped because the other one has text may end before that one.
+  if (tried.kind !== 'opened' && !race.isOver && failed.isFinal(tried)) {
+    race.stop();
+    drop();
+    return tried;
+  }
+  if (tried.kind === 'opened') drop();
+  else {
+    running = other;
+    const last = await other.tried;
+    if (last.kind !== 'opened' && failed.add(tried)) putBack(tried.route);
+    tried = last;
+  }
+  if (tried.kind !== 'opened') return tried;
+  attempts.hedge = running === second ? 'won' : 'lost';
+  if (running === second) first.received.reads(second.received.thoughts);
+  return tried;
+}
+
+async function settled(running: Running): Promise<{ readonly running: Running; readonly tried: Tried }> {
+  return { running, tried: await running.tried };
+}

@@ -1,0 +1,136 @@
+import type { Route } from '../../domain/routing.ts';
+import type { UpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamRequest } from '../../protocol/text.ts';
+import { attempt } from './attempt.ts';
+import type { AttemptLog } from './attempt-log.ts';
+import type { Exchange } from '../exchange.ts';
+import { FailedAttempts } from './failed-attempts.ts';
+import type { OpenedAnswer } from './first-part.ts';
+import { attemptHedged } from './hedge.ts';
+import type { HedgeTerms } from './hedge.ts';
+import type { Ports } from '../ports.ts';
+import type { FailedEnding } from '../results.ts';
+import type { RoomVisit } from '../rooms/room-visit.ts';
+import type { Dispatched, TextWork } from '../stages.ts';
+
+/** The most attempts for one request, however many routes there are. */
+const maxAttempts = 4;
+
+/** The time that must be left for another attempt, in milliseconds. */
+const minLeftMs = 100;
+
+/**
+ * Tries a model's routes until one answers. Nothing has been sent to the client by then, so earlier attempts leave no
+ * trace in the answer; after the first good part there is no other attempt. A request that visits rooms has a place for each
+ * attempt, may wait for it, and may come back to an upstream that was asked too early; its waits take nothing of its time.
+ */
+export async function tryRoutes(
+  request: UpstreamRequest,
+  { model, routes, received }: TextWork,
+  { dispatchedMs, attempts }: Dispatched,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<OpenedAnswer | FailedEnding> {
+  const { clock, health } = ports;
+  const untried = [...routes];
+  let longestMs = 0;
+  for (const { totalMs } of routes) longestMs = Math.max(longestMs, totalMs);
+  const deadlineMs = dispatchedMs + longestMs;
+  const { visit } = exchange;
+  const leftNow = (): number => deadlineMs + (visit?.laterWaitMs ?? 0) - clock.monotonicMs();
+  const failed = new FailedAttempts(exchange.interruption.signal);
+  const { hedge: policy } = model;
+  const hedge: HedgeTerms | null =
+    policy === undefined
+      ? null
+      : {
+          policy,
+          model: model.id,
+          takeOther: () => takeOther(untried, leftNow(), attempts, visit, health),
+          putBack: (route) => void untried.unshift(route),
+          failed,
+        };
+  while (attempts.count < maxAttempts && !failed.isLate) {
+    const route = visit === null ? takeBest(untried, health) : await visit.next(untried);
+    const leftMs = leftNow();
+    if (route === null || (failed.reported !== null && leftMs < minLeftMs)) break;
+    const place = visit === null ? null : visit.place;
+    const terms = { route, place, leftMs, fresh: failed.isStale(route), attempts, received, race: null };
+    const tried =
+      hedge === null
+        ? await attempt(request, terms, exchange, ports)
+        : await attemptHedged(request, terms, hedge, exchange, ports);
+    if (tried.kind === 'opened') return tried;
+    if (failed.isFinal(tried)) {
+      if (tried.ending.kind === 'failed') attempts.report(tried.logged);
+      return tried.ending;
+    }
+    if (failed.add(tried)) untried.unshift(tried.route);
+    else if (visit?.mayReturn(tried) === true) untried.push(tried.route);
+  }
+  const { reported } = failed;
+  if (reported === null) return allCooling(routes, health);
+  attempts.report(reported.logged);
+  return reported.ending;
+}
+
+/**
+ * The request as it is sent upstream. A hold that must cover the cost needs an output cap, even if the client gave
+ * none. With several routes a whole answer is requested as a stream, too: an upstream that hangs before a whole answer
+ * looks like one that works, and would be noticed too late for another attempt.
+ */
+export function toUpstreamRequest({ request, model, routes }: TextWork, isBound: boolean): UpstreamRequest {
+  return {
+    turns: request.turns,
+    stream: request.stream || routes.length > 1,
+    maxOutputTokens: request.maxOutputTokens ?? (isBound ? model.holdTokens : null),
+  };
+}
+
+/**
+ * Takes the first route whose upstream is available, else the first whose upstream is failing: a possible answer is
+ * better than a certain error. An upstream that asked for a pause is not called.
+ */
+function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
+  let failing = -1;
+  for (const [at, { upstream }] of routes.entries()) {
+    const availability = health.availability(upstream);
+    if (availability === 'available') return routes.splice(at, 1)[0] ?? null;
+    if (availability === 'failing' && failing === -1) failing = at;
+  }
+  return failing === -1 ? null : (routes.splice(failing, 1)[0] ?? null);
+}
+
+/** Takes the first route whose upstream is available and has room, if one more attempt may be made; `null` otherwise. */
+function takeOther(
+  routes: Route[],
+  leftMs: number,
+  attempts: AttemptLog,
+  visit: RoomVisit | null,
+  health: UpstreamHealth,
+): ReturnType<HedgeTerms['takeOther']> {
+  if (attempts.count >= maxAttempts || leftMs < minLeftMs) return null;
+  if (visit !== null) {
+    const taken = visit.takeFree(routes);
+    return taken === null ? null : { ...taken, leftMs };
+  }
+  const at = routes.findIndex(({ upstream }) => health.availability(upstream) === 'available');
+  const [route] = at === -1 ? [] : routes.splice(at, 1);
+  return route === undefined ? null : { route, place: null, leftMs };
+}
+
+/** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */
+function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
+  const pauses = new Map(routes.map(({ upstream }) => [upstream, health.coolingMs(upstream)]));
+  const retryAfterMs = Math.ceil(Math.min(...pauses.values()));
+  const cause = [...pauses]
+    .map(
+      ([upstream, leftMs]) => `${upstream} asked for a pause, which ends in ${Math.ceil(leftMs / 1_000)} s`,
+    )
+    .join('; ');
+  return {
+    kind: 'failed',
+    failure: { kind: 'cooling', detail: '', retryAfterMs, cause, upstreamError: null },
+    usage: null,
+  };
+}

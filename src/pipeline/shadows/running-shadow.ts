@@ -1,0 +1,127 @@
+import { mostTokensOf } from '../../domain/hold-estimate.ts';
+import { defaultWeight } from '../../domain/keys/api-key.ts';
+import type { Interruption } from '../../domain/interruption.ts';
+import type { AnswerFacts } from '../../domain/shadow/compare-answers.ts';
+import type { ShadowBook, ShadowPlace } from '../../domain/shadow/shadow-book.ts';
+import type { ShadowRoute } from '../../domain/shadow/shadow-route.ts';
+import type { UpstreamRequest } from '../../protocol/text.ts';
+import type { AttemptPorts } from '../attempts/attempt.ts';
+import { callShadow, expectedCost } from './call-shadow.ts';
+import type { Exchange } from '../exchange.ts';
+import { HeldPlace, nothingUsed } from '../rooms/held-place.ts';
+import type { Ports } from '../ports.ts';
+
+/** In a fair line shadows are one key: they take nothing of the shares of clients. */
+const shadowsKey = 'shadows';
+
+/** What a shadow needs beside its route. */
+export interface ShadowPorts extends AttemptPorts, Pick<Ports, 'rooms'> {
+  readonly book: ShadowBook;
+}
+
+/** A shadow from the beginning of its request on. */
+export class RunningShadow {
+  readonly #route: ShadowRoute;
+  readonly #caller: Pick<Exchange, 'stage'> & { readonly authorization: string | undefined };
+  readonly #ports: ShadowPorts;
+  readonly #interruption = new AbortController();
+  readonly #ended = Promise.withResolvers<void>();
+  #hasRequestEnded = false;
+  #place: ShadowPlace | null = null;
+  #answer: AnswerFacts | null = null;
+  #own: AnswerFacts | null = null;
+
+  constructor(route: ShadowRoute, { stage, client }: Exchange, ports: ShadowPorts) {
+    this.#route = route;
+    // The exchange itself has the client's connection, which must not be kept for as long as the shadow takes.
+    this.#caller = { stage, authorization: client.authorization };
+    this.#ports = ports;
+  }
+
+  /** Resolves when it has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Sends the request, if there is a place for it, in its bounds and at its upstream; returns whether it did. */
+  start(request: UpstreamRequest): boolean {
+    if (this.#interruption.signal.aborted) return false;
+    const room = this.#enter(request);
+    if (room === 'full') return false;
+    const place = this.#ports.book.begin(this.#route, expectedCost(request, this.#route));
+    this.#place = place;
+    if (place === null) room?.leave(nothingUsed, null);
+    else void this.#run(request, place, room);
+    return place !== null;
+  }
+
+  /** Stops it, before it was sent or while its answer is read. */
+  stop(reason: Interruption): void {
+    this.#interruption.abort(reason);
+  }
+
+  /** Says how the request ended: with an answer to compare, or, as it was stopped, with none. Only the first call counts. */
+  requestEnded(end: AnswerFacts | Interruption): void {
+    if (this.#hasRequestEnded) return;
+    this.#hasRequestEnded = true;
+    if (typeof end === 'string') return this.stop(end);
+    this.#answer = end;
+    this.#compare();
+  }
+
+  /** Takes a place at the upstream; `null` if that has no limits, `full` if there is none, which is counted. */
+  #enter(request: UpstreamRequest): HeldPlace | null | 'full' {
+    const { rooms, book } = this.#ports;
+    const { model, route, holdTokens } = this.#route;
+    if (!rooms.limits(route.upstream)) return null;
+    const tokens = { input: mostTokensOf(request.turns), output: request.maxOutputTokens ?? holdTokens };
+    const asked = {
+      keyId: shadowsKey,
+      weight: defaultWeight,
+      upstreams: [route.upstream],
+      tokens,
+    };
+    const entered = rooms.enterAtOnce(asked);
+    if (entered !== null) return new HeldPlace(entered);
+    book.skipped(model, 'room');
+    return 'full';
+  }
+
+  async #run(request: UpstreamRequest, place: ShadowPlace, room: HeldPlace | null): Promise<void> {
+    const { stage, authorization } = this.#caller;
+    const caller = {
+      stage,
+      client: { authorization },
+      interruption: this.#interruption,
+      // A provider that only gets copies is no part of the client's trace.
+      trace: { attempt: () => ({}) },
+      arrivedMs: 0,
+    };
+    const way = { shadow: this.#route, place: room };
+    const answer = await callShadow(request, way, caller, this.#ports).catch((error: unknown) => {
+      this.#ports.telemetry.fault('shadow request failed unexpectedly', error);
+      return null;
+    });
+    this.#ended.resolve();
+    if (answer === null) return place.ended(unexpected, null);
+    const { ending, facts } = answer;
+    place.ended(facts, ending.kind === 'failed' ? ending.failure : null);
+    if (ending.kind === 'interrupted') return;
+    this.#own = facts;
+    this.#compare();
+  }
+
+  #compare(): void {
+    if (this.#answer !== null && this.#own !== null) this.#place?.compared(this.#answer, this.#own);
+  }
+}
+
+/** An error in this service. */
+const unexpected: AnswerFacts = {
+  outcome: 'server_error',
+  finishReason: null,
+  characters: 0,
+  firstTextMs: null,
+  totalMs: 0,
+  costNanos: 0,
+};

@@ -1,0 +1,121 @@
+import type { Refusal } from '../../shared/errors.ts';
+import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import type { AnswerFacts } from '../../domain/shadow/compare-answers.ts';
+import type { ShadowBook } from '../../domain/shadow/shadow-book.ts';
+import type { ShadowRoute } from '../../domain/shadow/shadow-route.ts';
+import { createUpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamRequest } from '../../protocol/text.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
+import type { ExchangeResult } from '../results.ts';
+import { attemptsOf } from '../stage-views.ts';
+import { RunningShadow } from './running-shadow.ts';
+import type { ShadowPorts } from './running-shadow.ts';
+
+/** Sends a share of the requests for some models to a second upstream, too; their answers are compared and dropped. */
+export interface Shadows {
+  /**
+   * Begins the shadow of a request for `model` that is being sent, once its record is begun. Returns at once and never throws:
+   * nothing of the request waits for its shadow, or sees what becomes of it.
+   */
+  begin(
+    model: string,
+    request: UpstreamRequest,
+    recording: Promise<Refusal | null>,
+    exchange: Exchange,
+  ): void;
+  /** Resolves when the shadows that run now have ended. */
+  idle(): Promise<void>;
+  /** Stops all shadows; none begins after that. Resolves when they have ended. */
+  close(): Promise<void>;
+}
+
+/** Makes the shadows of one config. They end when draining begins: no request is worth less than a comparison. */
+export function createShadows(
+  routes: readonly ShadowRoute[],
+  ports: ShadowPorts & Pick<Ports, 'inFlight' | 'random'>,
+): Shadows {
+  const byModel = new Map(routes.map((route) => [route.model, route]));
+  const running = new Set<RunningShadow>();
+  // What shadows find out must not change where requests go, and a shadow's upstream that fails must get a rest, too.
+  const health = createUpstreamHealth(ports.clock);
+  const { draining } = ports.inFlight;
+  let isClosed = draining.aborted;
+  const stop = (): void => {
+    isClosed = true;
+    draining.removeEventListener('abort', stop);
+    for (const shadow of running) shadow.stop('drained');
+  };
+  const idle = async (): Promise<void> => {
+    await Promise.all([...running].map(({ ended }) => ended));
+  };
+  draining.addEventListener('abort', stop);
+  return {
+    begin(model, request, recording, exchange) {
+      const route = byModel.get(model);
+      if (route === undefined || isClosed || ports.random() >= route.share) return;
+      const shadow = new RunningShadow(route, exchange, { ...ports, health });
+      exchange.shadow = shadow;
+      const start = (refusal: Refusal | null): void => {
+        if (refusal !== null || isClosed || exchange.interruption.signal.aborted) return;
+        if (!isUsable(route, [ports.health, health], ports.book)) return;
+        if (!shadow.start(request)) return;
+        running.add(shadow);
+        void shadow.ended.then(() => running.delete(shadow));
+      };
+      // Why the record was not begun is said by the request itself.
+      recording
+        .then(start, () => {})
+        .catch((error: unknown) => ports.telemetry.fault('shadow request not begun', error));
+    },
+    idle,
+    close() {
+      stop();
+      return idle();
+    },
+  };
+}
+
+/** Whether the upstream of a shadow works, as far as is known; else the request gets no shadow, which is counted. */
+function isUsable(
+  { model, route: { upstream } }: ShadowRoute,
+  healths: readonly UpstreamHealth[],
+  book: ShadowBook,
+): boolean {
+  if (healths.every((health) => health.availability(upstream) === 'available')) return true;
+  book.skipped(model, 'upstream');
+  return false;
+}
+
+/** Says to the shadow of a request, if it has one, how the request ended. */
+export function tellShadow(
+  result: ExchangeResult,
+  summary: ExchangeSummary,
+  { shadow, stage }: Pick<Exchange, 'shadow' | 'stage'>,
+): void {
+  if (shadow === null) return;
+  if (result.kind === 'interrupted') return shadow.requestEnded(result.interruption);
+  const isAnswer = result.kind === 'finished' || result.kind === 'failed';
+  shadow.requestEnded(isAnswer ? factsOf(summary, stage) : 'crashed');
+}
+
+/** The answer that the client got, without the attempts that failed before it and without the wait for a slot. */
+function factsOf(
+  { outcome, finishReason, firstTextMs, chargeNanos }: ExchangeSummary,
+  stage: Exchange['stage'],
+): AnswerFacts {
+  const served = attemptsOf(stage)?.reported ?? null;
+  const { startedMs = 0, durationMs = 0 } = served ?? {};
+  const textMs = firstTextMs === null ? null : firstTextMs - (startedMs ?? 0);
+  const isText = stage.stage === 'recorded' && stage.work.kind === 'text';
+  return {
+    outcome,
+    finishReason,
+    characters: isText ? stage.work.received.text.chars : 0,
+    firstTextMs: textMs,
+    // A short answer may be read to its end before its record is begun, and its first text is sent after that.
+    totalMs: Math.max(durationMs, textMs ?? 0),
+    costNanos: chargeNanos,
+  };
+}
