@@ -1,10 +1,15 @@
 import type { Availability, CircuitView } from '../domain/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { RoomView, Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/pricing.ts';
+import type { PolicyName } from '../domain/routing/policy-names.ts';
+import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
-import { inTime } from './in-time.ts';
+import { inTime, workersPatienceMs } from './in-time.ts';
+import { joinUpstreams } from './process-views.ts';
+import type { ProcessViews } from './process-views.ts';
 import { countByUpstream } from './read-status.ts';
 import { reportUpstream } from './report-upstreams.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
@@ -27,13 +32,17 @@ export interface ConfiguredUpstream {
 }
 
 /** A model that an upstream serves. */
-interface ServedModel {
+export interface ServedModel {
   readonly model: string;
   /** The model's name there. */
   readonly upstreamModel: string;
   /** The place in the order of the model's routes, from 1 on. */
   readonly place: number;
   readonly weight: number | null;
+  /** How the model's routes are ordered; `null` without a setting. */
+  readonly policy: PolicyName | null;
+  /** What the attempts of this process show of the route; `null` if it is not measured. */
+  readonly measured: RouteMeasureView | null;
   readonly price: ModelPrice;
 }
 
@@ -53,15 +62,17 @@ interface OfferedRoutes {
     readonly upstream: string;
     readonly model: string;
     readonly weight: number | null;
+    readonly measure: { view(nowMs: number): RouteMeasureView } | null;
   }[];
+  readonly policy: PolicyName | null;
   readonly price: ModelPrice;
 }
 
 /** A circuit; times are in milliseconds since 1970. */
 export type TimedCircuit = CircuitView;
 
-/** An upstream with all that the process knows of it; what it does not know is `null`. */
-export interface ListedUpstream extends ConfiguredUpstream {
+/** An upstream with all that one process knows of it; what it does not know is `null`. */
+export interface KnownUpstream extends ConfiguredUpstream {
   readonly report: UpstreamReport;
   readonly availability: Availability;
   readonly circuit: TimedCircuit;
@@ -69,22 +80,35 @@ export interface ListedUpstream extends ConfiguredUpstream {
   readonly probes: TimedCircuit | null;
   readonly okAtMs: number | null;
   readonly failedAtMs: number | null;
-  /** How many requests were last sent there; `null` while those of other nodes can't be read. */
-  readonly running: number | null;
   /** `null` before the first list of a discovered upstream. */
   readonly served: ServedModels | null;
   readonly counts: UpstreamCounts;
+  /** How its limits are used; `null` without limits. */
+  readonly room: RoomView | null;
 }
 
-/** Where the list of upstreams is read from. */
-export interface UpstreamSources {
+/** An upstream with all that the gateway knows of it: all of its workers. */
+export interface ListedUpstream extends KnownUpstream {
+  /** How many requests were last sent there; `null` while those of other nodes can't be read. */
+  readonly running: number | null;
+}
+
+/** Where a process reads what it knows of upstreams. */
+export interface KnownSources {
   readonly upstreams: readonly ConfiguredUpstream[];
   readonly health: UpstreamHealth;
   readonly clock: Clock;
-  readonly running: Pick<RunningRequests, 'list'>;
   /** The models on offer; `null` while no list of them could be read. */
   readonly offered: () => Iterable<OfferedRoutes> | null;
   readonly counts: () => ReadonlyMap<string, UpstreamCounts>;
+  readonly rooms: Pick<Rooms, 'views'>;
+}
+
+/** Where the list of upstreams is read from. */
+export interface UpstreamSources extends KnownSources {
+  readonly running: Pick<RunningRequests, 'list'>;
+  /** What all workers know, this one among them; `null` where there is one process, and if they could not be asked. */
+  readonly workers: () => Promise<readonly ProcessViews[] | null>;
 }
 
 const nothingCounted: UpstreamCounts = { attempts: {}, violations: {} };
@@ -92,12 +116,25 @@ const nothingServed: ServedModels = { models: [], hasMore: false };
 
 /** Lists all upstreams of a config, in its order. Never rejects: what can't be read in time is `null`. */
 export async function listUpstreams(sources: UpstreamSources): Promise<readonly ListedUpstream[]> {
+  const { running, workers, clock } = sources;
+  const [requests, told] = await Promise.all([
+    inTime(running.list(), clock),
+    inTime(workers(), clock, workersPatienceMs),
+  ]);
+  const counts = requests === null ? null : countByUpstream(requests);
+  const all = (told ?? []).map(({ upstreams }) => upstreams);
+  return joinUpstreams(knownUpstreams(sources), all).map((upstream) =>
+    Object.assign({ running: counts === null ? null : (counts.get(upstream.name) ?? 0) }, upstream),
+  );
+}
+
+/** What this process alone knows of all upstreams of a config, in its order. */
+export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] {
   const { upstreams, health, clock } = sources;
-  const requests = await inTime(sources.running.list(), clock);
-  const running = requests === null ? null : countByUpstream(requests);
   const offered = sources.offered();
-  const served = servedBy(offered ?? []);
+  const served = servedBy(offered ?? [], clock.monotonicMs());
   const counts = sources.counts();
+  const rooms = new Map(sources.rooms.views().map((room) => [room.upstream, room]));
   const sinceStartMs = clock.now() - clock.monotonicMs();
   return upstreams.map((upstream) => {
     const { name } = upstream;
@@ -110,23 +147,27 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
       probes: upstream.isProbed ? onWallClock(circuits.probes, sinceStartMs) : null,
       okAtMs: contact?.okAtMs ?? null,
       failedAtMs: contact?.failedAtMs ?? null,
-      running: running === null ? null : (running.get(name) ?? 0),
       served: upstream.isDiscovered && offered === null ? null : (served.get(name) ?? nothingServed),
       counts: counts.get(name) ?? nothingCounted,
+      room: rooms.get(name) ?? null,
     };
     return Object.assign(known, upstream);
   });
 }
 
 /** The models of each upstream, by its name. */
-function servedBy(offered: Iterable<OfferedRoutes>): ReadonlyMap<string, ServedModels> {
+function servedBy(offered: Iterable<OfferedRoutes>, nowMs: number): ReadonlyMap<string, ServedModels> {
   const found = new Map<string, { models: ServedModel[]; hasMore: boolean }>();
-  for (const { id, routes, price } of offered)
-    for (const [index, { upstream, model, weight }] of routes.entries()) {
+  for (const { id: model, routes, policy, price } of offered)
+    for (const [index, { upstream, model: upstreamModel, weight, measure }] of routes.entries()) {
       const served = found.get(upstream) ?? { models: [], hasMore: false };
       found.set(upstream, served);
-      if (served.models.length >= maxListedRoutes) served.hasMore = true;
-      else served.models.push({ model: id, upstreamModel: model, place: index + 1, weight, price });
+      if (served.models.length >= maxListedRoutes) {
+        served.hasMore = true;
+        continue;
+      }
+      const measured = measure === null ? null : measure.view(nowMs);
+      served.models.push({ model, upstreamModel, place: index + 1, weight, policy, measured, price });
     }
   return found;
 }

@@ -1,7 +1,13 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Account, Credit } from '../domain/account.ts';
-import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/keys/api-key.ts';
+import {
+  defaultWeight,
+  keyEntropyBytes,
+  mintKey,
+  mintSecret,
+  secretEntropyBytes,
+} from '../domain/keys/api-key.ts';
 import { environmentKeyName } from '../domain/keys/declared-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
@@ -121,6 +127,7 @@ function describeNewKey(
     compatibility = {},
     budget,
     group,
+    weight,
     ...limits
   }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
@@ -141,6 +148,7 @@ function describeNewKey(
     compatibility,
     budget: budget ?? null,
     group: group ?? null,
+    weight: weight ?? defaultWeight,
     isDeclared: false,
   };
   return { key, secret };

@@ -1,7 +1,8 @@
-import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
-import type { LedgerState, RecentEndings } from '../domain/ports/status.ts';
-import { inTime } from './in-time.ts';
+import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';
+import { inTime, workersPatienceMs } from './in-time.ts';
+import { joinStatuses, readProcessStatus } from './process-status.ts';
+import type { ProcessSources, ProcessStatus } from './process-status.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
 
 /** The most requests in progress that a status has: those that arrived first. */
@@ -12,16 +13,13 @@ export interface NamedRunning extends RunningRequest {
   readonly keyName: string | null;
 }
 
-/** What a gateway does now. */
-export interface Status {
+/** What a gateway does now: all of its workers. */
+export interface Status extends Pick<ProcessStatus, 'state' | 'reason' | 'ledger'> {
   readonly atMs: number;
   readonly version: string;
   /** The name of this process; `null` where only one uses the database. */
   readonly node: string | null;
-  readonly state: 'ready' | 'not ready' | 'draining';
-  /** Why it can't take requests; `null` if it can. */
-  readonly reason: string | null;
-  /** How many requests run, and how many wait for a slot of their key or its group. */
+  /** How many requests run, and how many wait: for a slot of their key or its group, or for an upstream with limits. */
   readonly running: number;
   readonly waiting: number;
   /** The oldest of them, waiting ones included. */
@@ -29,53 +27,49 @@ export interface Status {
   /** Whether the requests of all nodes are counted: false while those of the others can't be read. */
   readonly hasAllNodes: boolean;
   readonly recent: RecentEndings;
-  /** By name; `running` are the requests that were last sent there. */
-  readonly upstreams: Readonly<Record<string, UpstreamReport & { readonly running: number }>>;
-  readonly ledger: LedgerState;
+  /** By name, with how many requests were last sent to each, and how many of this process wait for it. */
+  readonly upstreams: Readonly<
+    Record<string, UpstreamReport & { readonly running: number; readonly waiting: number }>
+  >;
 }
 
 /** Where a status is read from. */
-export interface StatusSources {
-  readonly clock: Clock;
+export interface StatusSources extends ProcessSources {
   readonly version: string;
   readonly node: string | null;
   /** The requests of this process, and those of all that share its database. */
-  readonly here: Pick<RunningRequests, 'list'> & { readonly accepting: boolean; readonly isLeaving: boolean };
+  readonly here: Pick<RunningRequests, 'list'> & ProcessSources['here'];
   readonly everywhere: Pick<RunningRequests, 'list'>;
   readonly namesOf: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-  readonly recent: () => RecentEndings;
-  readonly ledger: () => LedgerState;
-  readonly upstreamReports: () => Readonly<Record<string, UpstreamReport>>;
-  whyNotReady(): Promise<string | null>;
+  /** What all workers say, this one among them; `null` where there is one process, and if they could not be asked. */
+  readonly workers: () => Promise<readonly ProcessStatus[] | null>;
+  readonly addUp: (all: readonly EndingCounts[]) => RecentEndings;
 }
 
-/** Reads what the process already keeps. Never rejects: what can't be read in time is left out, and said to be. */
+/** Reads what the processes already keep. Never rejects: what can't be read in time is left out, and said to be. */
 export async function readStatus(sources: StatusSources): Promise<Status> {
   const { clock, version, node, here } = sources;
-  const [ready, all] = await Promise.all([
-    inTime(
-      sources.whyNotReady().then((reason) => ({ reason })),
-      clock,
-    ),
+  const [own, told, all] = await Promise.all([
+    readProcessStatus(sources),
+    inTime(sources.workers(), clock, workersPatienceMs),
     inTime(sources.everywhere.list(), clock),
   ]);
+  const processes = told === null || told.length === 0 ? [own] : told;
   const requests = all ?? (await here.list());
   const rows = await withNames(requests.slice(0, maxStatusRows), sources);
-  const waiting = requests.filter(({ hasSlot }) => !hasSlot).length;
-  const reason = ready === null ? 'its readiness could not be found out in time' : ready.reason;
+  const waiting = requests.filter(({ hasSlot, room }) => !hasSlot || room !== null).length;
+  const { upstreams, ...joined } = joinStatuses(own, processes);
   return {
     atMs: clock.now(),
     version,
     node,
-    state: !here.accepting || here.isLeaving ? 'draining' : reason === null ? 'ready' : 'not ready',
-    reason,
+    ...joined,
     running: requests.length - waiting,
     waiting,
     rows,
     hasAllNodes: all !== null,
-    recent: sources.recent(),
-    upstreams: withRunning(sources.upstreamReports(), requests),
-    ledger: sources.ledger(),
+    recent: sources.addUp(processes.map(({ recent }) => recent)),
+    upstreams: withUse(upstreams, requests),
   };
 }
 
@@ -94,13 +88,19 @@ async function withNames(
   });
 }
 
-function withRunning(
+function withUse(
   reports: Readonly<Record<string, UpstreamReport>>,
   requests: readonly RunningRequest[],
 ): Status['upstreams'] {
   const running = countByUpstream(requests);
+  const waiting = new Map<string, number>();
+  for (const { room } of requests)
+    for (const upstream of room?.upstreams ?? []) waiting.set(upstream, (waiting.get(upstream) ?? 0) + 1);
   return Object.fromEntries(
-    Object.entries(reports).map(([name, report]) => [name, { ...report, running: running.get(name) ?? 0 }]),
+    Object.entries(reports).map(([name, report]) => {
+      const use = { running: running.get(name) ?? 0, waiting: waiting.get(name) ?? 0 };
+      return [name, { ...report, ...use }];
+    }),
   );
 }
 

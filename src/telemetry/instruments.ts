@@ -2,6 +2,10 @@ import type { Registry } from 'prom-client';
 import { eventInstruments } from './event-instruments.ts';
 import { constructorsFor } from './metric-constructors.ts';
 import type { Constructors } from './metric-constructors.ts';
+import { meterInstruments } from './meter-instruments.ts';
+import { roomInstruments } from './room-instruments.ts';
+import { shadowInstruments } from './shadow-instruments.ts';
+import { waitInstruments } from './wait-instruments.ts';
 
 /** OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. */
 const durationBuckets = [
@@ -25,15 +29,18 @@ export function createInstruments(registry: Registry) {
   const constructors = constructorsFor(registry);
   return {
     ...requestInstruments(constructors),
+    ...waitInstruments(constructors),
     ...upstreamInstruments(constructors),
+    ...roomInstruments(constructors),
     ...meterInstruments(constructors),
+    ...shadowInstruments(constructors),
     ...serviceInstruments(constructors),
     ...eventInstruments(constructors),
   };
 }
 
 /** What happens to requests. */
-function requestInstruments({ counterBy, gaugeBy, histogramBy }: Constructors) {
+function requestInstruments({ counterBy, histogramBy }: Constructors) {
   return {
     duration: histogramBy(
       genAiLabels,
@@ -64,16 +71,10 @@ function requestInstruments({ counterBy, gaugeBy, histogramBy }: Constructors) {
       'textgate_requests_total',
       'Ended requests, by outcome.',
     ),
-    inFlight: gaugeBy(['protocol'], 'textgate_requests_in_flight', 'Requests in progress.'),
-    streamsOpen: gaugeBy(
-      ['protocol'],
-      'textgate_streams_open',
-      'Streamed answers that have begun and not ended.',
-    ),
     overhead: histogramBy(
       ['phase'],
       'textgate_overhead_seconds',
-      "The gateway's own latency: from arrival to dispatch without the wait for a slot, and from the upstream's first text to the first byte for the client.",
+      "The gateway's own latency: from arrival to dispatch without the waits for a slot and for an upstream, and from the upstream's first text to the first byte for the client.",
       overheadBuckets,
     ),
     limited: counterBy(['cause'], 'textgate_limited_total', 'Requests refused because of a limit, by limit.'),
@@ -109,6 +110,11 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
       'textgate_upstream_attempts_total',
       'Requests sent to an upstream, by result; one client request may need several.',
     ),
+    hedges: counterBy(
+      ['model', 'result'],
+      'textgate_hedges_total',
+      'Second requests beside a slow one, by what became of them: their text was first (won), or that of the first request (lost), neither brought a text (failed), or none was sent because the budget was used up (refused).',
+    ),
     upstreamState: gauge(
       'textgate_upstream_state',
       'Circuit state of an upstream: 2 closed, in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
@@ -123,33 +129,6 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
       ['upstream', 'kind'],
       'textgate_upstream_protocol_violations_total',
       'Answers that violate the protocol of their upstream, by kind; most are still served.',
-    ),
-  };
-}
-
-/** What the second meter finds. */
-function meterInstruments({ counterBy, gauge }: Constructors) {
-  const labels = ['upstream', 'model', 'kind'];
-  return {
-    samples: counterBy(
-      ['result'],
-      'textgate_usage_samples_total',
-      'Answers that were sampled to count their tokens beside the upstream, by what became of it.',
-    ),
-    reportedRatio: gauge(
-      'textgate_usage_reported_ratio',
-      "Tokens that an upstream reports per token that this service counts, by the model's name there: the median of the last 100 samples.",
-      labels,
-    ),
-    driftRatio: gauge(
-      'textgate_usage_drift_ratio',
-      'textgate_usage_reported_ratio divided by what was usual in the up to 1,000 samples before; 1 for no change.',
-      labels,
-    ),
-    driftUncertainty: gauge(
-      'textgate_usage_drift_uncertainty',
-      'How far textgate_usage_drift_ratio may be from 1 by chance, as its samples scatter.',
-      labels,
     ),
   };
 }

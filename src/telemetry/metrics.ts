@@ -9,6 +9,7 @@ import { sampleResults } from '../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
+import type { ShadowReports } from '../domain/shadow/shadow-book.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { deliveryResults } from './event-instruments.ts';
 import { createInstruments } from './instruments.ts';
@@ -16,6 +17,8 @@ import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
 import { countsOfUpstreams } from './upstream-counts.ts';
+import { countRoom, roomRefusals } from './room-instruments.ts';
+import { shadowReports } from './shadow-instruments.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
 
@@ -63,6 +66,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
   /** Counts a sample of the second meter. */
   usageSampled(result: SampleResult): void;
+  /** Counts what becomes of shadow requests. */
+  readonly shadows: ShadowReports;
   /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
   /** Counts a reload of the config, or of the TLS certificate. */
@@ -93,10 +98,16 @@ export function createMetrics(): Metrics {
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
   for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
   for (const result of sampleResults) instruments.samples(result).inc(0);
+  for (const reason of roomRefusals) instruments.roomRefusals(reason).inc(0);
 
   return {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
     streamOpened: (protocol) => instruments.streamsOpen(protocol).inc(),
+    waitBegan: (reason) => instruments.waiting(reason).inc(),
+    waitEnded(reason, waitedMs) {
+      instruments.waiting(reason).dec();
+      instruments.waits(reason).observe(waitedMs / 1_000);
+    },
     exchangeEnded(summary) {
       const { protocol, mode, outcome, status } = summary;
       const model = summary.model ?? unknownLabel;
@@ -108,6 +119,7 @@ export function createMetrics(): Metrics {
       }
       countParameters(summary, instruments);
       countAttempts(summary, instruments);
+      countRoom(summary.room, instruments);
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
     attach: (next) => void (sources = next),
@@ -119,6 +131,7 @@ export function createMetrics(): Metrics {
         instruments.webhookDeliveries(webhook, one).inc(one === result ? 1 : 0);
     },
     usageSampled: (result) => instruments.samples(result).inc(),
+    shadows: shadowReports(instruments),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
@@ -157,7 +170,7 @@ function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'budget_exhausted') return 'budget';
   if (code === 'budget_held') return 'budget_held';
   if (limit === null) return null;
-  return limit.source === 'upstream' ? 'upstream' : limit.kind;
+  return limit.source === 'upstream' && limit.kind !== 'queue' ? 'upstream' : limit.kind;
 }
 
 function countAttempts({ attempts }: ExchangeSummary, instruments: Instruments): void {
@@ -174,8 +187,10 @@ function observeAnswer(
   upstream: string,
   instruments: Instruments,
 ): void {
-  const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos } = summary;
-  if (queuedMs !== null) instruments.overhead('dispatch').observe((queuedMs - summary.slotWaitMs) / 1_000);
+  const waitMs = summary.limiterMs + (summary.room?.firstWaitMs ?? 0);
+  const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos, hedge } = summary;
+  if (hedge !== null) instruments.hedges(model, hedge).inc();
+  if (queuedMs !== null) instruments.overhead('dispatch').observe((queuedMs - waitMs) / 1_000);
   if (handoverMs !== null) instruments.overhead('first_byte').observe(handoverMs / 1_000);
   // A passthrough request may be anything: it must not distort the figures of models.
   if (protocol === 'passthrough') return;

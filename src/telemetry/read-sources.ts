@@ -3,7 +3,9 @@ import type { LedgerFigures } from '../background/monitor-ledger.ts';
 import type { TopKey } from '../background/watch-top-keys.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DriftFigures } from '../domain/usage-drift.ts';
+import type { RoomView } from '../domain/ports/rooms.ts';
 import type { Instruments } from './instruments.ts';
+import { showRooms } from './room-instruments.ts';
 
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
@@ -11,6 +13,8 @@ const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_ope
 export interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+  /** The upstreams with limits. */
+  readonly rooms: () => readonly RoomView[];
   /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
   readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
   /** `null` where another process shows those of the shared database. */
@@ -40,6 +44,7 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
     upstreamState.set({ upstream }, stateValues[state]);
   modelAvailable.reset();
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
+  showRooms(sources.rooms(), instruments);
   showLedger(ledgerFigures(), instruments);
   showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);

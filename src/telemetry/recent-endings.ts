@@ -1,7 +1,7 @@
 import type { Outcome } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { RecentEndings } from '../domain/ports/status.ts';
+import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';
 import type { TelemetrySink } from './telemetry.ts';
 
 /** How long an ending counts, in seconds. */
@@ -27,7 +27,7 @@ interface Second {
 
 /** The endings of the last minute: a sink of the pipeline's reports. */
 export interface RecentEndingsSink extends Required<Pick<TelemetrySink, 'exchangeEnded'>> {
-  read(): RecentEndings;
+  read(): EndingCounts;
 }
 
 /** Counts what ends, in a ring of seconds, so that neither memory nor reading grows with the number of requests. */
@@ -47,8 +47,8 @@ export function createRecentEndings(clock: Pick<Clock, 'monotonicMs'>): RecentEn
         seconds: Math.min(windowSeconds, Math.max(1, age)),
         requests: sum(({ requests }) => requests),
         outputTokens: sum(({ outputTokens }) => outputTokens),
-        firstTextMs: quantiles(seconds),
-        endings: addEndings(seconds),
+        firstTexts: addFirstTexts(seconds),
+        endings: addEndings(seconds.map(({ endings }) => endings.entries())),
       };
     },
   };
@@ -93,22 +93,40 @@ function timeAt(bound: number): number {
   return Math.round(growth ** (bound - 0.5));
 }
 
-function quantiles(seconds: readonly Second[]): RecentEndings['firstTextMs'] {
+function addFirstTexts(seconds: readonly Second[]): EndingCounts['firstTexts'] {
   const sums = new Float64Array(bounds);
   for (const { firstTexts } of seconds)
     firstTexts.forEach((times, at) => (sums[at] = (sums[at] ?? 0) + times));
-  const total = sums.reduce((sum, times) => sum + times, 0);
-  const quantile = (share: number): number | null => {
-    let left = Math.ceil(total * share);
-    const found = sums.findIndex((times) => (left -= times) <= 0);
-    return total === 0 ? null : timeAt(found);
-  };
-  return { p50: quantile(0.5), p99: quantile(0.99) };
+  return [...sums.entries()].filter(([, times]) => times > 0);
 }
 
-function addEndings(seconds: readonly Second[]): RecentEndings['endings'] {
+function addEndings(all: readonly Iterable<readonly [Outcome, number]>[]): EndingCounts['endings'] {
   const sums: Partial<Record<Outcome, number>> = {};
-  for (const { endings } of seconds)
+  for (const endings of all)
     for (const [outcome, times] of endings) sums[outcome] = (sums[outcome] ?? 0) + times;
   return sums;
+}
+
+/** Adds up what ended on several processes. A new one counts as long as the oldest does: its figures are of that time, too. */
+export function addUpEndings(all: readonly EndingCounts[]): RecentEndings {
+  const sum = (figure: (counts: EndingCounts) => number): number =>
+    all.reduce((total, counts) => total + figure(counts), 0);
+  return {
+    seconds: Math.max(1, ...all.map(({ seconds }) => seconds)),
+    requests: sum(({ requests }) => requests),
+    outputTokens: sum(({ outputTokens }) => outputTokens),
+    firstTextMs: quantiles(all.flatMap(({ firstTexts }) => firstTexts)),
+    endings: addEndings(all.map(({ endings }) => Object.entries(endings) as [Outcome, number][])),
+  };
+}
+
+function quantiles(firstTexts: EndingCounts['firstTexts']): RecentEndings['firstTextMs'] {
+  const sorted = firstTexts.toSorted(([one], [other]) => one - other);
+  const total = sorted.reduce((sum, [, times]) => sum + times, 0);
+  const quantile = (share: number): number | null => {
+    let left = Math.ceil(total * share);
+    const found = sorted.find(([, times]) => (left -= times) <= 0);
+    return found === undefined ? null : timeAt(found[0]);
+  };
+  return { p50: quantile(0.5), p99: quantile(0.99) };
 }

@@ -17,7 +17,7 @@ export function requestLine(summary: ExchangeSummary, nowMs: number, worker: num
 
 /** Every field is named here: a field added to the summary must not reach the log by itself. */
 function fieldsOf(summary: ExchangeSummary): object {
-  const { usage, traceId, clientAddress, tag } = summary;
+  const { usage, traceId, clientAddress, tag, hedge } = summary;
   return {
     requestId: summary.requestId,
     keyId: summary.keyId,
@@ -47,6 +47,9 @@ function fieldsOf(summary: ExchangeSummary): object {
       startedMs: rounded(made.startedMs),
       durationMs: rounded(made.durationMs),
     })),
+    slotWaitMs: summary.slotWaitMs === 0 ? undefined : rounded(summary.slotWaitMs),
+    roomWaitMs: summary.room === null || summary.room.waitMs === 0 ? undefined : rounded(summary.room.waitMs),
+    hedge: hedge === null ? undefined : hedge,
     queuedMs: rounded(summary.queuedMs),
     firstTextMs: rounded(summary.firstTextMs),
     handoverMs: rounded(summary.handoverMs),

@@ -1,3 +1,4 @@
+import { isFailed } from '../domain/attempt-result.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { codeOf } from './error-code.ts';
@@ -51,7 +52,7 @@ function generation(summary: ExchangeSummary): Record<string, string | number | 
 
 /** The span of one attempt. The cause of a failure is left out: it may contain addresses. */
 export function attemptSpan({ upstream, model, result }: ExchangeSummary['attempts'][number]): SpanContents {
-  const failed = result !== 'ok' && result !== 'interrupted';
+  const failed = isFailed(result);
   return {
     name: `attempt ${upstream}`,
     attributes: withoutNulls({

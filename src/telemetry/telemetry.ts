@@ -15,6 +15,8 @@ export function createTelemetry(sinks: readonly TelemetrySink[], fault: ReportFa
   };
   return {
     exchangeBegan: (protocol) => each((sink) => sink.exchangeBegan?.(protocol)),
+    waitBegan: (reason) => each((sink) => sink.waitBegan?.(reason)),
+    waitEnded: (reason, waitedMs) => each((sink) => sink.waitEnded?.(reason, waitedMs)),
     streamOpened: (protocol) => each((sink) => sink.streamOpened?.(protocol)),
     exchangeEnded: (summary) => each((sink) => sink.exchangeEnded?.(summary)),
     fault,

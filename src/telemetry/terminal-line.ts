@@ -1,3 +1,4 @@
+import { isFailed } from '../domain/attempt-result.ts';
 import { cell, wrap } from './terminal-text.ts';
 
 /** The fields of an attempt in the line of a request. */
@@ -159,7 +160,7 @@ function resultOf({ outcome = '', code, inputTokens, outputTokens }: LineFields)
 
 /** A line for each attempt that failed, or for the cause of a request that failed without one. */
 function failuresOf({ attempts, cause }: LineFields): readonly string[] {
-  const failed = (attempts ?? []).filter(({ result }) => result !== 'ok' && result !== 'interrupted');
+  const failed = (attempts ?? []).filter(({ result }) => isFailed(result));
   const lines = failed.map((attempt) => `${attempt.upstream}: ${causeOf(attempt)}`);
   return lines.length === 0 && typeof cause === 'string' ? [firstSentence(cause)] : lines;
 }
