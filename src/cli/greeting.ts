@@ -12,6 +12,8 @@ const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textg
 interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
+  /** The file of the admin token, if it was generated; `null` if the operator set the token. */
+  readonly tokenFile: string | null;
   /** The names of the keys that the config and the environment declare. */
   readonly declared: readonly string[];
   /** The first key, if it was made now. */
@@ -22,8 +24,13 @@ interface StartedGateway {
 }
 
 /** The first lines of a started gateway: its addresses, its keys, and how to use them. */
-export function greeting({ url, adminUrl, declared, key, hasActiveKey, isDemo }: StartedGateway): string {
-  const lines = [`textgate serves ${url}/v1 (admin: ${adminUrl})`];
+export function greeting(started: StartedGateway): string {
+  const { url, adminUrl, tokenFile, declared, key, hasActiveKey, isDemo } = started;
+  const token = tokenFile === null ? 'the admin token' : `the token in ${tokenFile}`;
+  const lines = [
+    `textgate serves ${url}/v1 (admin: ${adminUrl})`,
+    `console: ${reachable(adminUrl)}/console/ (log in with ${token})`,
+  ];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
   const where = adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(adminUrl)} `;
   if (isDemo) lines.push('models: demo (built in); set TEXTGATE_UPSTREAM_URL for a real server');

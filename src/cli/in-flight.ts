@@ -17,6 +17,9 @@ export interface RunningObject {
   readonly model: string | null;
   /** The upstream that was called last. */
   readonly upstream: string | null;
+  /** What it waits for, and its place in line as far as that is known; `null` for one that does not wait. */
+  readonly waits_for: 'slot' | 'upstream' | null;
+  readonly position: number | null;
   /** When the first text arrived, in milliseconds after the request. */
   readonly first_byte_ms: number | null;
   /** The process that runs it, where several share a database. */
@@ -55,8 +58,14 @@ function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): stri
     request.mode ?? '-',
     request.model ?? '-',
     request.upstream ?? '-',
-    request.first_byte_ms === null ? '-' : `${request.first_byte_ms} ms`,
+    firstTextOf(request),
   ];
+}
+
+function firstTextOf({ first_byte_ms: firstTextMs, waits_for: waits, position }: RunningObject): string {
+  if (position !== null) return `${position}. in line`;
+  if (waits !== null) return `waits for ${waits}`;
+  return firstTextMs === null ? '-' : `${firstTextMs} ms`;
 }
 
 /** Cancels a request in progress, which is named by its id or a part of it. */

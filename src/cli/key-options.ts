@@ -16,6 +16,7 @@ export interface KeyOptions extends Json {
   readonly raiseUntil?: string;
   readonly lowBalance?: string;
   readonly group?: string;
+  readonly weight?: number;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
   readonly tags?: readonly string[];

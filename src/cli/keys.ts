@@ -96,6 +96,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['tokens per minute', String(key.limits.tokens_per_minute ?? 'not limited')],
       ['tokens per day', String(key.limits.tokens_per_day ?? 'not limited')],
       ['wait for a slot', waitOf(key.limits)],
+      ['weight', String(key.weight)],
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
       ['[DONE] in responses', String(key.compatibility.responses_done)],

@@ -14,6 +14,7 @@ const options: Readonly<Record<string, string>> = {
   expiresAt: '--expires',
   lowBalance: '--low-balance',
   group: '--group',
+  weight: '--weight',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',

@@ -60,9 +60,10 @@ export async function runGateway(
   if (!isSpeaker) return;
   const hasActiveKey = key !== null || (await gateway.hasActiveKey());
   const isDemo = options.config === undefined && usesDemo(config);
-  stderr.write(
-    `${greeting({ url, adminUrl, declared: Object.keys(config.keys), key, hasActiveKey, isDemo })}\n`,
-  );
+  const declared = Object.keys(config.keys);
+  const isGenerated = config.admin.token === undefined && admin.adminToken !== undefined;
+  const tokenFile = isGenerated ? adminTokenFile : null;
+  stderr.write(`${greeting({ url, adminUrl, tokenFile, declared, key, hasActiveKey, isDemo })}\n`);
   // After the greeting: a list that can't be fetched takes a while, and its cause should be read last.
   const [model] = await gateway.modelNames();
   if (key !== null && model !== undefined) stderr.write(`${firstRequest(key, model, reachable(url))}\n`);

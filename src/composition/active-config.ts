@@ -1,10 +1,12 @@
 import type { RetentionSettings } from '../background/remove-old-records.ts';
 import { groupsOf } from '../config/schema/groups-schema.ts';
+import { roomsOf } from '../config/schema/room-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Groups } from '../domain/groups.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { RoomSettings, Rooms } from '../domain/ports/rooms.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
@@ -13,6 +15,7 @@ import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
 import { statementKeyOf } from './statement-services.ts';
 import type { StorageServices } from './storage-services.ts';
+import type { EventServices } from './webhook-services.ts';
 
 /** What a config says of the services of the whole process. */
 interface ActiveSettings {
@@ -32,6 +35,8 @@ interface ActiveSettings {
   readonly defaultLimits: Limits;
   /** The groups that keys may belong to. */
   readonly groups: Groups;
+  /** The limits of the upstreams that have any, by name. */
+  readonly rooms: ReadonlyMap<string, RoomSettings>;
 }
 
 /** What process services read of the config in force. */
@@ -50,6 +55,12 @@ export interface ActiveConfig extends ActiveSettings {
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
+/** What gauges show of places at upstreams, and of events. */
+interface WatchedServices {
+  readonly rooms: Pick<Rooms, 'views'>;
+  readonly events: Pick<EventServices, 'oldestAgeMs'>;
+}
+
 /** Takes from a config what services of the whole process read. */
 export function activeSettingsOf({
   limits,
@@ -58,6 +69,7 @@ export function activeSettingsOf({
   metrics,
   statements,
   events,
+  upstreams,
 }: Config): ActiveSettings {
   return {
     lowBalanceNanos: limits.lowBalance,
@@ -68,6 +80,7 @@ export function activeSettingsOf({
     upstreamDownMs: events.upstreamDown,
     defaultLimits: defaultLimitsOf(limits),
     groups: groupsOf(groups),
+    rooms: roomsOf(upstreams),
   };
 }
 
@@ -85,8 +98,15 @@ export function nothingActive(config: Config): ActiveConfig {
 }
 
 /** What gauges are read from, beside the work in the background. */
-export function sourcesOf(active: () => ActiveConfig, { records }: StorageServices, log: Log) {
+export function sourcesOf(
+  active: () => ActiveConfig,
+  { records }: StorageServices,
+  { rooms, events }: WatchedServices,
+  log: Log,
+) {
   return {
+    rooms: () => rooms.views(),
+    oldestEventAgeMs: () => events.oldestAgeMs(),
     upstreamStates: () => active().upstreamStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),

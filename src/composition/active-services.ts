@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/schema/schema.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
 import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
 import { readUpstreamFiles } from './upstream-files.ts';
+import { withoutLimits } from './same-upstream.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
@@ -26,7 +26,7 @@ export function createActiveServices(
   processServices: ProcessServices,
   access: AdminAccess,
 ): ActiveServices {
-  const { clock, health, inFlight } = processServices;
+  const { clock, inFlight } = processServices;
   let current = createConfigServices(first, processServices, access, null);
   processServices.attach(current);
   /** The services of replaced configs, each with the function that cancels its wait. */
@@ -49,10 +49,10 @@ export function createActiveServices(
     },
     replace(next) {
       const previous = current;
-      const read = { config: next, firstFiles: readUpstreamFiles(next) };
+      const read = { config: next, firstFiles: readUpstreamFiles(next, previous.files) };
       current = createConfigServices(read, processServices, access, previous);
       processServices.attach(current);
-      forgetHealth(health, previous.config.upstreams, next.upstreams);
+      forgetChanged(processServices, previous.config.upstreams, next.upstreams);
       previous.stopBackgroundWork();
       replaced.set(previous, () => {});
       void closeWhenIdle(previous);
@@ -69,11 +69,19 @@ export function createActiveServices(
   };
 }
 
-/** A changed address or key makes it another upstream: failures of the old one must not count against it. */
-function forgetHealth(health: UpstreamHealth, before: Config['upstreams'], after: Config['upstreams']): void {
-  for (const [name, { probe, ...old }] of Object.entries(before)) {
-    const { probe: newProbe, ...next } = after[name] ?? {};
-    if (!isDeepStrictEqual(old, next)) health.forget(name);
+/**
+ * A changed address or key makes it another upstream: failures of the old one must not count against it, and limits that the
+ * old one reported must not hold for it.
+ */
+function forgetChanged(
+  { health, forget }: Pick<ProcessServices, 'health' | 'forget'>,
+  before: Config['upstreams'],
+  after: Config['upstreams'],
+): void {
+  for (const [name, config] of Object.entries(before)) {
+    const { probe, ...old } = withoutLimits(config);
+    const { probe: newProbe, ...next }: Partial<typeof config> = withoutLimits(after[name] ?? {});
+    if (!isDeepStrictEqual(old, next)) forget(name);
     else if (!isDeepStrictEqual(probe, newProbe)) health.forgetProbes(name);
   }
 }

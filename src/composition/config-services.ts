@@ -22,13 +22,19 @@ import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
+import type { Surroundings } from './connections.ts';
 import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
-import type { FirstFiles } from './upstream-files.ts';
-import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
-import type { Models } from './upstreams.ts';
+import type { FirstFiles, FollowedFiles } from './upstream-files.ts';
+import { composeModels } from './models.ts';
+import type { Models } from './models.ts';
+import { composeMeasures } from './route-measures.ts';
+import { composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
+import type { SourceDetails } from './upstreams.ts';
+import { withShadows } from './shadows.ts';
 import { composeUpstreamViews } from './upstream-views.ts';
 import { composeWebhooks } from './webhook-services.ts';
+import { isSameUpstream } from './same-upstream.ts';
 
 /** The routes of one config. */
 export interface Routes extends ClientServices {
@@ -46,12 +52,14 @@ export interface Routes extends ClientServices {
 export interface ConfigServices extends ActiveConfig, Routes {
   readonly config: Config;
   /** What operators may do with keys and requests. */
-  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage' | 'status'>;
+  readonly administration: AdminPorts;
   readonly models: Models;
+  /** The keys and certificates of its upstreams. */
+  readonly files: FollowedFiles;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
-  /** Resolves when the attempts to deliver events that run over it now have ended. */
-  attemptsEnded(): Promise<void>;
+  /** Resolves when the attempts to deliver events, and the shadow requests, that run over it now have ended. */
+  attemptsEnded(): Promise<unknown>;
   /** Closes the connections to its upstreams; calls that still run over them break. */
   close(): Promise<void>;
 }
@@ -82,9 +90,9 @@ export function createConfigServices(
     config,
     { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
     details,
-    lastGoodOf(config, previous),
+    { lastGood: lastGoodOf(config, previous), measureOf: composeMeasures(config, previous) },
   );
-  const ports = composePorts(config, processServices, upstreams, models);
+  const ports = composePorts(config, processServices, { upstreams, models, details });
   const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
   const stateOf = (name: string): UpstreamState => stateIn(health, name);
@@ -102,6 +110,7 @@ export function createConfigServices(
   return {
     config,
     models,
+    files,
     administration: adminPorts,
     whyNotReady: ownReason,
     upstreamReports: adminPorts.upstreamReports,
@@ -113,10 +122,7 @@ export function createConfigServices(
     ...createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, clients.addresses, config, processServices),
-      {
-        paths: composePassthrough(config, details),
-        middlewares: processServices.passthroughMiddlewares,
-      },
+      passthroughOf(config, details, processServices),
       clients.prepare,
       { maxBodyBytes: config.server.maxBody, addresses: clients.addresses },
     ),
@@ -124,14 +130,23 @@ export function createConfigServices(
     admin: createAdminRouter(adminPorts),
     pages,
     stopBackgroundWork: stopProbes,
-    attemptsEnded: () => receivers.idle(),
+    attemptsEnded: () => Promise.all([receivers.idle(), ports.shadows?.idle()]),
     async close() {
       stopProbes();
       models.close();
       files.stop();
-      await Promise.all([upstreams.close(), receivers.close()]);
+      await Promise.all([ports.shadows?.close(), upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** The paths that are passed on, and what passes them on. */
+function passthroughOf(
+  config: Config,
+  details: Surroundings,
+  { passthroughMiddlewares: middlewares }: ProcessServices,
+) {
+  return { paths: composePassthrough(config, details), middlewares };
 }
 
 /** The state of an upstream's circuit; one that asked for a pause counts as open. */
@@ -150,15 +165,22 @@ function availabilityOf(
   ]);
 }
 
+/** What calls upstreams over one config, and how. */
+interface CallingServices {
+  readonly upstreams: Upstreams;
+  readonly models: Models;
+  readonly details: SourceDetails;
+}
+
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, compatibility, metering }: Config,
+  config: Config,
   processServices: ProcessServices,
-  upstreams: Upstreams,
-  models: Models,
+  { upstreams, models, details }: CallingServices,
 ): Ports {
   const { storage, observability } = processServices;
-  return {
+  const { limits, compatibility, metering } = config;
+  const ports = {
     clock: processServices.clock,
     keys: storage.keyDirectory,
     limiter: processServices.limiter,
@@ -173,6 +195,8 @@ function composePorts(
     secondMeter: processServices.secondMeter,
     meteredShare: metering.sample,
     health: processServices.health,
+    rooms: processServices.roomsOfNext(),
+    hedges: processServices.hedges,
     random: Math.random,
     fastRoad: processServices.fastRoad,
     groups: processServices.groups,
@@ -180,6 +204,7 @@ function composePorts(
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,
   };
+  return withShadows(ports, config, details, processServices);
 }
 
 /** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */
@@ -191,7 +216,7 @@ function lastGoodOf(
     previous !== null &&
     isDiscovered(models) &&
     isDeepStrictEqual(models, previous.config.models) &&
-    isDeepStrictEqual(upstreams[models.from], previous.config.upstreams[models.from]);
+    isSameUpstream(upstreams[models.from], previous.config.upstreams[models.from]);
   return sameSource ? previous.models.lastGood() : null;
 }
 

@@ -64,7 +64,7 @@ function unknownUpstream(name: string, known: readonly string[]): Refusal {
   const nearest = nearestName(name, known);
   return refuse(
     'upstream_not_found',
-    `The config has no upstream of this name${nearest === null ? '' : `; did you mean '${nearest}'?`}`,
+    `The config has no upstream of this name${nearest === null ? '.' : `; did you mean '${nearest}'?`}`,
   );
 }
 

@@ -117,8 +117,10 @@ function targetOf(
   const isDiscovery = isDiscovered(models);
   const routed = isDiscovery
     ? []
-    : Object.values(models).flatMap(({ routes }) =>
-        routes.filter((route) => route.upstream === name).map(({ model }) => model),
+    : Object.values(models).flatMap(({ routes, shadow }) =>
+        [...routes, ...(shadow === undefined ? [] : [shadow.route])]
+          .filter((route) => route.upstream === name)
+          .map(({ model }) => model),
       );
   return {
     name,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema/schema.ts';
+import { SettledRoomShares } from '../coordination/shares/settled-room-shares.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createSharedLimiter } from '../coordination/shared-limiter.ts';
 import { groupOf, limitsOfGroup } from '../domain/groups.ts';
@@ -53,6 +54,16 @@ export function composeLimiter(
     ]);
   };
   return createMemoryLimiter(clock, { limitsOf, onFault });
+}
+
+/** The shares of this process in the limits of upstreams; `null` where it has all of them. */
+export function composeRoomShares(
+  { roomShares, lease }: Pick<StorageServices, 'roomShares' | 'lease'>,
+  clock: Clock,
+  { fault: onFault }: Pick<Log, 'fault'>,
+): SettledRoomShares | null {
+  if (roomShares === null) return null;
+  return new SettledRoomShares(roomShares, { clock, holdsLease: () => lease.holds, onFault });
 }
 
 /** The directory of keys, whose every change the limiter is told, too, once the database is open. */

@@ -17,6 +17,7 @@ import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 import { whyNoneReady } from './readiness.ts';
 import type { StorageServices } from './storage-services.ts';
+import { listShadows } from './worker-views.ts';
 
 /** The same for every config. */
 const manual = deferManual();
@@ -82,6 +83,7 @@ export function composeAdminPorts(
     running,
     status,
     workers,
+    shadowBook,
   }: ProcessServices,
   access: AdminAccess,
   reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
@@ -113,6 +115,7 @@ export function composeAdminPorts(
     usage: usageReadsOf(storage),
     status,
     upstreams: reports.upstreams,
+    shadows: () => listShadows(shadowBook, workers, clock),
     maintenance,
     archiving,
     webhooks: createWebhookManagement({

@@ -1,6 +1,9 @@
 import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { within } from '../domain/within.ts';
+import { hasProof } from '../http/admin/guard.ts';
+import type { GuardPorts } from '../http/admin/guard.ts';
+import { keepPlaces } from '../http/admin/places.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
 import { createPublicPaths } from '../http/listen/public-paths.ts';
@@ -44,7 +47,11 @@ export interface Listeners {
 }
 
 /** What the listeners read of the config in force. */
-type CurrentRoutes = () => Routes & { readonly config: Config; whyNotReady(): Promise<string | null> };
+type CurrentRoutes = () => Routes & {
+  readonly config: Config;
+  readonly administration: GuardPorts;
+  whyNotReady(): Promise<string | null>;
+};
 
 /**
  * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
@@ -134,7 +141,14 @@ function createServers(
   });
   const guard = createPageGuard(current().config.admin.host, () => current().pages);
   const adminRoutes: RunRoutes = (...call) => current().admin(...call);
-  const admin = createRouter().use(guard, adminRoutes);
+  const admin = createRouter().use(
+    keepPlaces(
+      () => limits().admin,
+      (request) => hasProof(request, current().administration),
+    ),
+    guard,
+    adminRoutes,
+  );
   const adminServer = createHttpServer(admin, {
     ...shared,
     prepare,

@@ -1,3 +1,4 @@
+import { ShadowBook } from '../domain/shadow/shadow-book.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { UsageDrift } from '../domain/usage-drift.ts';
 import type { DriftFigures } from '../domain/usage-drift.ts';
@@ -7,12 +8,14 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 
-/** What counts tokens in a process. */
+/** What counts and compares in a process, beside its metrics. */
 export interface Meters {
   /** Counts tokens where an upstream reported none. */
   readonly tokens: ThreadedTokenCounter;
   /** Counts samples of answers whose usage was reported. */
   readonly secondMeter: SecondMeter;
+  /** The counts and budgets of shadow requests. */
+  readonly shadowBook: ShadowBook;
 }
 
 /** Makes the meters of a process, and the source of the figures that compare them. */
@@ -25,6 +28,7 @@ export function composeMeters(
   return {
     tokens,
     secondMeter: createSecondMeter(tokens, drift, (result) => metrics.usageSampled(result)),
+    shadowBook: new ShadowBook(clock, metrics.shadows),
     usageDrift: () => drift.figures(),
   };
 }

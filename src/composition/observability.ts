@@ -3,7 +3,7 @@ import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
-import type { RecentEndings } from '../domain/ports/status.ts';
+import type { EndingCounts } from '../domain/ports/status.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
@@ -22,8 +22,10 @@ export interface Observability {
    * alone would be smaller than before, which is read as a new start.
    */
   readonly exposed: Pick<Metrics, 'expose'>;
-  /** What ended in the last minute. */
-  readonly recent: () => RecentEndings;
+  /** The processes on the port; `null` where there is one. */
+  readonly workers: Workers | null;
+  /** What ended on this process in the last minute. */
+  readonly recent: () => EndingCounts;
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
   readonly tracer: Tracing;
@@ -49,6 +51,7 @@ export function createObservability(
   const requests = createRefusalReport(metrics.requestRefused, log.requestsRefused, clock);
   return {
     metrics,
+    workers,
     exposed: {
       async expose() {
         const own = await metrics.expose();

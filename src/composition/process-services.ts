@@ -5,10 +5,12 @@ import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import type { Groups } from '../domain/groups.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
+import type { Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
+import type { HedgeBudgets } from '../domain/routing/hedging.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import type { CrossOrigin } from '../http/cross-origin.ts';
@@ -82,6 +84,14 @@ export interface ProcessServices extends Meters {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
+  /** The places at upstreams with limits. */
+  readonly rooms: Rooms;
+  /** Those for the requests of one more config, the latest from now on. */
+  readonly roomsOfNext: () => Rooms;
+  /** Forgets what is known of an upstream, because the latest config made another one of it, or removed it. */
+  readonly forget: (upstream: string) => void;
+  /** The second requests that each model may still send. */
+  readonly hedges: HedgeBudgets;
   /** The examinations of upstreams. */
   readonly doctorRuns: DoctorRuns;
   /** Metrics, traces and reports. */
@@ -147,13 +157,14 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const { usageDrift, ...meters } = composeMeters(clock, metrics);
-  const { health, events } = watchHealth(storage, () => active, { clock, log, metrics });
+  const watched = watchHealth(storage, () => active, { clock, log, metrics });
+  const { events } = watched;
   const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
   const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
   const doctorRuns = createDoctorRuns(clock, settings.nameSettings);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  const sources = { ...sourcesOf(() => active, storage, log), oldestEventAgeMs: () => events.oldestAgeMs() };
+  const sources = sourcesOf(() => active, storage, watched, log);
   metrics.attach({ ...sources, ...ledgerWork.figures, ...usageWatches.gauges, usageDrift });
   return {
     clock,
@@ -164,14 +175,13 @@ export function createProcessServices(
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: ledgerWork.archiving,
     statements: ledgerWork.statements,
-    events,
+    ...watched,
     inFlight,
     ...composeStatus(storage, () => active, { inFlight, nodes, observability, ledgerWork, clock, log }),
     groups: () => active.groups,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    health,
     doctorRuns,
     ...meters,
     observability,
@@ -180,7 +190,7 @@ export function createProcessServices(
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);
-      events.attach(next);
+      watched.follow(next);
     },
     isClosed: () => isClosed,
     async ready() {
@@ -194,7 +204,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerWork, usageWatches, events, nodes, doctorRuns].map((work) => work.stop()));
+      await Promise.all([ledgerWork, usageWatches, watched, nodes, doctorRuns].map((work) => work.stop()));
       await meters.tokens.close();
       await closeStorage(storage, tracesSent);
     },

@@ -4,17 +4,24 @@ import type { FollowedSecret } from '../background/follow-secret.ts';
 import { TlsFileError, checkTlsFiles, readTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
 import type { TlsPaths } from '../config/tls-files.ts';
 import { writePath } from '../config/problem.ts';
+import { readSecretCommand, readSecretCommandAgain } from '../config/secret-command.ts';
 import { readSecretFile, readSecretFileAgain } from '../config/secret-file.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Certificates } from '../domain/ports/certificates.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LogFields } from '../domain/ports/telemetry.ts';
 import type { Log } from '../telemetry/logger.ts';
+import { keySourceOf, wordsOf } from './upstream-keys.ts';
+import type { KeySource } from './upstream-keys.ts';
 
-/** The API keys and certificates of the upstreams of one config, those in files as they are now. */
+/** The API keys and certificates of the upstreams of one config, those in files and of commands as they are now. */
 export interface UpstreamFiles {
   /** The key of an upstream at this moment; `null` for one that needs none. */
   keyOf(upstream: string): string | null;
+  /** Notes that an upstream refused its key: a command is run again, for another one. */
+  keyRefused(upstream: string): void;
+  /** The key that a command of any of the upstreams has printed; `null` for a command that none of them has. */
+  printedBy(command: readonly string[]): string | null;
   /** The certificates of an upstream at this moment: the same object as long as they are the same. */
   certificatesOf(upstream: string): Certificates;
   /** The same for a webhook. */
@@ -30,8 +37,8 @@ export interface FollowedFiles extends UpstreamFiles {
 /** What was first read for an upstream. */
 interface FirstRead {
   readonly key: string | null;
-  /** The file of the key; `null` for a key that is in no file. */
-  readonly keyFile: string | null;
+  /** Where the key comes from; `null` for one that the config has, and for none. */
+  readonly keySource: KeySource | null;
   readonly certificates: Certificates;
   /** The settings of the certificates' files; `null` if there are none. */
   readonly tls: Config['upstreams'][string]['tls'] | null;
@@ -48,25 +55,63 @@ export interface FirstFiles {
 
 const noCertificates: Certificates = {};
 
-/** Reads the files of upstreams and webhooks: API keys and certificates. Throws with the reason if one can't be used. */
-export function readUpstreamFiles({ upstreams, webhooks }: Config): FirstFiles {
-  return { upstreams: readFiles('upstreams', upstreams), webhooks: readFiles('webhooks', webhooks) };
+/**
+ * How long the commands of API keys may take together at a reload, in milliseconds. The process does nothing else meanwhile:
+ * its lease, which it renews every 5 s, must not end, and it must not be killed as one that hangs.
+ */
+export const reloadCommandsMs = 8_000;
+
+/**
+ * Reads the files of upstreams and webhooks: API keys and certificates, and runs the commands of API keys. Throws with the
+ * reason if one can't be used. A command that `previous` has run is not run again: requests would wait for it. Others may take
+ * `commandsMs` milliseconds together where there is a `previous`.
+ */
+export function readUpstreamFiles(
+  { upstreams, webhooks }: Config,
+  previous: Pick<UpstreamFiles, 'printedBy'> | null = null,
+  commandsMs: number = reloadCommandsMs,
+): FirstFiles {
+  const printed = new Map<string, string>();
+  const endMs = previous === null ? Number.POSITIVE_INFINITY : performance.now() + commandsMs;
+  const readKey: ReadKey = (source, path) => {
+    if (source.kind === 'file') return readAt([...path, 'file'], () => readSecretFile(source.file));
+    const id = JSON.stringify(source.command);
+    const known = printed.get(id) ?? previous?.printedBy(source.command);
+    const key = known ?? readAt([...path, 'command'], () => readSecretCommand(within(source, endMs)));
+    printed.set(id, key);
+    return key;
+  };
+  return {
+    upstreams: readFiles('upstreams', upstreams, readKey),
+    webhooks: readFiles('webhooks', webhooks, readKey),
+  };
 }
+
+/** A command that ends until a moment of the monotonic clock, with a millisecond at least: 0 would be no limit. */
+function within<Source extends { readonly timeout: number }>(source: Source, endMs: number): Source {
+  const leftMs = Math.max(1, Math.floor(endMs - performance.now()));
+  return { ...source, timeout: Math.min(source.timeout, leftMs) };
+}
+
+/** Reads an API key from its source, whose setting is at a path of the config. */
+type ReadKey = (source: KeySource, path: readonly string[]) => string;
 
 /** The settings of files. */
 type FileSettings = Partial<Pick<Config['upstreams'][string], 'apiKey' | 'tls'>>;
 
-function readFiles(section: string, all: Readonly<Record<string, FileSettings>>): FirstReads {
+function readFiles(
+  section: string,
+  all: Readonly<Record<string, FileSettings>>,
+  readKey: ReadKey,
+): FirstReads {
   const files = new Map<string, FirstRead>();
   for (const [name, { apiKey, tls = null }] of Object.entries(all)) {
-    const keyFile = typeof apiKey === 'object' ? apiKey.file : null;
-    const key =
-      typeof apiKey === 'object'
-        ? readAt([section, name, 'apiKey', 'file'], () => readSecretFile(apiKey.file))
-        : (apiKey ?? null);
+    const keySource = keySourceOf({ apiKey });
+    const inConfig = typeof apiKey === 'string' ? apiKey : null;
+    const key = keySource === null ? inConfig : readKey(keySource, [section, name, 'apiKey']);
     const certificates =
       tls === null ? noCertificates : readAt([section, name, 'tls'], () => readTlsFiles(tls));
-    files.set(name, { key, keyFile, certificates, tls });
+    files.set(name, { key, keySource, certificates, tls });
   }
   return files;
 }
@@ -92,6 +137,13 @@ export function followUpstreamFiles(
   const ofWebhooks = followFiles(webhooks, clock, log, (webhook) => ({ webhook }));
   return {
     keyOf: (upstream) => ofUpstreams.get(upstream)?.key.current ?? null,
+    keyRefused: (upstream) => ofUpstreams.get(upstream)?.key.refused(),
+    printedBy(command) {
+      for (const [name, { keySource }] of upstreams)
+        if (keySource?.kind === 'command' && isDeepStrictEqual(keySource.command, command))
+          return ofUpstreams.get(name)?.key.current ?? null;
+      return null;
+    },
     certificatesOf: (upstream) => ofUpstreams.get(upstream)?.certificates.current ?? noCertificates,
     certificatesOfWebhook: (webhook) => ofWebhooks.get(webhook)?.certificates.current ?? noCertificates,
     stop() {
@@ -117,22 +169,20 @@ function followFiles(
 ): ReadonlyMap<string, FilesOfOne> {
   const follow = <Value>(
     value: Value,
-    read: (() => Promise<Value>) | null,
-    [what, last]: readonly [string, string],
+    source: { readonly read: (stopping: AbortSignal) => Promise<Value>; readonly everyMs?: number } | null,
+    [fails, worksAgain]: readonly [string, string],
     name: string,
   ) =>
-    read === null
-      ? { current: value, stop() {} }
+    source === null
+      ? { current: value, refused() {}, stop() {} }
       : followSecret(value, {
-          read,
+          ...source,
           clock,
-          onFault: (error) =>
-            fault(`${what} can not be read: the last ${last} in use`, error, fieldsOf(name)),
-          onRecovery: () => notice(`${what} can be read again`, fieldsOf(name)),
+          onFault: (error) => fault(fails, error, fieldsOf(name)),
+          onRecovery: () => notice(worksAgain, fieldsOf(name)),
         });
   return new Map(
-    [...first].map(([name, { key, keyFile, certificates, tls }]) => {
-      const readKey = keyFile === null ? null : () => readSecretFileAgain(keyFile);
+    [...first].map(([name, { key, keySource, certificates, tls }]) => {
       let last = certificates;
       const readCertificates = async (): Promise<Certificates> => {
         const read = await readAgain(tls ?? {}).catch(withSetting);
@@ -140,17 +190,30 @@ function followFiles(
         if (!isDeepStrictEqual(read, last)) last = read;
         return last;
       };
-      const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : readCertificates;
+      const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : { read: readCertificates };
       return [
         name,
         {
-          key: follow<string | null>(key, readKey, ['the file of an API key', 'key stays'], name),
-          certificates: follow(certificates, ofTls, ['a file of certificates', 'certificates stay'], name),
+          key: follow<string | null>(key, sourceOf(keySource), wordsOf(keySource), name),
+          certificates: follow(certificates, ofTls, wordsOfCertificates, name),
         },
       ] as const;
     }),
   );
 }
+
+/** How an API key is read again; `null` for one that is in the config. */
+function sourceOf(source: KeySource | null) {
+  if (source === null) return null;
+  if (source.kind === 'file') return { read: () => readSecretFileAgain(source.file) };
+  const { every: everyMs } = source;
+  return { read: (stopping: AbortSignal) => readSecretCommandAgain(source, stopping), everyMs };
+}
+
+const wordsOfCertificates = [
+  'a file of certificates can not be read: the last certificates stay in use',
+  'a file of certificates can be read again',
+] as const;
 
 async function readAgain(paths: TlsPaths): Promise<Certificates> {
   const read = await readTlsFilesAgain(paths);

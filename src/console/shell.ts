@@ -75,6 +75,10 @@ function ViewPlace({ view, route }: { readonly view: View; readonly route: Route
     // After a link was followed by keyboard, the next key goes on in the view, not in front of the links.
     title.current?.focus();
   }, []);
+  useEffect(() => {
+    // A link within the view led elsewhere in it, and is gone with the focus: what shows now did not take it.
+    if (document.activeElement === document.body) title.current?.focus();
+  }, [location.hash]);
   return html`
     <h1 ref=${title} tabindex="-1">${view.title}</h1>
     <${Fault} text=${error} />

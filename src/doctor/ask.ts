@@ -83,7 +83,7 @@ export async function ask(
   source: ModelSource,
   ports: DoctorPorts,
 ): Promise<Observation> {
-  const { upstream, dialect, quirks, finishReason } = source;
+  const { upstream, dialect, quirks, finishReason, thoughtTag } = source;
   const turns = [{ role: 'user', text }] as const;
   const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens }, model, quirks);
   const sanitise = createSanitiser({ turns, clientKey: '', upstream: source.secrets, names: [model] });
@@ -99,7 +99,8 @@ export async function ask(
     return { kind: 'refused', path, status, contentType, body: refusal, failure: failed, totalMs: totalMs() };
   }
   const sentTokens = mostTokensOf(turns);
-  const terms = { contentType, streamAsked: stream, finishReason, sentTokens, sanitise, isFast: false };
+  const asked = { streamAsked: stream, finishReason, thoughtTag, sentTokens, sanitise };
+  const terms = { contentType, ...asked, isFast: false };
   return readAnswer(answer, dialect, terms, startedMs, ports);
 }
 

@@ -8,6 +8,7 @@ const wordlessKinds: ReadonlySet<FailureKind> = new Set([
   'stale',
   'broken',
   'first_byte_timeout',
+  'first_text_timeout',
   'idle_timeout',
   'total_timeout',
   'unread',

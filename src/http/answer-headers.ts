@@ -32,6 +32,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   if (head.tokens !== null) addTokens(headers, head.tokens);
   if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
   if (head.chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(head.chargeNanos);
+  if (head.queueMs > 0) headers['x-textgate-queue-ms'] = String(Math.ceil(head.queueMs));
   if (head.stripped.length > 0)
     headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
   if (head.refusal !== null) Object.assign(headers, refusalHeaders(head.refusal));

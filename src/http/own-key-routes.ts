@@ -40,7 +40,7 @@ import type { Request, RequestHandler, Response, Router } from './router.ts';
  */
 const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 
-const reads = { one: 'one read of its own record', many: 'reads of its own record' };
+const reads = { one: 'one read of its own record', many: 'reads of its own record', canWait: false };
 
 /** The dependencies of the routes for a key's holder. */
 export interface OwnKeyPorts

@@ -5,9 +5,11 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { PassedHead } from '../pipeline/run-passthrough.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { incomplete, tooLarge } from './body.ts';
 import { noStore } from './answer-headers.ts';
+import { hasBody, passedHeadOf } from './passed-answer.ts';
 import { announceClose } from './connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
@@ -49,6 +51,8 @@ interface PassthroughCallOptions {
   readonly signal: AbortSignal;
   /** Called with the status when the head of the answer is sent to the client. */
   readonly onHead: (status: number) => void;
+  /** Called with what the head of every answer says; `null` where that is of no use. */
+  readonly onAnswered: ((head: PassedHead) => void) | null;
   readonly resolve: (outcome: PassthroughOutcome) => void;
 }
 
@@ -60,6 +64,7 @@ export class PassthroughCall {
   readonly #readBody: Uint8Array | null;
   readonly #limits: PassthroughLimits;
   readonly #onHead: (status: number) => void;
+  readonly #onAnswered: PassthroughCallOptions['onAnswered'];
   readonly #resolve: (outcome: PassthroughOutcome) => void;
   readonly #cancels: (() => void)[];
   readonly #clock: Clock;
@@ -71,7 +76,17 @@ export class PassthroughCall {
 
   constructor(
     response: ServerResponse,
-    { headers, forwarding, readBody, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
+    {
+      headers,
+      forwarding,
+      readBody,
+      limits,
+      clock,
+      signal,
+      onHead,
+      onAnswered,
+      resolve,
+    }: PassthroughCallOptions,
   ) {
     this.#response = response;
     this.#headers = headers;
@@ -80,6 +95,7 @@ export class PassthroughCall {
     this.#limits = limits;
     this.#clock = clock;
     this.#onHead = onHead;
+    this.#onAnswered = onAnswered;
     this.#resolve = resolve;
     const interrupt = (): void => this.#stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
@@ -150,6 +166,7 @@ export class PassthroughCall {
       answer.destroy();
       return this.failed(new Error(`invalid response status ${status}`));
     }
+    this.#onAnswered?.(passedHeadOf(answer, status));
     const refusal = this.#forwarding?.faultOf(status) ?? null;
     if (refusal !== null) {
       answer.destroy();
@@ -209,10 +226,4 @@ export class PassthroughCall {
     for (const cancel of this.#cancels) cancel();
     this.#resolve(outcome);
   }
-}
-
-/** Whether the head of an answer announces a body. */
-function hasBody({ statusCode, headers, req }: IncomingMessage & { readonly req?: ClientRequest }): boolean {
-  const isEmpty = statusCode === 204 || statusCode === 304 || headers['content-length'] === '0';
-  return !isEmpty && req?.method !== 'HEAD';
 }

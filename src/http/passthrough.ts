@@ -10,7 +10,7 @@ import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-pass
 import { queryOf } from './checked-input.ts';
 import { isOversized, startBody, takeReadBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
-import type { PassthroughLimits } from './passthrough-call.ts';
+import type { PassthroughLimits, PassthroughOutcome } from './passthrough-call.ts';
 import { HttpClientConnection } from './http-client-connection.ts';
 import type { ClientSettings } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
@@ -23,6 +23,8 @@ export interface Passthrough extends PassthroughPath {
   readonly origin: string;
   /** Reads the headers of a call, above all the upstream's key, which may be replaced while the service runs. */
   readonly headers: () => Readonly<Record<string, string>>;
+  /** Notes that the upstream refused its key; `null` where that has no effect. */
+  readonly keyRefused: (() => void) | null;
   /** How requests are sent to a proxy that reads them; `null` where none does. */
   readonly forwarding: Forwarding | null;
   readonly agent: UpstreamAgent;
@@ -120,7 +122,7 @@ function createTransport(
   maxBodyBytes: number,
   clock: Clock,
 ): (request: IncomingMessage, response: ServerResponse) => PassthroughTransport {
-  const { origin, headers, deadlines, forwarding } = passthrough;
+  const { origin, headers, keyRefused, deadlines, forwarding } = passthrough;
   const upstream = `${origin} ${passthrough.upstream}`;
   const middleware = middlewares.get(upstream) ?? createMiddleware(passthrough);
   middlewares.set(upstream, middleware);
@@ -133,7 +135,7 @@ function createTransport(
     return {
       requestFault:
         findTargetFault(request) ?? findBodyFault(request, maxBodyBytes) ?? (isRefusal(taken) ? taken : null),
-      forward: (trace, signal, onHead) =>
+      forward: (trace, signal, onHead, onAnswered) =>
         new Promise((resolve) => {
           const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers(), ...trace };
           middleware.calls.set(
@@ -146,7 +148,8 @@ function createTransport(
               clock,
               signal,
               onHead,
-              resolve,
+              onAnswered,
+              resolve: keyRefused === null ? resolve : (outcome) => resolve(tellRefusal(outcome, keyRefused)),
             }),
           );
           keepPassthroughHeaders(request, readBody);
@@ -156,6 +159,12 @@ function createTransport(
         }),
     };
   };
+}
+
+/** The outcome of a call, after a refused key was noted. */
+function tellRefusal(outcome: PassthroughOutcome, keyRefused: () => void): PassthroughOutcome {
+  if (outcome === 401) keyRefused();
+  return outcome;
 }
 
 /** Removes the headers that do not pass through, and sets the length of a body that was read before. */

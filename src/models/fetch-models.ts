@@ -118,10 +118,10 @@ function offerModels(
     const id = renameBy(rename, name);
     const isWanted = allow.some((pattern) => matchName(pattern, name) !== null);
     if (!isWanted || models.has(id) || models.size >= maxModels) continue;
-    const routes = [{ ...source, model: name, weight: null }];
+    const routes = [{ ...source, model: name, weight: null, cost: null, measure: null }];
     const isKnown = listedSeconds !== null && listedSeconds <= nowSeconds - leastAgeSeconds;
     const createdAtSeconds = isKnown ? listedSeconds : unknownCreation;
-    models.set(id, { id, createdAtSeconds, routes, price, holdTokens });
+    models.set(id, { id, createdAtSeconds, routes, policy: null, price, holdTokens });
   }
   return { kind: 'found', models, unusable };
 }

@@ -68,7 +68,11 @@ function withSettings(command: Command): Command {
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
     .option('--tokens-per-minute <n>', 'how many tokens may be used within any 60 seconds', wholeNumber)
     .option('--tokens-per-day <n>', 'how many tokens may be used within any 24 hours', wholeNumber)
-    .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
+    .option(
+      '--queue-wait <duration>',
+      'how long a request too many waits for a slot before its 429, such as 10s; by default 0s',
+    )
+    .option('--weight <n>', 'its share among keys that wait before an upstream; by default 1', wholeNumber)
     .option('--budget <usd/period>', 'USD per day, week or month, such as 20/month, or none')
     .option('--time-zone <zone>', 'the time zone of the budget, such as Europe/Berlin; by default UTC')
     .option(

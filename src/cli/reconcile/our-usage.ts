@@ -107,7 +107,10 @@ export class OurUsageReader {
     }
     if (isOurs && record.outcome === null) this.#running++;
     if (isOurs && record.outcome === 'lost') this.#lost++;
-    const answering = record.attempts.findLast(({ upstream }) => upstream === record.upstream);
+    // Of two attempts that ran beside each other, the one that was stopped may have begun last, even at the same upstream.
+    const answering = record.attempts.findLast(
+      ({ upstream, result }) => upstream === record.upstream && result !== 'hedge_lost',
+    );
     for (const attempt of record.attempts) {
       if (this.#upstreams.size < maxUpstreams) this.#upstreams.add(attempt.upstream);
       if (attempt.upstream !== this.#upstream) continue;

@@ -31,7 +31,7 @@ export function writeSummary(status: PresentedStatus, width: number, paint: Pain
   const others = inFlight.all_nodes ? '' : ' (other nodes could not be asked)';
   const first = `textgate ${version}${where}: `;
   const because = reason === null || reason === state ? '' : `: ${reason}`;
-  const progress = `${number.format(inFlight.running)} running, ${number.format(inFlight.waiting)} waiting for a slot${others}`;
+  const progress = `${number.format(inFlight.running)} running, ${number.format(inFlight.waiting)} waiting${others}`;
   const stateText = `${state}${because}`;
   const firstLine = cell(`${first}${stateText}`, width);
   return [
@@ -75,9 +75,10 @@ export function writeUpstreams(
   const shown = all.length > most ? all.slice(0, Math.max(0, most - 1)) : all;
   const rest = all.length - shown.length;
   const nameWidth = Math.min(Math.floor(width / 3), Math.max(0, ...all.map(([name]) => name.length)));
-  const lines = shown.map(([name, { state, running, cause }]) => {
+  const lines = shown.map(([name, { state, running, waiting, cause }]) => {
     const because = cause === undefined ? '' : `: ${cause}`;
-    const text = cell(`upstream ${cell(name, nameWidth)}  ${state}, ${running} running${because}`, width);
+    const use = `${running} running${waiting === 0 ? '' : `, ${waiting} waiting`}`;
+    const text = cell(`upstream ${cell(name, nameWidth)}  ${state}, ${use}${because}`, width);
     return text.replace(`  ${state},`, () => `  ${paint(upstreamStyles[state], state)},`);
   });
   return rest === 0 ? lines : [...lines, cell(`and ${count(rest, 'more upstream')}`, width)];

@@ -41,7 +41,8 @@ export function selectRows(
 
 function textsOf(row: PresentedStatusRow): readonly string[] {
   const { request_id: id, key_id: keyId, protocol, mode, model, upstream, node, waits_for: waits } = row;
-  return [id, nameOfKey(row), keyId, protocol, mode, model, upstream, node, waits].map((text) =>
+  const waitsAt = row.waits_at ?? [];
+  return [id, nameOfKey(row), keyId, protocol, mode, model, upstream, node, waits, ...waitsAt].map((text) =>
     (text ?? '').toLowerCase(),
   );
 }

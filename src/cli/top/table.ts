@@ -26,7 +26,7 @@ const columns: readonly Column[] = [
   { title: 'FIRST TEXT', least: 14, isRight: true, read: firstTextOf },
   { title: 'KEY', least: 10, read: nameOfKey },
   { title: 'MODEL', least: 12, read: ({ model }) => model ?? '-' },
-  { title: 'UPSTREAM', least: 10, read: ({ upstream }) => upstream ?? '-' },
+  { title: 'UPSTREAM', least: 10, read: upstreamOf },
   { title: 'MODE', least: 6, read: ({ mode }) => mode ?? '-' },
   { title: 'PROTOCOL', least: 9, read: ({ protocol }) => protocol ?? '-' },
   { title: 'NODE', least: 10, read: ({ node }) => node ?? '-' },
@@ -83,9 +83,16 @@ function align(text: string, width: number, isRight: boolean): string {
   return isRight && widthOf(text) <= width ? text.padStart(width) : cell(text, width);
 }
 
-function firstTextOf({ first_text_ms: firstTextMs, waits_for: waits }: PresentedStatusRow): string {
+function firstTextOf(row: PresentedStatusRow): string {
+  const { first_text_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = row;
+  if (position !== null && expectedMs !== null) return `${position}. in line, ${writeMs(expectedMs)}`;
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
+}
+
+/** The upstream that was called last, or those that a request waits for. */
+function upstreamOf({ upstream, waits_at: waitsAt }: PresentedStatusRow): string {
+  return upstream ?? waitsAt?.join(', ') ?? '-';
 }
 
 const minuteMs = 60_000;

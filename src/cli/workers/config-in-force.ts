@@ -1,6 +1,9 @@
 import { changedFixedSettings } from '../../composition/fixed-settings.ts';
+import { reloadCommandsMs } from '../../composition/upstream-files.ts';
+import { keySourceOf } from '../../composition/upstream-keys.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { WorkerProcess } from './fork-worker.ts';
+import { workerAnswerMs } from './questions.ts';
 
 /** A config, and the text of the file that it was read from; `null` when there is no file. */
 export interface ConfigWithText {
@@ -58,10 +61,10 @@ export class ConfigInForce {
     const previous = this.#current;
     // Before the workers are told: one that is started from now on is not among them.
     this.#current = next;
-    const reason = await reloadAll(next.text, workers, true);
+    const reason = await reloadAll(next, workers, true);
     if (reason === null) return changedFixedSettings(this.#first, next.config);
     this.#current = previous;
-    await reloadAll(previous.text, workers, false);
+    await reloadAll(previous, workers, false);
     throw new Error(reason);
   }
 }
@@ -71,12 +74,20 @@ export class ConfigInForce {
  * time has the text among its messages: it follows as soon as it goes on.
  */
 async function reloadAll(
-  text: string | null,
+  { config, text }: ConfigWithText,
   { alive, serving: [counter] }: WorkersInForce,
   isCounted: boolean,
 ): Promise<string | null> {
+  const withinMs = workerAnswerMs + (hasCommands(config) ? reloadCommandsMs : 0);
   const reasons = await Promise.all(
-    alive.map((worker) => worker.ask({ name: 'reload', text, isCounted: isCounted && worker === counter })),
+    alive.map((worker) =>
+      worker.ask({ name: 'reload', text, isCounted: isCounted && worker === counter }, withinMs),
+    ),
   );
   return reasons.find((reason) => typeof reason === 'string') ?? null;
+}
+
+/** Whether a worker may have to run commands first: one that fails late must not leave the workers with different configs. */
+function hasCommands({ upstreams }: Config): boolean {
+  return Object.values(upstreams).some((upstream) => keySourceOf(upstream)?.kind === 'command');
 }

@@ -29,7 +29,7 @@ export interface WorkerProcess {
   /** Resolves when it takes requests, with `true`, or when it ended before. */
   readonly started: Promise<boolean>;
   readonly ended: Promise<WorkerEnd>;
-  ask(question: WorkerQuestion): Promise<Answer | undefined>;
+  ask(question: WorkerQuestion, withinMs?: number): Promise<Answer | undefined>;
   /** Has it answer that it is not ready, and go on. */
   leave(): void;
   /** Has it end as after a signal. */
@@ -103,7 +103,7 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
     },
     started: started.promise,
     ended: ended.promise,
-    ask: (question) => questions.ask(question),
+    ask: (...asked) => questions.ask(...asked),
     leave: () => send({ kind: 'leave' }),
     end: () => send({ kind: 'end' }),
     retire: () => send({ kind: 'retire' }),

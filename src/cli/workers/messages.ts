@@ -6,6 +6,10 @@ export type WorkerQuestion =
   | { readonly name: 'alive' }
   /** Its metrics. */
   | { readonly name: 'figures' }
+  /** What it alone knows of the status, as JSON. */
+  | { readonly name: 'status' }
+  /** What it alone knows of upstreams and shadow routes, as JSON. */
+  | { readonly name: 'views' }
   /** Why it can't take requests; nothing when it can. */
   | { readonly name: 'why not ready' }
   /** Puts a config into force; the answer is why it could not. */
@@ -27,6 +31,10 @@ export type PrimaryQuestion =
   | { readonly name: 'config text' }
   /** The exposition of the metrics of all workers. */
   | { readonly name: 'metrics' }
+  /** What each worker alone knows of the status, as a list in JSON. */
+  | { readonly name: 'statuses' }
+  /** What each worker alone knows of upstreams and shadow routes, as a list in JSON. */
+  | { readonly name: 'all views' }
   /** Why no worker can take requests; nothing when one can. */
   | { readonly name: 'why none ready' };
 

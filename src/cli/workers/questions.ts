@@ -12,8 +12,8 @@ export const primaryAnswerMs = 5_000;
 
 /** Questions to the process at the other end of a channel, and their answers. */
 export interface Questions<Asked> {
-  /** Resolves with the answer; with `undefined` when there is none in time. */
-  ask(question: Asked): Promise<Answer | undefined>;
+  /** Resolves with the answer; with `undefined` when there is none in time, which `withinMs` milliseconds may prolong. */
+  ask(question: Asked, withinMs?: number): Promise<Answer | undefined>;
   /** Takes the answer to a question. */
   answered(id: number, answer: Answer): void;
 }
@@ -27,10 +27,10 @@ export function createQuestions<Asked>(
   const waiting = new Map<number, (answer: Answer | undefined) => void>();
   let lastId = 0;
   return {
-    ask(question) {
+    ask(question, withinMs = answerMs) {
       const id = ++lastId;
       const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
-      const cancel = clock.schedule(answerMs, () => waiting.get(id)?.(undefined));
+      const cancel = clock.schedule(withinMs, () => waiting.get(id)?.(undefined));
       waiting.set(id, (answer) => {
         waiting.delete(id);
         cancel();

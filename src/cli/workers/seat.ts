@@ -71,6 +71,8 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
     }
     const { gateway, actions } = attached;
     if (question.name === 'figures') return gateway.figures();
+    if (question.name === 'status') return gateway.ownStatus();
+    if (question.name === 'views') return gateway.ownViews();
     if (question.name === 'why not ready') return gateway.whyNotReady();
     if (question.name === 'reload') return actions.reload(question);
     actions.reloadFailed(question.reason);
@@ -95,6 +97,8 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
       return text;
     },
     exposeMetrics: async () => (await questions.ask({ name: 'metrics' })) ?? null,
+    readStatuses: async () => (await questions.ask({ name: 'statuses' })) ?? null,
+    readViews: async () => (await questions.ask({ name: 'all views' })) ?? null,
     isAnyReady: async () => (await questions.ask({ name: 'why none ready' })) === null,
     started: () => send({ kind: 'started' }),
     attach(gateway, actions) {

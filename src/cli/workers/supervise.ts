@@ -14,6 +14,7 @@ import type { ServeOptions } from '../serve-config.ts';
 import { describeDelay, onEndingSignal } from '../shutdown.ts';
 import { sharedWorkerCount } from '../worker-count.ts';
 import { createAllMetrics } from './all-metrics.ts';
+import { allAnswers } from './all-answers.ts';
 import { ConfigInForce } from './config-in-force.ts';
 import type { ConfigWithText } from './config-in-force.ts';
 import { Fleet } from './fleet.ts';
@@ -144,7 +145,9 @@ async function answer(
   metrics: { expose(): Promise<string> },
 ): Promise<Answer> {
   if (question.name === 'config text') return inForce.text;
-  return question.name === 'metrics' ? metrics.expose() : whyNoWorkerReady(fleet.alive);
+  if (question.name === 'metrics') return metrics.expose();
+  if (question.name === 'statuses') return allAnswers(fleet.alive, 'status');
+  return question.name === 'all views' ? allAnswers(fleet.alive, 'views') : whyNoWorkerReady(fleet.alive);
 }
 
 /** Has one worker log and count a config that this process could not read. */

@@ -39,6 +39,14 @@ export function adminPath(
   return `../admin/${route}${query === '' ? '' : `?${query}`}`;
 }
 
+/**
+ * An id as one part of a path. Browsers take `.` and `..` for steps between paths, however these are encoded, and would ask
+ * another route: nothing has such an id, nor one that ends in a space.
+ */
+export function inPath(id: string): string {
+  return /^\.{1,2}$/.test(id) ? `${id}%20` : encodeURIComponent(id);
+}
+
 /** Calls the admin API and returns the JSON of its answer. Throws an `AdminError`. */
 export async function callAdmin<Answer>(
   path: string,
@@ -55,6 +63,14 @@ export async function callAdmin<Answer>(
   });
   if (!response.ok) throw await refusalOf(response);
   return (await response.json()) as Answer;
+}
+
+/**
+ * Finds out whether the session is over, after an answer broke off, which does not say why: the answer to a request does, and
+ * `onSessionEnd` reports it.
+ */
+export function checkSession(): void {
+  callAdmin(adminPath('status', { limit: 1 })).catch(() => {});
 }
 
 interface CallOptions {

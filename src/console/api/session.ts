@@ -19,8 +19,17 @@ export function openSession(token: string): Promise<Session> {
   return callAdmin(path, { method: 'POST', body: { token } });
 }
 
+const stops = new Set<() => void>();
+
+/** Has a logout stop something first, which the gateway would cut off otherwise. Returns what takes that back. */
+export function stopAtLogout(stop: () => void): () => void {
+  stops.add(stop);
+  return () => stops.delete(stop);
+}
+
 /** Logs out. */
 export async function endSession(): Promise<Session> {
+  for (const stop of stops) stop();
   const response = await fetch(path, { method: 'DELETE' });
   if (!response.ok) throw await refusalOf(response);
   return noSession;

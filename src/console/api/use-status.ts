@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { PresentedStatus } from '../../http/present/status.ts';
-import { adminPath, callAdmin } from './admin-api.ts';
+import { adminPath, checkSession } from './admin-api.ts';
 
 export type Status = PresentedStatus;
 
@@ -51,8 +51,7 @@ function follow(
       onLost(true);
       source.close();
       timer = setTimeout(open, retryMs);
-      // An event source does not say why it failed: a session that is over shows in the answer to a request.
-      callAdmin(adminPath('status', { limit: 1 })).catch(() => {});
+      checkSession();
     });
   };
   open();

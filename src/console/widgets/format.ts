@@ -56,3 +56,12 @@ const idLength = 10;
 export function shortId(id: string): string {
   return id.length > idLength ? `…${id.slice(-idLength)}` : id;
 }
+
+/** Counts by name on one line, most first. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts)
+    .filter(([, times]) => times > 0)
+    .toSorted(([, a], [, b]) => b - a);
+  if (some.length === 0) return 'none';
+  return some.map(([name, times]) => `${formatCount(times)} ${asWords(name)}`).join(', ');
+}

@@ -49,6 +49,8 @@ export interface AdminAccess {
   findSession(proof: string): Session | null;
   /** Lets a session count no longer on this process. */
   endSession(session: Session): void;
+  /** Calls back once when a session ends here: by its logout on this process, or by its time. The result cancels that. */
+  whenEnded(session: Session, onEnd: () => void): () => void;
   /** Whether an address has tried too many wrong tokens. */
   isBlocked(address: string): boolean;
   /** Counts a wrong token. */
@@ -66,6 +68,8 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
     credentialOf('admin', admin),
     ...(readOnly === null ? [] : [credentialOf('read_only', readOnly)]),
   ];
+  /** What waits for the end of a session, by its nonce: as much as there are answers in progress. */
+  const waiting = new Map<string, Set<() => void>>();
   const keyOf = (role: string): Credential | null => known.find((each) => each.role === role) ?? null;
   return {
     roleOf(token) {
@@ -93,6 +97,23 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
     },
     endSession({ role, nonce }) {
       keyOf(role)?.ended.set(nonce, true);
+      for (const onEnd of waiting.get(nonce) ?? []) onEnd();
+    },
+    whenEnded({ expiresAtMs, nonce }, onEnd) {
+      const own = waiting.get(nonce) ?? new Set();
+      waiting.set(nonce, own);
+      const cancel = (): void => {
+        cancelTimer();
+        own.delete(end);
+        if (own.size === 0) waiting.delete(nonce);
+      };
+      const end = (): void => {
+        cancel();
+        onEnd();
+      };
+      const cancelTimer = clock.schedule(Math.max(0, expiresAtMs - clock.now()), end);
+      own.add(end);
+      return cancel;
     },
     isBlocked: (address) => (failures.get(watchedNetwork(address)) ?? 0) >= maxFailures,
     countFailure(address) {

@@ -9,8 +9,8 @@ import type { OwnPages } from '../own-pages.ts';
 import { sendRefusal } from '../respond.ts';
 import type { Request, RequestHandler } from '../router.ts';
 import { failureWindowMs } from './access.ts';
-import type { AdminAccess, Role } from './access.ts';
-import { readSession } from './session-cookie.ts';
+import type { AdminAccess, Role, Session } from './access.ts';
+import { readSession, sessionOf } from './session-cookie.ts';
 
 /** What decides who may use the admin API. */
 export interface GuardPorts {
@@ -23,7 +23,10 @@ export interface GuardPorts {
 const readers = new WeakSet<IncomingMessage>();
 
 /** How the session of a request is looked up again; a request with a token has none. */
-const sessionLookUps = new WeakMap<IncomingMessage, () => Role | Refusal | null>();
+const sessionLookUps = new WeakMap<IncomingMessage, () => Session | Refusal | null>();
+
+/** What calls back when the session of a request ends; a request with a token has none. */
+const sessionEnds = new WeakMap<IncomingMessage, (onEnd: () => void) => () => void>();
 
 /** Whether a request that was let through would be so now: a long answer must not outlast the session that asked for it. */
 export function isStillAllowed(request: IncomingMessage): boolean {
@@ -32,6 +35,16 @@ export function isStillAllowed(request: IncomingMessage): boolean {
   const found = lookUp();
   return found !== null && !isRefusal(found);
 }
+
+/**
+ * Cuts the answer off as soon as the session that asked for it ends, as if its client had left: what costs money at a provider
+ * must not go on after a logout.
+ */
+export const endWithSession: RequestHandler = (request, response, next) => {
+  const cancel = sessionEnds.get(request)?.(() => response.destroy());
+  if (cancel !== undefined) response.once('close', cancel);
+  next();
+};
 
 /** Refuses the read-only token on a route whose answer has secrets. */
 export const adminOnly: RequestHandler = (request, response, next) => {
@@ -51,9 +64,7 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     const fault = pages.foreignFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const presented = readBearer(request.headers.authorization);
-    const lookUp = (): Role | Refusal | null => roleOfSession(request, pages, access);
-    const found = presented === null ? lookUp() : access.roleOf(presented);
-    if (presented === null) sessionLookUps.set(request, lookUp);
+    const found = presented === null ? findSession(request, pages, access) : access.roleOf(presented);
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();
@@ -68,9 +79,20 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
   };
 }
 
-function roleOfSession(request: Request, pages: OwnPages, access: AdminAccess): Role | Refusal | null {
-  const session = readSession(request, pages, access);
-  return session === null || isRefusal(session) ? session : session.role;
+/** Whether a request has a right token, or the cookie of a session where it counts. */
+export function hasProof(request: Request, { access, pages }: GuardPorts): boolean {
+  const presented = readBearer(request.headers.authorization);
+  return (presented === null ? sessionOf(request, pages, access) : access.roleOf(presented)) !== null;
+}
+
+/** The role of the session of a request, which is noted for what outlasts this moment. */
+function findSession(request: Request, pages: OwnPages, access: AdminAccess): Role | Refusal | null {
+  const lookUp = (): Session | Refusal | null => readSession(request, pages, access);
+  const session = lookUp();
+  if (session === null || isRefusal(session)) return session;
+  sessionLookUps.set(request, lookUp);
+  sessionEnds.set(request, (onEnd) => access.whenEnded(session, onEnd));
+  return session.role;
 }
 
 /** The refusal of a request without a right token. */

@@ -24,6 +24,7 @@ import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { ownReferences } from '../../domain/account.ts';
 import type { Account } from '../../domain/account.ts';
+import { maxWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { check, pageQuery, unknownCursor } from '../checked-input.ts';
@@ -40,6 +41,7 @@ export interface KeyAdministration extends GroupReads {
 const maxReferenceLength = 200;
 
 const limit = wholeNumberWithin(1, maxLimit);
+const weight = wholeNumberWithin(1, maxWeight);
 const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
@@ -64,6 +66,7 @@ export const newKey = z.strictObject({
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   budget: budgetOfNewKey.nullish().transform((budget) => budget ?? undefined),
   group: groupName.nullish().transform((name) => name ?? undefined),
+  weight: weight.nullish().transform((given) => given ?? undefined),
   lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
 });
@@ -80,6 +83,7 @@ export const changedKey = z.strictObject({
   expiresAt: instant.nullish(),
   budget: changedBudget.nullish(),
   group: groupName.nullish(),
+  weight: weight.nullish(),
   lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),
 });

@@ -12,6 +12,7 @@ import { isoTime } from '../present/iso-time.ts';
 import { presentCancellation } from '../present/cancellation.ts';
 import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
+import { presentWait } from '../present/wait.ts';
 import { unknownRequest } from '../present/unknown-request.ts';
 import { sendAnswer, sendBody } from '../respond.ts';
 import { createRouter, prefers } from '../router.ts';
@@ -107,6 +108,7 @@ function presentRunning(request: RunningRequest) {
     mode,
     model,
     upstream,
+    ...presentWait(request),
     first_byte_ms: firstTextMs === null ? null : Math.round(firstTextMs),
     node,
   };

@@ -1,4 +1,5 @@
 import type { Manual } from '../../domain/ports/manual.ts';
+import type { ShadowView } from '../../domain/shadow/shadow-book.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
@@ -29,6 +30,7 @@ import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
 import type { UpstreamAdministration } from './upstreams.ts';
+import { createShadowRoutes } from './shadow.ts';
 import { createUsageRoutes } from './usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
@@ -53,6 +55,8 @@ export interface AdminPorts {
   readonly usage: UsageReads;
   readonly status: StatusPorts;
   readonly upstreams: UpstreamAdministration;
+  /** The shadow routes of the config in force. */
+  readonly shadows: () => Promise<readonly ShadowView[]>;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -102,6 +106,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
+  router.use('/admin', createShadowRoutes(ports.shadows));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));

@@ -14,6 +14,7 @@ import { listModels } from '../offered-models.ts';
 import { sendAnswer, sendRefusal } from '../respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Router } from '../router.ts';
+import { endWithSession } from './guard.ts';
 
 /** What a try-out needs: all that a request of a client does. */
 export interface TryOutPorts {
@@ -31,7 +32,7 @@ export const tryOutQuery = z.strictObject({ key: storedText });
 export function createTryOutRoutes({ ports, settings }: TryOutPorts): Router {
   const router = createRouter({ caseSensitive: true });
   const generate = (protocol: Protocol, path: string): void => {
-    router.post(path, (request, response) => {
+    router.post(path, endWithSession, (request, response) => {
       const keyId = readKeyId(request);
       if (isRefusal(keyId)) return sendRefusal(response, keyId);
       const route = `/admin${path}`;

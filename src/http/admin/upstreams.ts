@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Check, UpstreamReport } from '../../doctor/report.ts';
-import type { ListedUpstream } from '../../operations/list-upstreams.ts';
+import type { KnownUpstream, ListedUpstream } from '../../operations/list-upstreams.ts';
 import { writeEventFrame } from '../../protocol/sse.ts';
 import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { isRefusal } from '../../shared/errors.ts';
@@ -15,6 +15,7 @@ import { presentUpstream } from '../present/upstream.ts';
 import { sendAnswer, sendRefusal } from '../respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
+import { endWithSession } from './guard.ts';
 
 /** How an upstream is to be examined. */
 export interface DoctorRun {
@@ -31,7 +32,9 @@ export type RunDoctor = (name: string, run: DoctorRun) => Promise<UpstreamReport
 
 /** The dependencies of the routes about upstreams. */
 export interface UpstreamAdministration {
-  /** The upstreams of the config in force. */
+  /** What this process alone knows of the upstreams of the config in force. */
+  own(): readonly KnownUpstream[];
+  /** The same as all workers know it. */
   list(): Promise<readonly ListedUpstream[]>;
   readonly runDoctor: RunDoctor;
 }
@@ -49,7 +52,7 @@ export function createUpstreamRoutes(upstreams: UpstreamAdministration): Router 
     sendAnswer(response, 200, presentList((await upstreams.list()).map(presentUpstream), null));
   });
   router.all('/', methodNotAllowed('GET'));
-  router.post('/:id/doctor', async (request, response) => {
+  router.post('/:id/doctor', endWithSession, async (request, response) => {
     const body = await readExamination(request, response);
     if (isRefusal(body)) return sendRefusal(response, body);
     const { model = null } = body;

@@ -59,11 +59,11 @@ export function presentKey(
   };
 }
 
-/** A key as JSON for operators, who also see its own mark of a low balance, and whether the config declares it. */
+/** A key as JSON for operators, who also see its own mark of a low balance, its weight, and whether the config declares it. */
 export function presentManagedKey(...shown: Parameters<typeof presentKey>): ManagedKey {
-  const [{ lowBalanceNanos, isDeclared }] = shown;
+  const [{ lowBalanceNanos, weight, isDeclared }] = shown;
   const lowBalance = lowBalanceNanos === null ? null : formatUsd(lowBalanceNanos);
-  return { ...presentKey(...shown), low_balance: lowBalance, declared: isDeclared };
+  return { ...presentKey(...shown), low_balance: lowBalance, weight, declared: isDeclared };
 }
 
 /** A key's account as JSON, in USD. */

@@ -33,6 +33,8 @@ export interface ManagedKey {
   readonly in_flight: number;
   /** The key's own mark of a low balance. */
   readonly low_balance: string | null;
+  /** Its share among the keys that wait before an upstream. */
+  readonly weight: number;
   /** Whether the config declares it. */
   readonly declared: boolean;
 }

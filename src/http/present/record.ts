@@ -76,7 +76,8 @@ function presentAttempt({ upstream, model, result, startedMs, durationMs, usage 
   };
 }
 
-function presentUpstreamError(error: UpstreamError | null) {
+/** What an upstream said of a failure, in sanitised words. */
+export function presentUpstreamError(error: UpstreamError | null) {
   return error === null ? null : { status: error.status, code: error.code, message: error.message };
 }
 

@@ -1,6 +1,7 @@
 import type { NamedRunning, Status } from '../../operations/read-status.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
+import { presentWait } from './wait.ts';
 
 /** The status of a gateway as JSON. */
 export type PresentedStatus = ReturnType<typeof presentStatus>;
@@ -61,7 +62,7 @@ function presentRow(request: NamedRunning) {
     model,
     upstream,
     created_at: isoTime(createdAtMs),
-    waits_for: request.hasSlot ? null : ('slot' as const),
+    ...presentWait(request),
     first_text_ms: firstTextMs === null ? null : Math.round(firstTextMs),
     node,
   };

@@ -1,5 +1,7 @@
 import { circuitRules } from '../../domain/circuit.ts';
 import type { ModelPrice, Price } from '../../domain/pricing.ts';
+import type { RoomView } from '../../domain/ports/rooms.ts';
+import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
@@ -20,6 +22,7 @@ export function presentUpstream(upstream: ListedUpstream) {
     last_ok_at: isoTime(upstream.okAtMs),
     last_failed_at: isoTime(upstream.failedAtMs),
     running: upstream.running,
+    room: upstream.room === null ? null : presentRoom(upstream.room),
     routes: upstream.served === null ? null : presentServed(upstream.served),
     passthrough: upstream.passthrough,
     attempts: upstream.counts.attempts,
@@ -49,20 +52,48 @@ function presentCircuit(circuit: TimedCircuit) {
   };
 }
 
+/** How an upstream's limits are used. */
+function presentRoom(room: RoomView) {
+  return {
+    in_flight: room.inFlight,
+    max_in_flight: room.maxInFlight,
+    starts_left: room.startsLeft,
+    tokens_left: room.tokensLeft,
+    learned: room.learned.map(({ name, limit, left }) => ({ name, limit, left: Math.floor(left) })),
+    learned_in_flight: room.learnedInFlight,
+    paused_ms: Math.ceil(room.pausedMs),
+    waiting: room.waiting,
+    expected_wait_ms: Math.round(room.expectedMs),
+  };
+}
+
 function presentServed({ models, hasMore }: ServedModels) {
   return {
-    data: models.map(({ model, upstreamModel, place, weight, price }) => ({
+    data: models.map(({ model, upstreamModel, place, weight, policy, measured, price }) => ({
       model,
       upstream_model: upstreamModel,
       place,
       weight,
+      policy,
+      measured: measured === null ? null : presentMeasure(measured),
       price: presentModelPrice(price),
     })),
     has_more: hasMore,
   };
 }
 
-function presentModelPrice({ above, ...line }: ModelPrice) {
+function presentMeasure(measured: RouteMeasureView) {
+  return {
+    in_flight: measured.inFlight,
+    waiting: measured.waiting,
+    first_text_ms: wholeMs(measured.firstTextMs),
+    first_text_p95_ms: wholeMs(measured.firstTextP95Ms),
+    failing: measured.isFailing,
+  };
+}
+
+/** A model's price, in USD as decimal strings. */
+export function presentModelPrice({ above, ...line }: ModelPrice) {
   return {
     ...presentLine(line),
     above: above === null ? null : { input_tokens: above.inputTokens, ...presentLine(above) },

@@ -1,6 +1,6 @@
 import { asIso, entriesOf } from './form-texts.ts';
 
-const numbers = ['concurrency', 'requestsPerMinute', 'tokensPerMinute', 'tokensPerDay'] as const;
+const numbers = ['concurrency', 'requestsPerMinute', 'tokensPerMinute', 'tokensPerDay', 'weight'] as const;
 const lists = ['models', 'tags', 'allowFrom'] as const;
 const texts = ['name', 'queueWait', 'lowBalance', 'group'] as const;
 const times = ['expiresAt'] as const;

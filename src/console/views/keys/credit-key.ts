@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatAmount } from '../../widgets/format.ts';
 import { FormDialog } from './form-dialog.ts';
@@ -37,7 +37,7 @@ export function CreditKey({ of: { id, name }, onChanged }: Props): VNode {
     setIsOpen(true);
   };
   const credit = async (): Promise<void> => {
-    const path = adminPath(`keys/${encodeURIComponent(id)}/credits`);
+    const path = adminPath(`keys/${inPath(id)}/credits`);
     const body = { amount: amount.trim(), reference: reference.trim() };
     const { booked, balance } = await callAdmin<Booking>(path, { method: 'POST', body });
     const now = balance === null ? '' : ` The balance is ${formatAmount(balance)}.`;

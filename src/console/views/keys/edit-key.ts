@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { errorText } from '../../api/error-text.ts';
 import { useIsHere } from '../../api/use-is-here.ts';
 import { goTo, linkTo } from '../../route.ts';
@@ -28,7 +28,7 @@ export function EditKey({ of, onChanged }: Props): VNode {
     setError(null);
     setIsWaiting(true);
     try {
-      const path = adminPath(`keys/${encodeURIComponent(of.id)}`);
+      const path = adminPath(`keys/${inPath(of.id)}`);
       await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
       onChanged();
       if (isHere()) goTo(place);

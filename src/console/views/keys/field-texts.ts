@@ -17,7 +17,12 @@ export const limitFields: readonly FieldText[] = [
   {
     name: 'queueWait',
     label: 'Longest wait for a slot',
-    hint: `Such as 5s or 250ms. ${byDefault}`,
+    hint: `What a request too many waits before its 429, such as 10s. ${byDefault}`,
+  },
+  {
+    name: 'weight',
+    label: 'Weight before upstreams',
+    hint: 'With 2, twice as many turns as a key with 1 when requests wait before an upstream. Empty: 1.',
   },
   { name: 'tokensPerMinute', label: 'Tokens per minute', hint: byDefault },
   { name: 'tokensPerDay', label: 'Tokens per day', hint: byDefault },

@@ -6,6 +6,7 @@ export const emptyValues = {
   tokensPerMinute: '',
   tokensPerDay: '',
   queueWait: '',
+  weight: '',
   balance: '',
   lowBalance: '',
   budgetAmount: '',

@@ -22,6 +22,7 @@ export function valuesOf({ limits, compatibility, budget, ...key }: Key): FormVa
     tokensPerMinute: text(limits.tokens_per_minute),
     tokensPerDay: text(limits.tokens_per_day),
     queueWait: writeDuration(limits.queue_wait_ms),
+    weight: text(key.weight),
     balance: '',
     lowBalance: text(key.low_balance),
     budgetAmount: text(budget?.amount ?? null),

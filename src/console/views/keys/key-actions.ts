@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session-context.ts';
 import { linkTo } from '../../route.ts';
 import { Confirm } from '../../widgets/confirm.ts';
@@ -22,7 +22,7 @@ export function KeyActions({ of: key, onChanged, onIssued }: Props): VNode {
   if (revokedAt !== null)
     return html`<p class="notice">This key is revoked: requests with it are refused. Make another one.</p>`;
   const revoke = async (): Promise<void> => {
-    await callAdmin(adminPath(`keys/${encodeURIComponent(id)}`), { method: 'DELETE' });
+    await callAdmin(adminPath(`keys/${inPath(id)}`), { method: 'DELETE' });
     onChanged();
   };
   return html`

@@ -45,6 +45,7 @@ export function KeyFacts({ of: key }: { readonly of: Key }): VNode {
             ['requests at once', count(limits.concurrency)],
             ['requests per minute', count(limits.requests_per_minute)],
             ['wait for a slot', `at most ${formatDuration(limits.queue_wait_ms)}`],
+            ['weight before upstreams', formatCount(key.weight)],
             ['tokens per minute', count(limits.tokens_per_minute)],
             ['tokens per day', count(limits.tokens_per_day)],
           ]}

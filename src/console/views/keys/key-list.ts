@@ -8,6 +8,7 @@ import { goTo, linkTo } from '../../route.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
+import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { GroupList } from './group-list.ts';
 import { keyColumns } from './key-columns.ts';
 import { keyStates } from './key-state.ts';
@@ -40,7 +41,7 @@ export function KeyList({ query }: { readonly query: URLSearchParams }): VNode {
   };
   return html`
     <section>
-      <h2>All keys</h2>
+      <${PlaceHeading} place=${before}>All keys<//>
       <${Controls} wanted=${wanted} onReload=${reload} />
       <${Fault} text=${asked.error} />
       ${

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { adminPath } from '../../api/admin-api.ts';
+import { adminPath, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session-context.ts';
 import { useAnswer } from '../../api/use-answer.ts';
 import { linkTo } from '../../route.ts';
@@ -22,7 +22,7 @@ interface Props {
 
 /** One key: what it has and did, its settings, and what can be done with it. */
 export function KeyPage({ id, isEdited, onIssued }: Props): VNode {
-  const { answer: key, error, reload } = useAnswer<Key>(adminPath(`keys/${encodeURIComponent(id)}`));
+  const { answer: key, error, reload } = useAnswer<Key>(adminPath(`keys/${inPath(id)}`));
   const mayChange = useMayChange();
   const isChangeable = key !== null && mayChange && !key.declared && key.revoked_at === null;
   return html`

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { Field } from '../../widgets/field.ts';
 import { FormDialog } from './form-dialog.ts';
 import type { Issued, Key } from './types.ts';
@@ -17,7 +17,7 @@ export function RotateKey({ of: { id, name }, onIssued, onChanged }: Props): VNo
   const [isOpen, setIsOpen] = useState(false);
   const [grace, setGrace] = useState('1h');
   const rotate = async (): Promise<void> => {
-    const path = adminPath(`keys/${encodeURIComponent(id)}/rotate`);
+    const path = adminPath(`keys/${inPath(id)}/rotate`);
     const body = grace.trim() === '' ? {} : { grace: grace.trim() };
     const { key: secret } = await callAdmin<{ readonly key: string }>(path, { method: 'POST', body });
     setIsOpen(false);

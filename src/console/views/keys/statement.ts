@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath, refusalOf } from '../../api/admin-api.ts';
+import { adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
 import { errorText } from '../../api/error-text.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field } from '../../widgets/field.ts';
@@ -66,7 +66,7 @@ interface Period {
 }
 
 async function readStatement(keyId: string, period: Period): Promise<string> {
-  const response = await fetch(adminPath(`keys/${encodeURIComponent(keyId)}/statement`, { ...period }));
+  const response = await fetch(adminPath(`keys/${inPath(keyId)}/statement`, { ...period }));
   if (!response.ok) throw await refusalOf(response);
   return response.text();
 }

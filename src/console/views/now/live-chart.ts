@@ -29,14 +29,14 @@ export function LiveChart({ status, isLost }: Props): VNode {
   const series = useMemo(
     () => [
       { name: 'in progress', values: points.map(({ running }) => running) },
-      { name: 'waiting for a slot', values: points.map(({ waiting }) => waiting) },
+      { name: 'waiting', values: points.map(({ waiting }) => waiting) },
       { name: 'ended per second', values: points.map(({ perSecond }) => perSecond) },
     ],
     [points],
   );
   const times = useMemo(() => points.map(({ at }) => at), [points]);
   return html`<${Chart}
-    label="Requests in progress, waiting for a slot, and ended per second, since this page was opened"
+    label="Requests in progress, waiting, and ended per second, since this page was opened"
     times=${times}
     series=${series}
   />`;

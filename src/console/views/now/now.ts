@@ -69,7 +69,7 @@ function State({ status }: { readonly status: Status }): VNode {
       />
       <${Figure} label="In progress" value=${formatCount(inFlight.running)} />
       <${Figure}
-        label="Waiting for a slot"
+        label="Waiting"
         value=${formatCount(inFlight.waiting)}
         mood=${inFlight.waiting > 0 ? 'warning' : undefined}
       />

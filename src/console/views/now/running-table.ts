@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { PresentedStatusRow } from '../../../http/present/status.ts';
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session-context.ts';
 import { linkTo } from '../../route.ts';
 import { Confirm } from '../../widgets/confirm.ts';
@@ -65,9 +65,9 @@ export function RunningTable({ rows, now, total, isComplete, onMore }: Props): V
 
 /** Whether a text occurs in what a row shows. */
 function hasText(row: RunningRow, text: string): boolean {
-  const { request_id, key_id, key_name, model, upstream, protocol, mode, node } = row;
+  const { request_id, key_id, key_name, model, protocol, mode, node } = row;
   const wanted = text.trim().toLowerCase();
-  return [request_id, key_id, key_name, model, upstream, protocol, mode, node].some((part) =>
+  return [request_id, key_id, key_name, model, upstreamOf(row), protocol, mode, node].some((part) =>
     (part ?? '').toLowerCase().includes(wanted),
   );
 }
@@ -103,7 +103,7 @@ function columnsOf(
         id === null ? '–' : html`<a href=${linkTo('keys', id)}>${name ?? shortId(id)}</a>`,
     },
     { title: 'Model', sortBy: ({ model }) => model, cell: ({ model }) => model ?? '–' },
-    { title: 'Upstream', sortBy: ({ upstream }) => upstream, cell: ({ upstream }) => upstream ?? '–' },
+    { title: 'Upstream', sortBy: upstreamOf, cell: (row) => upstreamOf(row) ?? '–' },
     {
       title: 'Protocol',
       sortBy: writeProtocol,
@@ -121,9 +121,16 @@ export function ageOf({ created_at: createdAt }: RunningRow, now: number): numbe
   return Math.max(0, now - Date.parse(createdAt));
 }
 
-function writeFirstText({ waits_for: waitsFor, first_text_ms: firstText }: RunningRow): string {
-  if (waitsFor !== null) return 'waits for a slot';
+function writeFirstText(row: RunningRow): string {
+  const { waits_for: waitsFor, position, expected_wait_ms: expected, first_text_ms: firstText } = row;
+  if (position !== null && expected !== null) return `${position}. in line, ${formatDuration(expected)}`;
+  if (waitsFor !== null) return waitsFor === 'slot' ? 'waits for a slot' : 'waits for its upstream';
   return firstText === null ? '–' : formatDuration(firstText);
+}
+
+/** The upstream that was called last, or those that a request waits for. */
+function upstreamOf({ upstream, waits_at: waitsAt }: RunningRow): string | null {
+  return upstream ?? waitsAt?.join(', ') ?? null;
 }
 
 function writeProtocol({ protocol, mode }: RunningRow): string {
@@ -137,7 +144,7 @@ function cancelButton({ request_id: id }: RunningRow): VNode {
       label="Cancel"
       subject=${`request ${id}`}
       question="Cancel this request?"
-      action=${() => callAdmin(adminPath(`in-flight/${encodeURIComponent(id)}/cancel`), { method: 'POST' })}
+      action=${() => callAdmin(adminPath(`in-flight/${inPath(id)}/cancel`), { method: 'POST' })}
     >
       <p>Its client gets an error, and pays for what it got so far.</p>
       <p><code>${id}</code></p>

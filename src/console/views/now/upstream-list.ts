@@ -13,14 +13,16 @@ export function UpstreamList({ upstreams }: { readonly upstreams: Status['upstre
   return html`
     <ul class="cards">
       ${rows.map(
-        ([name, { state, cause, running }]) => html`
+        ([name, { state, cause, running, waiting }]) => html`
           <li key=${name}>
             <p>
               <a href=${linkTo('upstreams', name)}><strong>${name}</strong></a
               >${' '}
               <${UpstreamState} state=${state} />
             </p>
-            <p class="note">${formatCount(running)} in progress</p>
+            <p class="note">
+              ${formatCount(running)} in progress${waiting > 0 && `, ${formatCount(waiting)} waiting`}
+            </p>
             ${cause !== undefined && html`<p>${cause}</p>`}
           </li>
         `,

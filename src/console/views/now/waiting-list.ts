@@ -11,24 +11,44 @@ interface Props {
   readonly now: number;
 }
 
-/** The lines in front of keys: whose requests wait for a slot, how many, and since when. Nothing if none waits. */
+/**
+ * The lines in front of keys and of upstreams: whose requests wait for a slot, and which upstreams requests wait for, how many,
+ * and since when. Nothing if none waits.
+ */
 export function WaitingList({ rows, now }: Props): VNode | null {
-  const waiting = rows.filter(({ waits_for: what }) => what !== null);
-  const lines = Map.groupBy(waiting, ({ key_id: id }) => id);
-  if (lines.size === 0) return null;
+  const atKeys = Map.groupBy(
+    rows.filter(({ waits_for: what }) => what === 'slot'),
+    ({ key_id: id }) => id,
+  );
+  const atUpstreams = Map.groupBy(
+    rows.filter(({ waits_for: what }) => what === 'upstream'),
+    ({ waits_at: upstreams }) => (upstreams ?? []).join(' or '),
+  );
+  if (atKeys.size + atUpstreams.size === 0) return null;
   return html`
     <ul class="notices">
-      ${[...lines].map(([id, [first, ...others]]) => {
-        if (first === undefined) return null;
-        const age = formatDuration(ageOf(first, now));
-        const name = first.key_name ?? id ?? 'no key';
+      ${[...atKeys].map(([id, waiting]) => {
+        const name = waiting[0]?.key_name ?? id ?? 'no key';
         return html`
           <li key=${id}>
             ${id === null ? name : html`<a href=${linkTo('keys', id)}>${name}</a>`} waits for a slot of the
-            key or its group:${' '} ${formatCount(others.length + 1)} waiting, the first one for ${age}
+            key or its group:${' '} ${lengthOf(waiting, now)}
           </li>
         `;
       })}
+      ${[...atUpstreams].map(
+        ([name, waiting]) => html`
+          <li key=${`upstream ${name}`}>
+            <strong>${name}</strong> is used up to its limits:${' '} ${lengthOf(waiting, now)}
+          </li>
+        `,
+      )}
     </ul>
   `;
+}
+
+/** How many requests wait, and for how long the first of them has been there. */
+function lengthOf(waiting: readonly RunningRow[], now: number): string {
+  const age = Math.max(...waiting.map((row) => ageOf(row, now)));
+  return `${formatCount(waiting.length)} waiting, the first one for ${formatDuration(age)}`;
 }

@@ -1,13 +1,18 @@
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatCount } from '../../widgets/format.ts';
+import { ShowMore } from '../../widgets/show-more.ts';
 import type { Frame, Run } from './run.ts';
 
 /** How many rows are drawn while frames come, since each change has the whole table laid out again. */
 const maxRowsWhileRunning = 100;
+
+/** How many rows are drawn at the end, and how many more at each wish: thousands at once would stop the page for a second. */
+const firstRows = 200;
+const moreRows = 500;
 
 /** The most letters of a frame that its row shows; copies are whole. */
 const maxShown = 1_000;
@@ -15,21 +20,38 @@ const maxShown = 1_000;
 /** The frames of an answer with their times, with a filter, and a way to copy them. */
 export function FrameTable({ run }: { readonly run: Run }): VNode {
   const [filter, setFilter] = useState('');
+  const [limit, setLimit] = useState(firstRows);
   const { frames, frameCount } = run;
+  const isRunning = run.ending === null;
   const found = useMemo(() => filterFrames(frames, filter), [frames, filter]);
-  const shown = run.ending === null ? found.slice(-maxRowsWhileRunning) : found;
+  const shown = useMemo(
+    () => found.slice(-(isRunning ? maxRowsWhileRunning : limit)),
+    [found, isRunning, limit],
+  );
+  useEffect(() => {
+    if (isRunning) setLimit(firstRows);
+  }, [isRunning]);
   const hidden = frameCount - frames.length;
   return html`
     <${Field} label="Filter frames" type="search" value=${filter} onInput=${setFilter} />
     <p class="note">
-      ${formatCount(shown.length)} of ${formatCount(frameCount)} frames are shown; times are
-      milliseconds.${run.ending === null && found.length > shown.length && ' All that are kept follow at the end.'}${hidden > 0 && ` The first ${formatCount(hidden)} are no longer kept.`}
+      ${formatCount(shown.length)} of ${formatCount(frameCount)} frames are shown, the latest ones; times are
+      milliseconds.${hidden > 0 && ` The first ${formatCount(hidden)} are no longer kept.`}
     </p>
-    ${run.ending !== null && shown.length > 0 && html`<${CopyAll} frames=${shown} />`}
+    ${!isRunning && found.length > 0 && html`<${CopyAll} frames=${found} />`}
     ${
       shown.length === 0
         ? html`<p class="empty">${frameCount === 0 ? 'No frame has come.' : 'No frame has this text.'}</p>`
         : html`<${Rows} frames=${shown} />`
+    }
+    ${
+      !isRunning &&
+      html`<${ShowMore}
+        shown=${shown.length}
+        total=${found.length}
+        plural=${filter.trim() === '' ? 'kept frames' : 'frames with this text'}
+        onMore=${() => setLimit(limit + moreRows)}
+      />`
     }
   `;
 }
@@ -95,7 +117,9 @@ function filterFrames(frames: readonly Frame[], filter: string): readonly Frame[
 /** Copies the frames as lines with tabs, which spreadsheets read. */
 function CopyAll({ frames }: { readonly frames: readonly Frame[] }): VNode {
   const text = useMemo(() => frames.map(writeLine).join('\n'), [frames]);
-  return html`<p><${CopyButton} text=${text} subject="all frames that are shown" /></p>`;
+  return html`<p>
+    <${CopyButton} text=${text} subject=${`${formatCount(frames.length)} frames`} />
+  </p>`;
 }
 
 function writeLine({ number, atMs, gapMs, kind, text }: Frame): string {

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath } from '../../api/admin-api.ts';
+import { adminPath, inPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-answer.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
@@ -31,7 +31,7 @@ export function KeyChoice({ keyId, query }: Props): VNode {
   );
   const listed = useMemo(() => (answer?.data ?? []).filter(isActive), [answer]);
   const isListed = keyId === null || listed.some(({ id }) => id === keyId);
-  const path = answer === null || isListed ? null : adminPath(`keys/${encodeURIComponent(keyId)}`);
+  const path = answer === null || isListed ? null : adminPath(`keys/${inPath(keyId)}`);
   const { answer: other } = useAnswer<Key>(path);
   const choose = (id: string): void => goTo(linkTo('try', null, { ...Object.fromEntries(query), key: id }));
   // Where there is a choice, nothing chooses for the person: the key pays.

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { adminPath, readRefusal } from '../../api/admin-api.ts';
+import { adminPath, checkSession, readRefusal } from '../../api/admin-api.ts';
 import { openEventStream } from '../../api/event-stream.ts';
+import { stopAtLogout } from '../../api/session.ts';
 import type { Failure } from './read-answer.ts';
 import { bodyOf, protocols } from './request.ts';
 import type { TryRequest } from './request.ts';
@@ -29,6 +30,7 @@ export function useRun(): Runner {
   }, []);
   const stop = useCallback(() => stopCurrent.current(), []);
   useEffect(() => stop, []);
+  useEffect(() => stopAtLogout(stop), []);
   return { run, start, stop };
 }
 
@@ -72,6 +74,8 @@ async function receive(
       signal,
     });
   } catch {
+    // Perhaps it cut the request off, because the session ended in another tab or by its time.
+    if (!signal.aborted) checkSession();
     return { code: null, message: 'The gateway can not be reached.' };
   }
   collector.begin(response.status, response.headers, now());
@@ -85,7 +89,8 @@ async function receive(
     collector.addBody(text, now());
     return response.ok ? null : readRefusal(response.status, text);
   } catch {
-    // The connection broke off: the answer has no end, which shows by itself.
+    // The connection broke off: the answer has no end, which shows by itself. It may have ended with its session.
+    if (!signal.aborted) checkSession();
     return null;
   }
 }

@@ -4,7 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
-import { formatAmount, formatCount } from '../../widgets/format.ts';
+import { asWords, formatAmount, formatCount, formatDuration } from '../../widgets/format.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 type Routes = NonNullable<Upstream['routes']>;
@@ -45,7 +45,7 @@ export function RoutesTable({ routes }: { readonly routes: Routes | null }): VNo
           : 'No model has this text.'
       }
     />
-    ${rows.length > 0 && html`<p class="note">Prices in USD per million tokens. The place is that in the order in which the model's routes are tried.</p>`}
+    ${rows.length > 0 && html`<p class="note">Prices in USD per million tokens. The place is that in the model's list of routes.</p>`}
     ${routes.has_more && html`<p class="note">Only the first ${formatCount(rows.length)} models are shown.</p>`}
   `;
 }
@@ -75,6 +75,7 @@ function columnsOf(rows: readonly UpstreamRoute[]): readonly Column<UpstreamRout
     ...(rows.some(({ weight }) => weight !== null)
       ? [{ title: 'Weight', isNumber: true, cell: ({ weight }: UpstreamRoute) => weight ?? '–' }]
       : []),
+    ...(rows.some(({ measured }) => measured !== null) ? measures : []),
     ...used.map(([part, title]) => ({
       title,
       isNumber: true,
@@ -85,6 +86,26 @@ function columnsOf(rows: readonly UpstreamRoute[]): readonly Column<UpstreamRout
       ? [{ title: 'Long inputs', cell: ({ price }: UpstreamRoute) => aboveText(price.above) }]
       : []),
   ];
+}
+
+/** What is measured where a policy is set. */
+const measures: readonly Column<UpstreamRoute>[] = [
+  { title: 'Policy', cell: ({ policy }) => (policy === null ? '–' : asWords(policy)) },
+  { title: 'In flight', isNumber: true, cell: ({ measured }) => measured?.in_flight ?? '–' },
+  {
+    title: 'First text',
+    sortBy: ({ measured }) => measured?.first_text_ms ?? null,
+    cell: ({ measured }) => firstTextOf(measured),
+  },
+];
+
+/** The mean of the recent times to the first text with their 95th percentile, and whether the latest attempt failed. */
+function firstTextOf(measured: UpstreamRoute['measured']): string {
+  if (measured === null) return '–';
+  const { first_text_ms: mean, first_text_p95_ms: p95, failing } = measured;
+  const times =
+    mean === null || p95 === null ? 'not known' : `${formatDuration(mean)}, p95 ${formatDuration(p95)}`;
+  return failing ? `${times}; failed just now` : times;
 }
 
 function isFree({ above, ...price }: UpstreamRoute['price']): boolean {

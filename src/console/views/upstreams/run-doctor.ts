@@ -1,5 +1,5 @@
 import type { presentCheck, presentDoctor } from '../../../http/present/doctor.ts';
-import { AdminError, adminPath, refusalOf } from '../../api/admin-api.ts';
+import { AdminError, adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
 import { openEventStream } from '../../api/event-stream.ts';
 
 /** A check of an upstream. */
@@ -21,7 +21,7 @@ export async function runDoctor(
   name: string,
   { model, signal, onCheck }: Options,
 ): Promise<readonly Check[]> {
-  const response = await fetch(adminPath(`upstreams/${encodeURIComponent(name)}/doctor`), {
+  const response = await fetch(adminPath(`upstreams/${inPath(name)}/doctor`), {
     method: 'POST',
     headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
     body: JSON.stringify(model === null ? {} : { model }),

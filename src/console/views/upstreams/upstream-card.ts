@@ -1,9 +1,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { linkTo } from '../../route.ts';
-import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
+import { asWords, countsText, formatCount, formatTime } from '../../widgets/format.ts';
 import { UpstreamState } from '../../widgets/upstream-state.ts';
 import { CircuitBadge, CircuitText } from './circuit-text.ts';
+import { usageOf } from './room-text.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 interface Props {
@@ -14,7 +15,7 @@ interface Props {
 
 /** An upstream at a glance. */
 export function UpstreamCard({ upstream, now }: Props): VNode {
-  const { name, dialect, origin, running, attempts, violations } = upstream;
+  const { name, dialect, origin, running, room, attempts, violations } = upstream;
   return html`
     <li>
       <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
@@ -32,6 +33,13 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
           <dt>In progress</dt>
           <dd>${running === null ? 'not known' : formatCount(running)}</dd>
         </div>
+        ${
+          room !== null &&
+          html`<div>
+            <dt>Limit</dt>
+            <dd>${usageOf(room)}</dd>
+          </div>`
+        }
         <div>
           <dt>Attempts</dt>
           <dd>${countsText(attempts)}</dd>
@@ -66,12 +74,3 @@ const availabilities = {
   failing: 'Models with other routes use it last.',
   cooling: 'No request is sent to it now.',
 } as const;
-
-/** Counts by name on one line, most first. */
-function countsText(counts: Readonly<Record<string, number>>): string {
-  const some = Object.entries(counts)
-    .filter(([, count]) => count > 0)
-    .toSorted(([, a], [, b]) => b - a);
-  if (some.length === 0) return 'none';
-  return some.map(([name, count]) => `${formatCount(count)} ${asWords(name)}`).join(', ');
-}

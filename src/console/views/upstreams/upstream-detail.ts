@@ -4,6 +4,7 @@ import { Figure, Figures } from '../../widgets/figure.ts';
 import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
 import { CircuitBadge, CircuitText } from './circuit-text.ts';
 import { DoctorRun } from './doctor-run.ts';
+import { RoomText } from './room-text.ts';
 import { RoutesTable } from './routes-table.ts';
 import { Health } from './upstream-card.ts';
 import type { Upstream } from './use-upstreams.ts';
@@ -17,7 +18,7 @@ interface Props {
 
 /** All that is known of an upstream. */
 export function UpstreamDetail({ upstream, now }: Props): VNode {
-  const { probes, passthrough, attempts, violations } = upstream;
+  const { probes, passthrough, attempts, violations, room } = upstream;
   return html`
     <${Facts} upstream=${upstream} />
     <div class="columns">
@@ -33,6 +34,13 @@ export function UpstreamDetail({ upstream, now }: Props): VNode {
           `
         }
       </section>
+      ${
+        room !== null &&
+        html`<section>
+          <h2>Limits</h2>
+          <${RoomText} room=${room} />
+        </section>`
+      }
       <section>
         <h2>Attempts since the start</h2>
         <${CountBars} label=${asWords} counts=${attempts} empty="No request was sent to it." />

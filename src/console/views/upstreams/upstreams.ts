@@ -7,6 +7,7 @@ import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { ChangeLog } from './change-log.ts';
 import { NoUpstreams } from './no-upstreams.ts';
+import { ShadowList } from './shadow-list.ts';
 import { UpstreamCard } from './upstream-card.ts';
 import { UpstreamDetail } from './upstream-detail.ts';
 import { useChanges } from './use-changes.ts';
@@ -44,6 +45,7 @@ function Cards({ upstreams, now }: Props): VNode {
         (upstream) => html`<${UpstreamCard} key=${upstream.name} upstream=${upstream} now=${now} />`,
       )}
     </ul>
+    <${ShadowList} />
   `;
 }
 

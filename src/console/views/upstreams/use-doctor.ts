@@ -1,5 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { AdminError, checkSession } from '../../api/admin-api.ts';
 import { errorText } from '../../api/error-text.ts';
+import { stopAtLogout } from '../../api/session.ts';
 import { runDoctor } from './run-doctor.ts';
 import type { Check } from './run-doctor.ts';
 
@@ -18,6 +20,7 @@ export function useDoctor(name: string) {
   const controller = useRef<AbortController | null>(null);
   const stop = useCallback(() => controller.current?.abort(), []);
   useEffect(() => stop, [name]);
+  useEffect(() => stopAtLogout(stop), []);
   const start = async (model: string | null): Promise<void> => {
     stop();
     const own = new AbortController();
@@ -33,6 +36,8 @@ export function useDoctor(name: string) {
       update(() => ({ state: 'done', checks, error: null }));
     } catch (failure) {
       const state = own.signal.aborted ? 'stopped' : 'failed';
+      // The connection broke off, perhaps because the session ended in another tab or by its time: the checks end with it.
+      if (state === 'failed' && !(failure instanceof AdminError && failure.status !== null)) checkSession();
       update(({ checks }) => ({ state, checks, error: state === 'failed' ? errorText(failure) : null }));
     }
   };

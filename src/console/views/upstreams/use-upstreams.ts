@@ -2,14 +2,15 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { PresentedUpstream } from '../../../http/present/upstream.ts';
 import { adminPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-answer.ts';
+import { usePolling } from '../../api/use-polling.ts';
 import { lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 
 export type Upstream = PresentedUpstream;
 
 /**
- * How often the list is read again, in milliseconds: while an upstream fails, and while none does. The status does not show
- * that a circuit opens at an upstream that failed before.
+ * How often the list is read again, in milliseconds: while an upstream fails or requests wait for one, and else. The status
+ * does not show that a circuit opens at an upstream that failed before.
  */
 const troubledMs = 1_000;
 const calmMs = 10_000;
@@ -26,26 +27,25 @@ interface KnownUpstreams {
 /** Reads the list of upstreams, and reads it again when the status shows another state. */
 export function useUpstreams(): KnownUpstreams {
   const { status, isLost } = useStatus(1);
-  const { answer, error, isWaiting, reload } = useAnswer<{ readonly data: readonly Upstream[] }>(
-    adminPath('upstreams'),
-  );
+  const asked = useAnswer<{ readonly data: readonly Upstream[] }>(adminPath('upstreams'));
+  const { answer, error, isWaiting, reload } = asked;
   const states = status === null ? null : statesOf(status);
   const isTroubled = answer?.data.some(
-    ({ state, circuit }) => isFailing(state) || circuit.state !== 'closed',
+    ({ state, circuit, room }) =>
+      isFailing(state) || circuit.state !== 'closed' || (room !== null && room.waiting > 0),
   );
-  const isBusy = useRef(isWaiting);
-  isBusy.current = isWaiting;
+  const isOutdated = useRef(false);
   useEffect(() => {
-    if (states !== null) reload();
+    // The answer that is waited for may be of the time before the change, but to break it off each time would end in none.
+    if (isWaiting) isOutdated.current = true;
+    else if (states !== null) reload();
   }, [states]);
   useEffect(() => {
-    const read = (): void => {
-      // A slow answer is waited for: asking again would break it off each time. A page in the background costs nothing.
-      if (!isBusy.current && !document.hidden) reload();
-    };
-    const timer = setInterval(read, isTroubled === true ? troubledMs : calmMs);
-    return () => clearInterval(timer);
-  }, [isTroubled]);
+    if (isWaiting || !isOutdated.current) return;
+    isOutdated.current = false;
+    reload();
+  }, [isWaiting]);
+  usePolling(asked, isTroubled === true ? troubledMs : calmMs);
   const lost = isLost ? lostNotice : null;
   return {
     upstreams: answer === null ? null : withRunning(answer.data, status),

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
 import { asWords } from '../../widgets/format.ts';
 import { groupNames, groups, noTag } from './groups.ts';
 import type { GroupName } from './groups.ts';
@@ -14,7 +15,7 @@ interface Props {
 
 /** What requests are left out by, each with a link that takes it away. Nothing without a filter. */
 export function FilterList({ filters, linkOf }: Props): VNode | null {
-  const names = useKeyNames(filters.key === null ? [] : [filters.key]);
+  const names = useKeyNames(useMemo(() => (filters.key === null ? [] : [filters.key]), [filters.key]));
   const given = groupNames.flatMap((name) => {
     const value = filters[name];
     return value === null ? [] : [{ name, text: textOf(name, value, names) }];

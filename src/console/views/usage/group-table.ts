@@ -5,6 +5,7 @@ import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatAmount, formatCount } from '../../widgets/format.ts';
+import { ShowMore } from '../../widgets/show-more.ts';
 import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
 import type { MeasureName, UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
@@ -63,13 +64,12 @@ export function GroupTable({ query, range, totals }: Props): VNode {
       keyOf=${(row: UsageRow) => groups[by].valueOf(row) ?? ''}
       empty=${`None of the ${plural} has this text.`}
     />
-    ${
-      found.length > limit &&
-      html`<p class="note">
-        ${formatCount(limit)} of ${formatCount(found.length)} ${plural} are shown.${' '}
-        <button type="button" class="small" onClick=${() => setLimit(limit + moreRows)}>Show more</button>
-      </p>`
-    }
+    <${ShowMore}
+      shown=${shown.length}
+      total=${found.length}
+      plural=${plural}
+      onMore=${() => setLimit(limit + moreRows)}
+    />
   `;
 }
 

@@ -98,14 +98,23 @@ function utcRange({ first, last }: Days, nowMs: number): TimeRange {
   };
 }
 
+const dayForm = /^(19[7-9]|[2-9]\d\d)\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+const lastDay = '9999-12-31';
+
 /** Whether a text is a day, as `2030-01-31`, that usage can be asked for. */
 export function isDay(text: string | null): text is string {
-  return text !== null && /^(19[7-9]|[2-9]\d\d)\d-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
+  // A month is read with days that it does not have, and the day behind the last one has a year of five digits.
+  return text !== null && dayForm.test(text) && addDays(text, 0) === text && text !== lastDay;
 }
 
 /** The place of the hour or day that a moment is in. */
 export function placeOf(starts: readonly number[], momentMs: number): number {
   return starts.findLastIndex((start) => start <= momentMs);
+}
+
+/** The day at a place, counted from the first day on. */
+export function dayAt({ first }: Days, place: number): string {
+  return addDays(first, place);
 }
 
 function stepsBetween(fromMs: number, endMs: number, stepMs: number): readonly number[] {

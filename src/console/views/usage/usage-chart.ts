@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { Chart } from '../../widgets/chart.ts';
 import type { Series } from '../../widgets/chart.ts';
 import { formatCount, formatShort } from '../../widgets/format.ts';
+import { CourseTable } from './course-table.ts';
 import { groups, measureOf, measureTitles } from './groups.ts';
 import type { GroupName, MeasureName, UsageRow } from './groups.ts';
 import { placeOf } from './time-range.ts';
@@ -28,14 +29,18 @@ export function UsageChart({ course, range, by, show, count }: Props): VNode {
     () => seriesOf({ course, range, by, show, count }),
     [course, range, by, show, count],
   );
-  return html`<${Chart}
-    label=${`${measureTitles[show]} per ${unit}, by ${by}. The sums are in the table.`}
-    times=${times}
-    series=${series}
-    isStacked=${true}
-    isUtc=${range.period === 'day'}
-    write=${show === 'charge' ? (value: number) => `$${formatShort(value)}` : formatShort}
-  />`;
+  const title = `${measureTitles[show]} per ${unit}, by ${by}`;
+  return html`
+    <${Chart}
+      label=${`${title}. The figures are in the table below.`}
+      times=${times}
+      series=${series}
+      isStacked=${true}
+      isUtc=${range.period === 'day'}
+      write=${show === 'charge' ? (value: number) => `$${formatShort(value)}` : formatShort}
+    />
+    <${CourseTable} caption=${title} series=${series} range=${range} show=${show} />
+  `;
 }
 
 function seriesOf({ course, range, by, show, count }: Props): readonly Series[] {

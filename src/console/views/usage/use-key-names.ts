@@ -1,5 +1,6 @@
-import { adminPath, callAdmin } from '../../api/admin-api.ts';
-import { useLoaded } from '../../api/use-loaded.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { readKeyNames } from '../../api/read-key-names.ts';
+import type { KeyNames } from '../../api/read-key-names.ts';
 
 /** What is shown of a key beside its requests. */
 export interface ManagedKey {
@@ -11,21 +12,24 @@ export interface ManagedKey {
   };
 }
 
-/** For how many keys the names are asked; others are shown by their ids. */
-const maxAsked = 50;
+/** The names that were read last: they are shown until they are read again, so that tables don't change for nothing. */
+let latest: KeyNames = new Map();
 
-const known = new Map<string, string>();
-
-/** The names of some keys, as far as they can be read. */
-export function useKeyNames(ids: readonly string[]): ReadonlyMap<string, string> {
-  const missing = [...new Set(ids)].filter((id) => !known.has(id)).slice(0, maxAsked);
-  useLoaded(missing.length === 0 ? null : missing.join(' '), (signal) =>
-    Promise.all(
-      missing.map(async (id) => {
-        const key = await callAdmin<ManagedKey>(adminPath(`keys/${encodeURIComponent(id)}`), { signal });
-        known.set(id, key.name);
-      }),
-    ),
-  );
-  return known;
+/** The names of some keys, as far as they can be read. They are read for each new list, as keys may be renamed. */
+export function useKeyNames(ids: readonly string[]): KeyNames {
+  const [names, setNames] = useState(latest);
+  useEffect(() => {
+    if (ids.length === 0) return;
+    const controller = new AbortController();
+    readKeyNames(ids, controller.signal).then(
+      (found) => {
+        latest = found;
+        if (!controller.signal.aborted) setNames(found);
+      },
+      // Without their names keys are shown by their ids, and what else fails says why.
+      () => {},
+    );
+    return () => controller.abort();
+  }, [ids]);
+  return names;
 }

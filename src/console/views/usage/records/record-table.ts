@@ -17,8 +17,8 @@ interface Props {
 
 /** Requests with what matters of each; its id leads to its life. */
 export function RecordTable({ rows, hasMore }: Props): VNode {
-  const names = useKeyNames(rows.map(({ key_id: id }) => id));
-  const columns = useMemo(() => columnsOf(rows, names), [rows, names.size]);
+  const names = useKeyNames(useMemo(() => rows.map(({ key_id: id }) => id), [rows]));
+  const columns = useMemo(() => columnsOf(rows, names), [rows, names]);
   return html`<${DataTable}
     caption="Requests"
     columns=${columns}

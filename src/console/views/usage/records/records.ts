@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { PresentedRecord } from '../../../../http/present/record.ts';
+import type { Outcome } from '../../../../domain/consumption.ts';
 import { goTo, linkTo } from '../../../route.ts';
 import { Fault } from '../../../widgets/fault.ts';
 import { Select } from '../../../widgets/field.ts';
@@ -13,23 +13,23 @@ import type { Filters } from '../usage-query.ts';
 import { RecordTable } from './record-table.ts';
 import { useRecords } from './use-records.ts';
 
-/** How a request can have ended. */
-const outcomes: readonly NonNullable<PresentedRecord['outcome']>[] = [
-  'completed',
-  'incomplete',
-  'refused',
-  'upstream_failed',
-  'upstream_truncated',
-  'first_byte_timeout',
-  'idle_timeout',
-  'total_timeout',
-  'client_closed',
-  'cancelled',
-  'drained',
-  'crashed',
-  'lost',
-  'server_error',
-];
+/** How a request can have ended, in the order of the list; one that is missing does not compile. */
+const outcomes = {
+  completed: true,
+  incomplete: true,
+  refused: true,
+  upstream_failed: true,
+  upstream_truncated: true,
+  first_byte_timeout: true,
+  idle_timeout: true,
+  total_timeout: true,
+  client_closed: true,
+  cancelled: true,
+  drained: true,
+  crashed: true,
+  lost: true,
+  server_error: true,
+} satisfies Record<Outcome, true>;
 
 /** The requests of a time, newest first, page by page. */
 export function Records({ search }: { readonly search: URLSearchParams }): VNode {
@@ -39,13 +39,13 @@ export function Records({ search }: { readonly search: URLSearchParams }): VNode
   const { answer, error, isWaiting, reload } = useRecords(filters, time, before);
   return html`
     <p><a href=${linkTo('usage')}>← Usage</a></p>
-    <${PlaceHeading}>Requests, newest first<//>
+    <${PlaceHeading} place=${before}>Requests, newest first<//>
     <${OpenRequest} />
     <div class="row">
       <${Select}
         label="Outcome"
         value=${filters.outcome ?? ''}
-        options=${[['', 'any'], ...outcomes.map((name) => [name, asWords(name)])]}
+        options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
         onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
       />
     </div>

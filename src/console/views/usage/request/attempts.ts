@@ -10,7 +10,12 @@ import { writeTokens } from './request-facts.ts';
 export type Attempt = PresentedRecord['attempts'][number];
 
 /** Results that are as they should be, or the client's own doing; all others are faults. */
-const moods: Readonly<Record<string, string>> = { ok: 'good', refused: 'plain', interrupted: 'plain' };
+const moods: Readonly<Record<string, string>> = {
+  ok: 'good',
+  refused: 'plain',
+  interrupted: 'plain',
+  hedge_lost: 'plain',
+};
 
 /** The calls of upstreams in their order: how each ended, why, and what the upstream said. */
 export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }): VNode {

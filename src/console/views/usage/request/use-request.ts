@@ -1,5 +1,5 @@
 import type { PresentedRecord } from '../../../../http/present/record.ts';
-import { AdminError, adminPath, callAdmin } from '../../../api/admin-api.ts';
+import { AdminError, adminPath, callAdmin, inPath } from '../../../api/admin-api.ts';
 import type { Asked } from '../../../api/use-loaded.ts';
 import { useLoaded } from '../../../api/use-loaded.ts';
 import type { ManagedKey } from '../use-key-names.ts';
@@ -20,7 +20,7 @@ interface KnownRequest {
 export function useRequest(id: string): Asked<KnownRequest> {
   return useLoaded(id, async (signal) => {
     try {
-      const path = adminPath(`records/${encodeURIComponent(id)}`);
+      const path = adminPath(`records/${inPath(id)}`);
       const record = await callAdmin<PresentedRecord>(path, { signal });
       const key = await readKey(record.key_id, signal);
       return { record, isRunning: false, reason: null, key };
@@ -34,7 +34,7 @@ export function useRequest(id: string): Asked<KnownRequest> {
 
 async function readKey(id: string, signal: AbortSignal): Promise<ManagedKey | null> {
   try {
-    return await callAdmin<ManagedKey>(adminPath(`keys/${encodeURIComponent(id)}`), { signal });
+    return await callAdmin<ManagedKey>(adminPath(`keys/${inPath(id)}`), { signal });
   } catch (error) {
     if (error instanceof AdminError && error.status === 404) return null;
     throw error;
