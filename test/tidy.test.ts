@@ -98,7 +98,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   // marked: renders the documentation's pages.
   manual: ['marked', 'node:fs/promises', 'node:path', 'node:url'],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
-  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
+  config: ['zod', 'yaml', 'node:child_process', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
 };
 
 interface Source {

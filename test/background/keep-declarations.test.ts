@@ -17,6 +17,7 @@ function keyOf(name: string): DeclaredKey {
     expiresAt: null,
     budget: null,
     group: null,
+    weight: 1,
     compatibility: {},
   };
 }

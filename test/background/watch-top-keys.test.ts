@@ -132,6 +132,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
   const metrics = createMetrics();
   let keys = [{ keyId: 'key_a', keyName: 'a "b"\n', chargeNanos: 5n }];
   metrics.attach({
+    rooms: () => [],
     upstreamStates: () => ({}),
     modelAvailability: () => [],
     ledgerFigures: () => null,

@@ -34,9 +34,16 @@ const [keys, records, streams, rounds, seconds] = [
 ].map(Number) as [number, number, number, number, number];
 const random = seededNumbers(Number(options.seed));
 
-/** How many consoles are open in every second load, and how many requests begin in a second of each. */
-const consoles = 3;
-const perSecond = 50;
+/** How many watch during a load, and how many requests begin in a second of each. */
+const watchers = 3;
+const perSecond = 200;
+
+/** Reads a stream until it ends or is stopped. */
+const readToEnd = async ({ body }: Response): Promise<void> =>
+  body?.pipeTo(new WritableStream()).catch(() => {});
+
+/** Begins to watch; resolves with what ends it. */
+type Watch = () => Promise<() => Promise<void>>;
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 const middle = (values: readonly number[]): number =>
@@ -63,24 +70,55 @@ async function timeViews(context: BrowserContext, page: Page, url: string): Prom
   }
 }
 
-/** Runs the load without and with open consoles in turn, so that both have the same machine. */
-async function compareLoads(gateway: BenchGateway, context: BrowserContext, url: string): Promise<void> {
-  const found = new Map<number, number[]>([0, consoles].map((open) => [open, []]));
+/**
+ * Who watches during a load: none; followers of the status, which cost the gateway what a console does; and consoles, whose
+ * browser takes its own share of the machine.
+ */
+function watchesOf({ forget: { url, token } }: BenchGateway, context: BrowserContext): Map<string, Watch> {
+  const several = async <Opened>(open: () => Promise<Opened>): Promise<Opened[]> =>
+    Promise.all(Array.from({ length: watchers }, open));
+  return new Map<string, Watch>([
+    ['no watchers', async () => async () => {}],
+    [
+      `${watchers} followers`,
+      async () => {
+        const stop = new AbortController();
+        const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
+        const answers = await several(() => fetch(`${url}/admin/status`, { headers, signal: stop.signal }));
+        const reading = answers.map(readToEnd);
+        return async () => {
+          stop.abort();
+          await Promise.all(reading);
+        };
+      },
+    ],
+    [
+      `${watchers} consoles`,
+      async () => {
+        const pages = await several(() => openView(context, `${consoleUrl(url)}#/now`));
+        return async () => void (await Promise.all(pages.map((page) => page.close())));
+      },
+    ],
+  ]);
+}
+
+/** Runs the load with each kind of watchers in turn, so that all have the same machine. */
+async function compareLoads(gateway: BenchGateway, context: BrowserContext): Promise<void> {
+  const watches = watchesOf(gateway, context);
+  const found = new Map<string, number[]>([...watches.keys()].map((name) => [name, []]));
   const load = { perSecond, durationMs: seconds * 1_000 };
   print(`whole requests, ${perSecond} a second for ${seconds} s`);
   for (let round = 0; round < rounds; round++)
-    for (const [open, p99s] of found) {
-      const pages = await Promise.all(Array.from({ length: open }, () => openView(context, `${url}#/now`)));
+    for (const [name, watch] of watches) {
+      const stop = await watch();
       const { p99Ms, medianMs, failures } = await gateway.load(load, Math.min(keys, 100));
-      await Promise.all(pages.map((page) => page.close()));
-      p99s.push(p99Ms);
+      await stop();
+      found.get(name)?.push(p99Ms);
       const lost = Object.entries(failures).map(([status, count]) => `, ${count} x ${status}`);
-      print(`  ${open} consoles: median ${ms(medianMs).trim()}, p99 ${ms(p99Ms).trim()}${lost.join('')}`);
+      print(`  ${name}: median ${ms(medianMs).trim()}, p99 ${ms(p99Ms).trim()}${lost.join('')}`);
     }
-  for (const [open, p99s] of found)
-    print(
-      `  ${open} consoles: p99 in the middle ${ms(middle(p99s)).trim()}, at most ${ms(Math.max(...p99s)).trim()}`,
-    );
+  for (const [name, p99s] of found)
+    print(`  ${name}: p99 in the middle ${ms(middle(p99s)).trim()}, at most ${ms(Math.max(...p99s)).trim()}`);
 }
 
 const upstream = await startHeldUpstream();
@@ -101,7 +139,7 @@ try {
   const page = await context.newPage();
   await login(page, adminUrl, token);
   await timeViews(context, page, consoleUrl(adminUrl));
-  await compareLoads(gateway, context, consoleUrl(adminUrl));
+  await compareLoads(gateway, context);
   print(`streams that were lost: ${held.lost()}`);
   held.close();
 } finally {

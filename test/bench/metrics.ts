@@ -12,6 +12,7 @@ const rounds = 50;
 const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}`);
 const metrics = createMetrics();
 metrics.attach({
+  rooms: () => [],
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
   modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
@@ -58,14 +59,17 @@ for (const protocol of ['chat', 'responses'] as const)
             usage,
             stripped: [],
             attempts: [{ ...attempt, violations: [] }],
+            hedge: null,
             streamOpened: mode === 'stream',
             queuedMs: 1,
+            room: null,
             firstTextMs: 2,
             handoverMs: 1,
             totalMs: 30,
             chargeNanos: 5,
             finishReason: 'stop',
             admittedMs: 1,
+            limiterMs: 0,
             slotWaitMs: 0,
             traceId: null,
           };

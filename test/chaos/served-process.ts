@@ -153,9 +153,9 @@ function configFor(upstreamUrl: string): object {
 }
 
 /** The part of a config that offers the model of a numbered upstream. */
-export function servedModel(upstreamUrl: string): object {
+export function servedModel(upstreamUrl: string, upstreamSettings: object = {}): object {
   return {
-    upstreams: { numbered: { url: upstreamUrl } },
+    upstreams: { numbered: { url: upstreamUrl, ...upstreamSettings } },
     models: { small: { routes: [{ upstream: 'numbered', model: 'tiny' }], price: configuredPrice } },
   };
 }

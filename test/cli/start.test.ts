@@ -43,6 +43,9 @@ describe('the options of serve', () => {
     const server = startTextgate(`${options} ${adminOptions}`.split(' '), makeTemporaryFolder(), environment);
     const [, admin = ''] = await server.printed(/serves http:\/\/127\.0\.0\.1:\d+\/v1 \(admin: (\S+)\)/);
     expect(admin).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
+    const port = new URL(admin).port;
+    const way = 'log in with the token in data/admin-token';
+    await server.printed(new RegExp(`^console: http://127\\.0\\.0\\.1:${port}/console/ \\(${way}\\)$`, 'm'));
     await server.printed(/curl .*"model":"org\/model-7"/);
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
     await upstream.close();
@@ -52,9 +55,11 @@ describe('the options of serve', () => {
     const upstream = await startUpstream();
     upstream.play((response) => void response.writeHead(401).end('{}'));
     const options = ['--upstream', upstream.url, '--upstream-key-env', 'MY_KEY', '--port', '0'];
-    const environment = { MY_KEY: 'sk-up', TEXTGATE_ADMIN_PORT: '0' };
+    const adminToken = 'an-admin-token-for-tests';
+    const environment = { MY_KEY: 'sk-up', TEXTGATE_ADMIN_PORT: '0', TEXTGATE_ADMIN_TOKEN: adminToken };
     const server = startTextgate(options, makeTemporaryFolder(), environment);
     await server.printed(/MY_KEY/);
+    await server.printed(/^console: \S+ \(log in with the admin token\)$/m);
     expect(server.output()).not.toContain('TEXTGATE_UPSTREAM');
     await upstream.close();
   });

@@ -19,6 +19,9 @@ function row(number: number, more: Partial<PresentedStatusRow> = {}): PresentedS
     upstream: 'local',
     created_at: new Date(atMs - 1_000 * number).toISOString(),
     waits_for: null,
+    waits_at: null,
+    position: null,
+    expected_wait_ms: null,
     first_text_ms: null,
     node: null,
     ...more,
@@ -42,7 +45,7 @@ function status(rows: readonly PresentedStatusRow[], more: Partial<PresentedStat
       first_text_ms: { p50: 312, p99: 12_345 },
       endings: { refused: 1, completed: 12_344 },
     },
-    upstreams: { local: { state: 'ok', running: rows.length } },
+    upstreams: { local: { state: 'ok', running: rows.length, waiting: 0 } },
     ledger: { open_holds: 0, imbalance: '0.00', settlement_lag_ms: 0, root: null },
     ...more,
   };
@@ -63,8 +66,8 @@ describe('the screen of textgate top', () => {
   test.each([1, 10, 20, 40, 79, 80, 100, 137, 200])('has %i columns exactly, whatever names are', (width) => {
     const cause = `an upstream's word \x1b[31m ${'鍵'.repeat(100)}`;
     const upstreams = {
-      '\x1b[1m鍵': { state: 'failing' as const, cause, running: 3 },
-      b: { state: 'ok' as const, running: 0 },
+      '\x1b[1m鍵': { state: 'failing' as const, cause, running: 3, waiting: 2 },
+      b: { state: 'ok' as const, running: 0, waiting: 0 },
     };
     const lost = status(hostile, { state: 'not ready', reason: `\x1b[5m${'x'.repeat(300)}`, upstreams });
     for (const height of [1, 5, 10, 24, 60]) {
@@ -83,7 +86,7 @@ describe('the screen of textgate top', () => {
     const lines = draw(wrong, 120).map((line) => line.trimEnd());
     expect(lines.slice(0, 7)).toEqual([
       'textgate 1.2.3: ready',
-      '2 running, 1,234 waiting for a slot (other nodes could not be asked)',
+      '2 running, 1,234 waiting (other nodes could not be asked)',
       'last 60 s: 12345 requests (205.75/s), 1,234,567 tokens out, first text 312 ms, p99 12.35 s',
       'endings: completed 12,344, refused 1',
       'ledger: imbalance of -0.01 USD',
@@ -96,7 +99,7 @@ describe('the screen of textgate top', () => {
   test('shows upstreams that fail, then those that work, then those of which nothing is known', () => {
     const states = ['unknown', 'ok', 'asked for a pause', 'unknown', 'being tried again', 'ok', 'failing'];
     const upstreams = Object.fromEntries(
-      states.map((state, at) => [`u${at}`, { state, running: 0 }]),
+      states.map((state, at) => [`u${at}`, { state, running: 0, waiting: 0 }]),
     ) as PresentedStatus['upstreams'];
     const lines = draw(status([], { upstreams }), 80, 20);
     const shown = lines.flatMap((line) => /^upstream (u\d)/.exec(line)?.[1] ?? []);
@@ -113,7 +116,7 @@ describe('the screen of textgate top', () => {
     const upstreams = Object.fromEntries(
       Array.from({ length: 20 }, (_value, at) => [
         `u${at}`,
-        { state: at === 19 ? ('failing' as const) : ('ok' as const), running: 0 },
+        { state: at === 19 ? ('failing' as const) : ('ok' as const), running: 0, waiting: 0 },
       ]),
     );
     const selected = rows[50]?.request_id ?? '';
@@ -126,6 +129,10 @@ describe('the screen of textgate top', () => {
 
   test.each<[Partial<PresentedStatusRow>, RegExp]>([
     [{ waits_for: 'slot', upstream: null }, /waits for slot .* -$/],
+    [
+      { waits_for: 'upstream', waits_at: ['local'], upstream: null, position: 3, expected_wait_ms: 4_500 },
+      / 3\. in line, 4\.50 s .* local$/,
+    ],
     [{ first_text_ms: 312 }, / {2}312 ms {2}/],
     [{ first_text_ms: 1_204 }, / {2}1\.20 s {2}/],
     [{ created_at: new Date(atMs - 725_000).toISOString() }, / 12m05s /],

@@ -47,7 +47,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
       await terminal.shows(/^requests: 1 to 3 of 3, oldest first$/);
       const screen = terminal.screen();
       expect(screen[0]).toMatch(/^textgate \d+\.\d+\.\d+: ready$/);
-      expect(screen[1]).toBe('3 running, 0 waiting for a slot');
+      expect(screen[1]).toBe('3 running, 0 waiting');
       expect(screen[2]).toMatch(/^last \d+ s: 1 request \([\d.]+\/s\), \d+ tokens out$/);
       expect(screen[3]).toBe('endings: completed 1');
       expect(screen.slice(4, 6).toSorted()).toEqual([

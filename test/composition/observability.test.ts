@@ -10,6 +10,8 @@ test('a scrape of one of several workers fails when the sum is missing: smaller 
     own: 1,
     count: 2,
     exposeMetrics: async () => null,
+    readStatuses: async () => null,
+    readViews: async () => null,
     isAnyReady: async () => true,
   };
   const log = createLog('silent', clock);

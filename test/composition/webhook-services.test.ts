@@ -24,7 +24,13 @@ test('events go to no name that resolves to a link-local address, whatever upstr
     },
     'the config',
   );
-  const files = { keyOf: () => null, certificatesOf: () => ({}), certificatesOfWebhook: () => ({}) };
+  const files = {
+    keyOf: () => null,
+    keyRefused() {},
+    printedBy: () => null,
+    certificatesOf: () => ({}),
+    certificatesOfWebhook: () => ({}),
+  };
   const receivers = composeWebhooks(config, { files, findProxy: () => null }, systemClock);
   onTestFinished(() => receivers.close());
   for (const webhook of receivers.webhooks)

@@ -39,6 +39,7 @@ describe('declared keys', () => {
       concurrency: 3,
       requestsPerMinute: '40',
       queueWait: '5s',
+      weight: '7',
       tokensPerMinute: 900,
       tokensPerDay: '8000',
       models: ['small'],
@@ -84,6 +85,7 @@ describe('declared keys', () => {
         },
         lowBalanceNanos: 2_500_000_000,
         group: 'research',
+        weight: 7,
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
@@ -100,6 +102,7 @@ describe('declared keys', () => {
         compatibility: {},
         budget: null,
         group: null,
+        weight: 1,
       },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])

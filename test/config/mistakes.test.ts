@@ -243,6 +243,28 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 4: upstreams.local.apiKey: braces make an object of it: put a text in quotes',
   ],
   [
+    'a percentage without its sign',
+    withModel(`{ ${route}, free: true, hedge: { budget: 5 } }`),
+    'line 3: models.small.hedge.budget: expected a text, not a number: write for example 5%',
+  ],
+  [
+    'a command in one text',
+    withUpstream('apiKey: { command: gcloud auth }'),
+    'line 4: upstreams.local.apiKey.command: expected a list, not a text: write for example [ gcloud, auth, print-access-token ]',
+  ],
+  [
+    'a misspelt command',
+    withUpstream('apiKey: { comand: [gcloud] }'),
+    'line 4: upstreams.local.apiKey.command: missing: expected a list, for example [ gcloud, auth, print-access-token ]',
+    "line 4: upstreams.local.apiKey.comand: unknown key; did you mean 'command'?",
+  ],
+  [
+    'a command and a file',
+    withUpstream('apiKey: { command: [gcloud], file: /nowhere }'),
+    'line 4: upstreams.local.apiKey.command: not together with the other keys here: leave out either',
+    'line 4: upstreams.local.apiKey.file: there is no such file',
+  ],
+  [
     'a header in one text',
     withUpstream('headers: { "Authorization: Bearer sk-canary-of-the-file": "" }'),
     'line 4: upstreams.local.headers.Authorization:…: expected a header name',
@@ -374,6 +396,16 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'a name in place of routes',
     withModel('{ routes: local, free: true }'),
     'models.small.routes: expected a list, not a text: write for example [ { upstream: local, model: qwen3-0.6b } ]',
+  ],
+  [
+    'an unknown policy',
+    withModel('{ policy: quickest, routes: [{ upstream: local, model: x }], free: true }'),
+    'models.small.policy: expected "order" or "least_in_flight" or "fastest" or "cheapest" or "affinity"',
+  ],
+  [
+    'no cost at a route of the cheapest policy',
+    withModel('{ policy: cheapest, routes: [{ upstream: local, model: x }], free: true }'),
+    'models.small.routes[0].cost: expected a cost, because the policy is cheapest',
   ],
   [
     'a short admin token',

@@ -79,7 +79,7 @@ const upstream = fc.record(
     allowLinkLocal: fc.boolean(),
     dialects: fc.constantFrom<('chat' | 'gemini')[]>(['chat'], ['gemini', 'chat']),
     probe: fc.record({ path: fc.constantFrom('/models', '/$x'), interval: fc.constantFrom('1s', '90s') }),
-    timeouts: fc.record({ connect: duration, idle: duration }, { requiredKeys: [] }),
+    timeouts: fc.record({ connect: duration, firstText: duration, idle: duration }, { requiredKeys: [] }),
   },
   { requiredKeys: ['url'] },
 );
@@ -93,16 +93,25 @@ const route = fc.record(
     upstream: fc.constant('mine'),
     model: text.filter((name) => whyNotStorable(name) === null),
     weight: count,
+    cost: fc.record({ input: usd, output: usd }),
+    retryWithin: duration,
   },
   { requiredKeys: ['upstream', 'model'] },
 );
 const model = fc.oneof(
   fc.record({
     routes: fc.array(route, { minLength: 1, maxLength: 2 }),
+    policy: fc.constantFrom('order', 'fastest'),
     free: fc.constant(true as const),
     holdTokens: count,
   }),
   fc.record({ routes: fc.array(route, { minLength: 1, maxLength: 2 }), price }),
+  fc.record({
+    routes: fc.array(route, { minLength: 2, maxLength: 2 }),
+    price,
+    thinks: fc.constant(true as const),
+    hedge: fc.record({ after: fc.constantFrom('p95', '2.5s'), budget: fc.constantFrom('5%', '0.25%') }),
+  }),
 );
 
 const declaredKey = fc.record(

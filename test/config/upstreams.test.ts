@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
+import { roomsOf } from '../../src/config/schema/room-schema.ts';
 
 const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 
@@ -214,3 +215,47 @@ describe('the two listeners', () => {
     expect(problemsOfPorts({ host }, {})).toHaveLength(1);
   });
 });
+
+describe('a line in front of an upstream', () => {
+  test.each([
+    ['queue', 5],
+    ['queueWait', '5s'],
+  ])('needs a limit: %s alone is a mistake', (name, value) => {
+    expect(problemsWith({ [name]: value, learnLimits: false })).toEqual([
+      expect.stringMatching(
+        new RegExp(`^upstreams\\.local\\.${name}: expected only beside a limit, .*maxInFlight`),
+      ),
+    ]);
+    for (const limit of [
+      { maxInFlight: 1 },
+      { requestsPerMinute: 1 },
+      { tokensPerMinute: 1 },
+      { learnLimits: true },
+    ])
+      expect(problemsWith({ [name]: value, ...limit })).toEqual([]);
+  });
+
+  test.each([
+    ['queue', 1_001],
+    ['queue', -1],
+    ['queueWait', '-1s'],
+    ['maxInFlight', 0],
+    ['tokensPerMinute', '1.5'],
+  ])('has no %s of %s', (name, value) =>
+    expect(problemsWith({ maxInFlight: 1, [name]: value })).toHaveLength(1),
+  );
+
+  test('has 100 places and 30 s unless the config says otherwise; upstreams without limits have none', () => {
+    const all = {
+      a: { maxInFlight: 4 },
+      b: { learnLimits: true, queue: 0, queueWait: 500 },
+      c: { learnLimits: false },
+    };
+    expect(Object.fromEntries(roomsOf(all))).toEqual({
+      a: { ...unset, maxInFlight: 4, queue: 100, queueWaitMs: 30_000 },
+      b: { ...unset, learnLimits: true, queue: 0, queueWaitMs: 500 },
+    });
+  });
+});
+
+const unset = { maxInFlight: null, requestsPerMinute: null, tokensPerMinute: null, learnLimits: false };

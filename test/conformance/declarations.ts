@@ -22,6 +22,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     expiresAt: null,
     budget: null,
     group: null,
+    weight: 1,
     compatibility: {},
     ...settings,
   };
@@ -74,6 +75,7 @@ function describeIdentity(start: Start): void {
       lowBalanceNanos: 7,
       compatibility: { sampling: 'strict' },
       group: 'research',
+      weight: 1_000,
       budget: { amountNanos: 8, per: 'week', timeZone: 'Asia/Kathmandu', warnAt: [500], raise: null },
     } as const;
     await store.storeDeclarations(changeOf(declared('bob', 'h1', settings)), nowMs);
@@ -93,10 +95,14 @@ function describeIdentity(start: Start): void {
 
   test('lose the settings that are declared no more', async () => {
     const { store } = await start();
-    await store.storeDeclarations(changeOf(declared('bob', 'h1', { limits: { concurrency: 3 } })), nowMs);
+    await store.storeDeclarations(
+      changeOf(declared('bob', 'h1', { limits: { concurrency: 3 }, weight: 4 })),
+      nowMs,
+    );
     await store.storeDeclarations(changeOf(declared('bob', 'h1', { models: ['a'] })), nowMs + 1);
     expect(await store.findKeyByHash('h1')).toMatchObject({
       limits: {},
+      weight: 1,
       models: ['a'],
       createdAtMs: nowMs,
     });

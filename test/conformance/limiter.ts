@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { maxWaitingRequests } from '../../src/domain/limits.ts';
 import type { Limits } from '../../src/domain/limits.ts';
 import type { FollowingLimiter } from '../../src/domain/ports/limiter.ts';
 import { propertyRun } from '../support/property-run.ts';
@@ -273,6 +274,17 @@ export function describeLimiter(
       await limiter.release('key', 'a');
       await settled();
       expect(order).toEqual(['a granted', 'b rate']);
+    });
+
+    test('is refused at once when as many as may wait do so, and is told so', async () => {
+      const { limiter, wait, order, settled } = await setUpLine();
+      for (let number = 0; number <= maxWaitingRequests; number++) void wait(`${number}`);
+      await settled();
+      expect(order).toEqual(['0 granted']);
+      const refused = await limiter.acquire('key', 'one too many', limits, signal);
+      expect(refused).toMatchObject({ verdict: 'concurrency', inFlight: 1, isLineFull: true });
+      const impatient = await limiter.acquire('key', 'impatient', { ...limits, queueWaitMs: 0 }, signal);
+      expect(impatient).not.toHaveProperty('isLineFull');
     });
 
     /** Lets the ends of waits be noticed that another call of the store decided. */

@@ -30,6 +30,7 @@ export const key: ApiKey = {
   expiresAt: null,
   budget: null,
   group: null,
+  weight: 1,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
@@ -145,6 +146,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       tags: ['search', 'chat:2'],
       expiresAt: startMs + 1,
       lowBalanceNanos: 9,
+      weight: 3,
       compatibility: { sampling: 'strip' },
     };
     await store.createKey(full, 'other hash', 5);

@@ -65,6 +65,9 @@ describe.skipIf(browserAbsence !== null)(`access to the console (${browserAbsenc
     const { adminUrl, adminToken, clock } = await open();
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
+    // A view that follows nothing: one that does would find the end before it is looked for.
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('table', { name: 'Keys, newest first' }).waitFor();
     clock.advance(sessionMs - 2_000);
     await page.reload();
     await logoutButton(page).waitFor();

@@ -113,7 +113,7 @@ describe.skipIf(browserAbsence !== null)(`pages in a browser (${browserAbsence ?
     const { page } = await open(`<link rel="stylesheet" href="./a.css">${buttons}`, { '/a.css': style });
     const named = (name: string) => page.getByRole('button', { name });
     await tabTo(page, named('One'));
-    expect(await isFocused(named('One'))).toBe(true);
+    await expect.poll(() => isFocused(named('One'))).toBe(true);
     await expect(tabTo(page, named('Two'))).rejects.toThrow('does not reach');
     await expect(tabTo(page, named('Three'))).rejects.toThrow('does not show');
   });

@@ -126,7 +126,7 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     await expect
       .poll(text)
       .toMatch(/^test waits for a slot of the key or its group: 2 waiting, the first one for \d/);
-    await figure(page, 'Waiting for a slot').getByText('2', { exact: true }).waitFor();
+    await figure(page, 'Waiting').getByText('2', { exact: true }).waitFor();
     expect(await rowsWith(page, 'waits for a slot').count()).toBe(2);
     const { body: keys } = await askAdmin(gateway, 'GET', '/keys');
     const link = line.getByRole('link', { name: 'test' });
@@ -226,6 +226,6 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     await page.keyboard.press('Enter');
     const heading = page.getByRole('heading', { level: 1, name: 'Try' });
     await heading.waitFor();
-    expect(await isFocused(heading)).toBe(true);
+    await expect.poll(() => isFocused(heading)).toBe(true);
   });
 });

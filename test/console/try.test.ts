@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
-import { tabTo } from '../support/browser/keyboard.ts';
+import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
-import { consoleUrl, login } from '../support/browser/login.ts';
+import { consoleUrl, login, logoutButton, tokenField } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -73,7 +73,7 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     await checkAccessibility(page);
   });
 
-  test('stops a stream by Escape, which its upstream sees', async () => {
+  test('stops a stream by Escape and by a logout, which its upstream sees', async () => {
     const { adminUrl, adminToken, upstream, keyId } = await open();
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
@@ -88,6 +88,34 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     await page.keyboard.press('Escape');
     await page.getByText('Stopped.').waitFor();
     await closed.promise;
+    // A logout stops it, too, before the gateway would.
+    await press(page, 'Send');
+    await page.getByText('Receiving…').waitFor();
+    await logoutButton(page).click();
+    await tokenField(page).waitFor();
+    await expect.poll(() => upstream.running).toBe(0);
+  });
+
+  test('asks for a login when the session ends in another tab before the answer begins', async () => {
+    const { adminUrl, adminToken, keyId } = await open();
+    const { page, context, expectComplaint } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try?key=${keyId}`);
+    // Cut off as the gateway does; on a connection that was used before, the browser itself would send it again.
+    const end = Promise.withResolvers<void>();
+    await page.route('**/admin/try/chat/completions?*', async (route) => {
+      await end.promise;
+      await route.abort('connectionreset');
+    });
+    await press(page, 'Send');
+    const other = await context.newPage();
+    await other.goto(consoleUrl(adminUrl));
+    await logoutButton(other).click();
+    await tokenField(other).waitFor();
+    expectComplaint(/ERR_CONNECTION_RESET/);
+    expectComplaint(/401 .*\/admin\/status/);
+    end.resolve();
+    await tokenField(page).waitFor();
   });
 
   test('shows the code and the message of an error', async () => {
@@ -103,7 +131,7 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
       .toContainEqual(expect.stringMatching(/^upstream_error: /));
   });
 
-  test('keeps the latest of ten thousand frames and counts the others', async () => {
+  test('keeps the latest of ten thousand frames, draws some of them and counts all', async () => {
     const { adminUrl, adminToken, upstream, keyId } = await open();
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
@@ -111,7 +139,21 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     upstream.play(sayTexts(Array.from({ length: 10_000 }, () => ' a')));
     await press(page, 'Send');
     await page.getByText('The answer is complete.').waitFor();
-    await page.getByText(/^2,000 of 10,\d\d\d frames are shown/).waitFor();
+    // Drawn in parts: two thousand rows at once would stop the page for a second.
+    await page.getByText(/^200 of 10,\d\d\d frames are shown, the latest ones/).waitFor();
+    const rows = page.getByRole('table', { name: 'Frames of the answer' }).getByRole('row');
+    expect(await rows.count()).toBe(201);
+    await page.getByText('200 of 2,000 kept frames are shown.').waitFor();
+    await press(page, 'Show more');
+    expect(await rows.count()).toBe(701);
+    for (let time = 0; time < 3; time++) await page.keyboard.press('Enter');
+    // The last rows take the button away: the next key goes on behind it, not at the top of the page.
+    const whole = page.getByText('2,000 of 2,000 kept frames are shown.');
+    await expect.poll(() => isFocused(whole.locator('..'))).toBe(true);
+    expect(await rows.count()).toBe(2_001);
+    await tabTo(page, option(page, 'Filter frames'));
+    await page.keyboard.type('DONE');
+    await page.getByText('1 of 1 frames with this text').waitFor();
     expect((await page.getByRole('log').textContent())?.length).toBe(20_000);
   });
 

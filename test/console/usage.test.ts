@@ -1,19 +1,24 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
-import { tabTo } from '../support/browser/keyboard.ts';
+import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
 import { login } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
 const scriptName = '<img src=x onerror=alert(1)>';
 const dayMs = 86_400_000;
 
+/** The hour in UTC at which the requests below were made. */
+let hourOfRequests = '';
+
 const ask = { model: 'small', messages: [{ role: 'user', content: 'hi' }] };
 
-/** A gateway on which one key has spent twice as much as another, and the browser's clock a day later. */
-async function open() {
+/** A gateway on which one key has spent twice as much as another, for all tests of this file. */
+async function start() {
   const gateway = await startGateway({
     admin: { readOnlyToken },
     price: { input: '1', output: '2' },
@@ -24,7 +29,6 @@ async function open() {
       { upstream: 'local', model: 'demo' },
     ],
   });
-  onTestFinished(() => gateway.close());
   const { secret } = await gateway.gateway.createKey(scriptName);
   for (const key of [gateway.key, secret, secret]) {
     const headers = { authorization: `Bearer ${key}` };
@@ -32,16 +36,22 @@ async function open() {
     await response.text();
     expect(response.status).toBe(200);
   }
+  hourOfRequests = new Date().toISOString().slice(11, 13);
   await gateway.recorded();
-  return { ...gateway, nowMs: Date.now() + dayMs };
+  return gateway;
 }
 
 describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'Chromium'})`, () => {
   const visit = useBrowser();
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await start();
+  });
+  afterAll(() => gateway.close());
 
   test('leads from who spent most yesterday to one request, by the keyboard alone and read-only', async () => {
-    const { adminUrl, nowMs } = await open();
-    const { page } = await visit(adminUrl, { nowMs });
+    const { adminUrl } = gateway;
+    const { page } = await visit(adminUrl, { nowMs: Date.now() + dayMs });
     await login(page, adminUrl, readOnlyToken);
     const link = page.getByRole('link', { name: 'Usage', exact: true });
     await tabTo(page, link);
@@ -63,7 +73,27 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     expect(most).toBeCloseTo(2 * least, 9);
     expect(least).toBeGreaterThan(0);
     await page.getByRole('img', { name: /^Charge per hour, by key/ }).waitFor();
+    await tabTo(page, page.getByText('The figures of the chart'));
+    await page.keyboard.press('Enter');
+    // What the chart shows can be read, too: each hour of the day, and the sums of the keys in it.
+    const figures = page.getByRole('table', { name: 'Charge per hour, by key' });
+    await figures.waitFor();
+    expect(await figures.getByRole('columnheader').allTextContents()).toEqual(['From', scriptName, 'test']);
+    expect(await figures.getByRole('row').count()).toBe(25);
+    const hour = figures.getByRole('row', { name: `${hourOfRequests}:00:00` });
+    const sums = await hour.getByRole('cell').allTextContents();
+    expect(sums.map((text) => Number(text.slice(1)))).toEqual([most, least]);
     await checkAccessibility(page);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as CSV' }).click();
+    const file = await saved;
+    expect(file.suggestedFilename()).toMatch(/^usage-\d{4}-\d\d-\d\d-\d{4}-\d\d-\d\d-by-key\.csv$/);
+    const [titles, ...lines] = readFileSync(await file.path(), 'utf8')
+      .trimEnd()
+      .split(/\r?\n/);
+    expect(titles).toMatch(/^hour,key_id,key_name,/);
+    expect(lines).toHaveLength(2);
+    expect(lines.join('')).toContain(scriptName);
     await tabTo(page, first);
     await page.keyboard.press('Enter');
     const requests = page.getByRole('table', { name: 'Requests' }).getByRole('rowheader').getByRole('link');
@@ -83,7 +113,7 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
   });
 
   test('opens a request by the end of its id, and says what to do about one that is unknown', async () => {
-    const { adminUrl, adminToken } = await open();
+    const { adminUrl, adminToken } = gateway;
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
     const answer = await fetch(`${adminUrl}/admin/records?limit=1`, {
@@ -100,5 +130,30 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: `Request ${id}` }).waitFor();
     expect(page.url()).toContain(`#/usage/${id}`);
+  });
+
+  test('leads on to older requests, and the focus is at their heading then', async () => {
+    const { adminUrl, adminToken } = gateway;
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    // Pages of one request each.
+    await page.route('**/admin/records?*', (route) =>
+      route.continue({ url: route.request().url().replace('limit=100', 'limit=1') }),
+    );
+    await page.goto(`${adminUrl}/console/#/usage/records`);
+    const heading = page.getByRole('heading', { name: 'Requests, newest first' });
+    await tabTo(page, page.getByRole('link', { name: 'Older' }));
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Newest' }).waitFor();
+    await expect.poll(() => isFocused(heading)).toBe(true);
+    // A choice keeps the focus, though it leads back to the newest ones.
+    const outcome = page.getByLabel('Outcome', { exact: true });
+    await tabTo(page, outcome);
+    await page.keyboard.type('comp');
+    await page.getByRole('link', { name: 'Newest' }).waitFor({ state: 'detached' });
+    await expect.poll(() => page.getByRole('table', { name: 'Requests' }).getByRole('row').count()).toBe(4);
+    await expect.poll(() => isFocused(outcome)).toBe(true);
+    await page.getByRole('link', { name: '← Usage' }).click();
+    await expect.poll(() => isFocused(page.getByRole('heading', { name: 'Usage', level: 1 }))).toBe(true);
   });
 });

@@ -273,6 +273,7 @@ describe('what the gateway mends is a warning', () => {
         contentType: 'text/event-stream',
         streamAsked: true,
         finishReason: 'required',
+        thoughtTag: null,
         sentTokens: 9,
         isFast: true,
         sanitise: sanitiseAll,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { groupRefusal } from '../../src/domain/groups.ts';
 import { limitRefusal } from '../../src/domain/limits.ts';
 import type { LimitDecision } from '../../src/domain/limits.ts';
 
@@ -38,4 +39,27 @@ describe('the refusal for a limit decision', () => {
       expect(limitRefusal({ ...granted, verdict }, limits)?.message).not.toMatch(/billing|quota|credit/i);
     },
   );
+});
+
+describe('the refusal of a request that finds no slot', () => {
+  const decision = { ...granted, verdict: 'concurrency', inFlight: 2 } as const;
+  const group = { name: 'research', concurrency: 2 };
+  const patient = { ...limits, queueWaitMs: 90_000 };
+
+  test('names the setting that lets requests wait, where the key has none', () => {
+    const hint = 'The operator can let this key wait for a slot: queueWait.';
+    expect(limitRefusal(decision, limits)?.message).toMatch(hint);
+    expect(groupRefusal(group, decision, 0).message).toMatch(hint);
+    const reads = { one: 'one read', many: 'reads', canWait: false };
+    expect(limitRefusal(decision, limits, reads)?.message).toMatch(/Wait for one of them to end\.$/);
+  });
+
+  test('says how long it waited, or that the line is full and how many wait in it', () => {
+    expect(limitRefusal(decision, patient)?.message).toMatch(/None of them ended within 90s\.$/);
+    expect(groupRefusal(group, decision, 90_000).message).toMatch(/None of them ended within 90s\.$/);
+    const full = { ...decision, isLineFull: true } as const;
+    const line = /100 requests of this key wait for a slot already: the line is full\.$/;
+    expect(limitRefusal(full, patient)?.message).toMatch(line);
+    expect(groupRefusal(group, full, 90_000).message).toMatch(/100 requests of the group wait .*full\.$/);
+  });
 });

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { orderRoutes } from '../../src/domain/routing.ts';
 import type { Route } from '../../src/domain/routing.ts';
-import { localSource } from '../support/model-source.ts';
+import { localRoute } from '../support/model-source.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 
 const route = (upstream: string, weight: number | null = null): Route => ({
-  ...localSource,
+  ...localRoute,
   upstream,
-  model: 'm',
   weight,
 });
 const names = (routes: readonly Route[]): string => routes.map(({ upstream }) => upstream).join('');

@@ -56,6 +56,7 @@ describe('a key', () => {
       concurrency: 7,
       tokensPerMinute: 1_000,
       queueWait: '250ms',
+      weight: 7,
       models: ['small'],
       expiresAt: '2030-01-01T00:00:00Z',
       compatibility: { sampling: 'strict' },
@@ -80,6 +81,7 @@ describe('a key', () => {
       held: '0.00',
       spent: '0.00',
       in_flight: 0,
+      weight: 7,
       compatibility: { sampling: 'strict', unknown_fields: 'reject' },
     });
     expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
@@ -88,6 +90,7 @@ describe('a key', () => {
       concurrency: null,
       tokensPerMinute: null,
       queueWait: null,
+      weight: null,
       models: null,
       expiresAt: null,
     };
@@ -98,6 +101,7 @@ describe('a key', () => {
       limits: { concurrency: 2, requests_per_minute: 9, queue_wait_ms: 0, tokens_per_minute: null },
       models: null,
       expires_at: null,
+      weight: 1,
       compatibility: { sampling: 'strict' },
     });
     expect((await admin('GET', `/${id}`)).body).toEqual(changed.body);
@@ -111,6 +115,8 @@ describe('a key', () => {
     [{ balance: '5' }, 'balance'],
     [{ queueWait: 'long' }, 'queueWait'],
     [{ queueWait: '600h' }, 'queueWait'],
+    [{ weight: 0 }, 'weight'],
+    [{ weight: 1_001 }, 'weight'],
   ])('is not changed by %j', async (changes, param) => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('PATCH', `/${made.id}`, changes);

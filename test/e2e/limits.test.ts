@@ -105,6 +105,13 @@ describe('a key with two requests at once', () => {
   });
 });
 
+/** The gauge of the requests that wait for a slot. */
+const gauge = 'textgate_requests_waiting{reason="slot"}';
+
+async function metricsOf({ adminUrl }: TestGateway): Promise<string> {
+  return (await fetch(`${adminUrl}/metrics`)).text();
+}
+
 describe('a request that may wait for a slot', () => {
   test('runs when a slot is free, instead of being refused', async () => {
     const patient = await startGateway({
@@ -118,9 +125,16 @@ describe('a request that may wait for a slot', () => {
     const sending = await first.promise;
     upstream.play(sayTexts(['x']));
     const waiting = patient.post('/v1/chat/completions', { model: 'small', messages });
+    await eventually('a request waits', async () => (await metricsOf(patient)).includes(`${gauge} 1\n`));
+    clock.advance(1_500);
     sending.end(chatFrames([]).slice(1).join(''));
-    expect((await waiting).status).toBe(200);
+    const answer = await waiting;
+    expect([answer.status, answer.headers.get('x-textgate-queue-ms')]).toEqual([200, '1500']);
     await running.ended;
+    expect(running.headers.get('x-textgate-queue-ms')).toBeNull();
+    const metrics = await metricsOf(patient);
+    expect(metrics).toContain(`${gauge} 0\n`);
+    expect(metrics).toContain('textgate_wait_seconds_sum{reason="slot"} 1.5\n');
     await patient.close();
   });
 });

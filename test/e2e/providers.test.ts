@@ -3,8 +3,24 @@ import { readAnswerBody } from '../support/client-answer.ts';
 import type { ClientAnswer } from '../support/client-answer.ts';
 import { loadUpstream, readProvidersTable } from '../support/providers-table.ts';
 import type { UpstreamInput } from '../support/providers-table.ts';
+import {
+  bedrock,
+  bedrockResponses,
+  databricks,
+  snowflake,
+  vertex,
+} from '../support/providers/cloud-scripts.ts';
+import { minimax, moonshot, qwen, zai } from '../support/providers/eastern-scripts.ts';
 import { fireworks, groq, mistral, together, xai } from '../support/providers/hosted-scripts.ts';
 import { llamacpp, lmstudio, ollama, sglang, vllm } from '../support/providers/local-scripts.ts';
+import {
+  cerebras,
+  cohere,
+  huggingface,
+  nvidia,
+  ollamaCloud,
+  perplexity,
+} from '../support/providers/more-hosted-scripts.ts';
 import { anthropic, gemini } from '../support/providers/native-scripts.ts';
 import { azure, azureDeployment, openai, openaiResponses } from '../support/providers/openai-scripts.ts';
 import { asked, thought, whole } from '../support/providers/provider-script.ts';
@@ -29,6 +45,21 @@ const scripts: Readonly<Record<string, ProviderScript>> = {
   xAI: xai,
   Together: together,
   Fireworks: fireworks,
+  'Amazon Bedrock': bedrock,
+  'Amazon Bedrock, by Responses': bedrockResponses,
+  'Google Vertex AI': vertex,
+  Databricks: databricks,
+  Snowflake: snowflake,
+  Cohere: cohere,
+  Perplexity: perplexity,
+  Cerebras: cerebras,
+  'Hugging Face': huggingface,
+  'NVIDIA NIM': nvidia,
+  'Ollama Cloud': ollamaCloud,
+  'Moonshot AI': moonshot,
+  'Z.ai': zai,
+  'Alibaba Qwen': qwen,
+  MiniMax: minimax,
   vLLM: vllm,
   SGLang: sglang,
   'llama.cpp': llamacpp,

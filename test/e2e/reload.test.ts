@@ -185,6 +185,12 @@ describe('a reload', () => {
     upstreams[0]?.play((response) => void response.writeHead(500).end());
     gateway.reload({ ...discovering(), limits: { concurrency: 5 } });
     expect(await gateway.modelNames()).toEqual(['listed']);
+    const limited = Object.entries(discovering().upstreams).map(([name, one]) => [
+      name,
+      { ...one, maxInFlight: 4 },
+    ]);
+    gateway.reload({ ...discovering(), upstreams: Object.fromEntries(limited) as ConfigInput['upstreams'] });
+    expect(await gateway.modelNames()).toEqual(['listed']);
   });
 
   test('is refused while the gateway closes, because nothing would close the new services', async () => {

@@ -65,7 +65,7 @@ test('shows an idle gateway: ready, nothing in progress, nothing ended', async (
       first_text_ms: { p50: null, p99: null },
       endings: {},
     },
-    upstreams: { local: { state: 'unknown', running: 0 } },
+    upstreams: { local: { state: 'unknown', running: 0, waiting: 0 } },
     ledger: { open_holds: 0, imbalance: null, settlement_lag_ms: 0, root: null },
   });
 });
@@ -91,7 +91,7 @@ test('shows which request runs, which one waits for a slot, and how many are at 
     ],
   });
   expect(inFlight.data[0]?.first_text_ms).toEqual(expect.any(Number));
-  expect(upstreams).toEqual({ local: { state: 'unknown', running: 1 } });
+  expect(upstreams).toEqual({ local: { state: 'unknown', running: 1, waiting: 0 } });
   findCanaries({ 'the status': JSON.stringify(await status()) });
   expect((await status('?limit=1')).in_flight).toMatchObject({ data: [{}], has_more: true });
   for (const { request_id: id } of inFlight.data) await gateway.gateway.cancel(id);

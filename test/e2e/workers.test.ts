@@ -91,6 +91,13 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
       expect(metrics).toContain('textgate_requests_in_flight{protocol="chat"} 0');
       expect(metrics).toContain('textgate_upstream_state{upstream="local"} 2');
       expect(metrics).toMatch(/^textgate_overhead_seconds_count\{phase="dispatch"\} 40$/m);
+      // Whichever of them is asked.
+      for (let time = 0; time < 2; time++)
+        expect(await served.admin('GET', '/status')).toMatchObject({
+          state: 'ready',
+          recent: { requests: 40, endings: { completed: 40 } },
+          upstreams: { local: { state: 'ok' } },
+        });
       const errors = served.server.errors();
       expect(errors.match(/textgate serves/g)).toHaveLength(1);
       expect(errors.match(/This is your first key/g)).toHaveLength(1);
@@ -186,6 +193,47 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
         const asked = await Promise.all(Array.from({ length: 5 }, () => served.ask()));
         return asked.every(({ status }) => status === 200);
       });
+    },
+    slow,
+  );
+
+  test(
+    'show upstreams and shadow routes as one, whichever of them is asked',
+    async () => {
+      const served = await start();
+      const routes = [{ upstream: 'local', model: 'tiny' }];
+      const shadow = { route: { upstream: 'other', model: 'big' }, share: 1, free: true, maxInFlight: 8 };
+      served.configure({
+        upstreams: { local: { url: upstream.url, maxInFlight: 8 }, other: { url: upstream.url } },
+        models: {
+          small: { routes, free: true, policy: 'fastest' },
+          compared: { routes, free: true, shadow },
+        },
+      });
+      served.server.signal('SIGHUP');
+      await served.server.printed(/config reloaded/);
+      const asked = await Promise.all(Array.from({ length: 8 }, () => served.ask({ model: 'compared' })));
+      expect(asked.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+      // Beside each other, so that each has a connection of its own, and both workers are asked.
+      const ask = (path: string) => Promise.all(Array.from({ length: 4 }, () => served.admin('GET', path)));
+      await eventually('the shadows of both are counted', async () =>
+        (await ask('/shadow')).every(
+          ({ data: [view] }) => view.means.pairs === 8 && view.max_in_flight === 16,
+        ),
+      );
+      await eventually('nothing runs any more', () => upstream.running === 0);
+      const { finish } = holdStreams();
+      const streams = await openStreams(served);
+      await eventually('all of them say the same', async () =>
+        (await ask('/upstreams')).every(
+          ({ data: [local] }) =>
+            local.attempts.ok === 8 &&
+            local.room.in_flight === 4 &&
+            local.routes.data[0].measured.in_flight === 4,
+        ),
+      );
+      finish();
+      expect((await Promise.all(streams)).map(endOf)).toEqual(fourCompleted);
     },
     slow,
   );

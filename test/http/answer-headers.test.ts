@@ -66,6 +66,7 @@ describe('an answer’s headers', () => {
     balanceNanos: 1_500_000_000,
     chargeNanos: null,
     tokens: null,
+    queueMs: 0,
     stripped: ['temperature', 'top_p'],
     refusal: null,
   } as const;
@@ -93,6 +94,10 @@ describe('an answer’s headers', () => {
       'x-ratelimit-remaining-tokens': '60',
       'x-ratelimit-reset-tokens': '2s',
     });
+  });
+
+  test('have the wait in line, in whole milliseconds, of a request that waited', () => {
+    expect(answerHeaders({ ...head, queueMs: 1_200.2 })).toMatchObject({ 'x-textgate-queue-ms': '1201' });
   });
 
   test('leave out limits, balance and stripped parameters where there are none', () => {

@@ -1,17 +1,18 @@
 import { expect, test } from 'vitest';
 import { free } from '../../src/domain/pricing.ts';
 import { createModelList } from '../../src/models/model-list.ts';
-import { localSource } from '../support/model-source.ts';
+import { localRoute, usualSettings } from '../support/model-source.ts';
 
 const offered = [
   {
+    ...usualSettings,
     id: 'small',
     createdAtSeconds: 1,
     price: free,
     holdTokens: 1,
-    routes: [{ ...localSource, model: 'tiny', weight: null }],
+    routes: [localRoute],
   },
-  { id: 'org/large', createdAtSeconds: 2, price: free, holdTokens: 1, routes: [] },
+  { ...usualSettings, id: 'org/large', createdAtSeconds: 2, price: free, holdTokens: 1, routes: [] },
 ];
 const models = createModelList(offered);
 

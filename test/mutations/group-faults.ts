@@ -110,7 +110,7 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a request that waited and keeps the slot of the group in which its key was',
     file: 'src/pipeline/admit.ts',
-    find: 'const full = await changeGroupSlot(nowGroup, exchange, ports);',
+    find: 'const full = await changeGroupSlot(nowGroup, nowLimits.queueWaitMs, exchange, ports);',
     replace: 'const full = null;',
     tests: sockets,
   },

@@ -4,10 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { budgetFaults } from './budget-faults.ts';
 import { groupFaults } from './group-faults.ts';
+import { hedgeFaults } from './hedge-faults.ts';
 import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
+import { roomFaults } from './room-faults.ts';
+import { routingFaults } from './routing-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { shareFaults } from './share-faults.ts';
 import { statementFaults } from './statement-faults.ts';
 import { usageFaults } from './usage-faults.ts';
 import { webhookFaults } from './webhook-faults.ts';
@@ -174,7 +178,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'another attempt for an answer that fails in the read of its first text',
-    file: 'src/pipeline/attempt.ts',
+    file: 'src/pipeline/attempts/first-part.ts',
     find: 'const isEmpty = first.deltas.length === 0 || reader.isWhole;',
     replace: 'const isEmpty = reader.isWhole || first.ending !== null;',
     tests: ['test/pipeline/failover.property.test.ts'],
@@ -195,7 +199,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'bytes after the end of an answer',
-    file: 'src/pipeline/delivery.ts',
+    file: 'src/pipeline/delivery/delivery.ts',
     find: "if (before.phase === 'ended') throw new Error('delivery law broken: a second end');",
     replace: '',
     tests: ['test/pipeline/delivery.test.ts'],
@@ -239,8 +243,12 @@ const mutations: readonly Mutation[] = [
   ...nodeFaults,
   ...budgetFaults,
   ...groupFaults,
+  ...hedgeFaults,
   ...meterFaults,
+  ...roomFaults,
+  ...routingFaults,
   ...scorecardFaults,
+  ...shareFaults,
   ...statementFaults,
   ...usageFaults,
   ...webhookFaults,

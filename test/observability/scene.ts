@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createGateway } from '../../src/index.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -37,6 +38,17 @@ export interface Scene {
   close(): Promise<void>;
 }
 
+const price = { input: '1', output: '2' };
+const paid = { routes: [{ upstream: 'steady', model: 'tiny' }], price };
+
+/** The names of models for shadows, and of those that take their time, at their upstreams. */
+const copy = 'copy';
+const late = 'late';
+
+/** How long these take, in milliseconds: long enough for requests to meet, and for a second one beside a slow one. */
+const lateMs = 100;
+const shadow = { route: { upstream: 'broken', model: copy }, share: 1, price };
+
 export async function openScene(): Promise<Scene> {
   const steady = await startPlayer();
   const broken = await startPlayer();
@@ -53,13 +65,26 @@ export async function openScene(): Promise<Scene> {
         // Nothing listens there: the first charge of the key with a balance is an event, and its delivery fails.
         webhooks: { absent: { url: 'http://127.0.0.1:9/events', secret: 'a secret of sixteen' } },
         limits: { requestsPerMinute: 1_000_000 },
-        upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
+        upstreams: {
+          steady: { url: steady.url },
+          broken: { url: broken.url, timeouts },
+          narrow: { url: steady.url, maxInFlight: 1, requestsPerMinute: 10_000, queue: 1 },
+        },
         models: {
-          small: {
-            routes: [{ upstream: 'steady', model: 'tiny' }],
-            price: { input: '1', output: '2' },
-          },
+          small: paid,
           fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
+          waited: { routes: [{ upstream: 'narrow', model: late }], free: true },
+          hedged: {
+            routes: [
+              { upstream: 'steady', model: late },
+              { upstream: 'broken', model: 'glass' },
+            ],
+            hedge: { after: '20ms', budget: '100%' },
+            free: true,
+          },
+          watched: { ...paid, shadow: { ...shadow, budgetPerDay: '1' } },
+          // Its budget has no room for the output that is expected.
+          unwatched: { ...paid, shadow: { ...shadow, budgetPerDay: '0' } },
         },
       },
       { logLevel: 'silent' },
@@ -71,6 +96,7 @@ export async function openScene(): Promise<Scene> {
   const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty });
   const poor = await before.gateway.keys.create({ name: 'poor', balance: '0' });
   const slow = await before.gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
+  const patient = await before.gateway.keys.create({ name: 'patient', concurrency: 1, queueWait: '5s' });
   await (await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, before.url)).text();
   await before.gateway.close();
   const { gateway, url, adminUrl } = await open();
@@ -104,6 +130,17 @@ export async function openScene(): Promise<Scene> {
         chat('fragile', content, { stream });
         await settled();
       }
+      chat('unwatched', 'say');
+      for (const content of ['say', 'length', 'failed copy']) {
+        chat('watched', content, { stream });
+        await settled();
+      }
+      chat('hedged', 'say', { stream });
+      await settled();
+      // One runs, one waits, and the line of the upstream has no place for the third; a key's own slot is waited for, too.
+      for (const key of [secret, secret, poor.key]) chat('waited', 'say', {}, key);
+      for (let start = 0; start < 2; start++) chat('small', 'say', {}, patient.key);
+      await settled();
       await leave();
       await cancel();
       return samples + answers.length + 2;
@@ -161,13 +198,18 @@ export async function openScene(): Promise<Scene> {
 
 async function startPlayer(): Promise<ScriptedUpstream> {
   const upstream = await startUpstream();
-  upstream.play((response, request) => {
-    const { messages } = JSON.parse(request.body) as { messages: { content: string }[] };
+  upstream.play(async (response, request) => {
+    const { messages, model } = JSON.parse(request.body) as {
+      messages: { content: string }[];
+      model: string;
+    };
     const asked = messages.at(-1)?.content ?? '';
-    const script = scripts[asked];
+    const isCopy = model === copy;
+    const script = isCopy && asked === 'failed copy' ? scripts['failed'] : scripts[asked];
     if (script !== undefined) return script(response);
     if (asked === long) return sayTexts([long])(response, request);
-    return sayTexts(['one ', 'two'], asked === 'length' ? 'length' : 'stop')(response, request);
+    if (model === late) await pause(lateMs);
+    return sayTexts(['one ', 'two'], asked === 'length' && !isCopy ? 'length' : 'stop')(response, request);
   });
   return upstream;
 }

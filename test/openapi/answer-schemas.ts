@@ -204,12 +204,13 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       limit: closed(
         {
           source: { enum: ['key', 'group', 'upstream'] },
-          kind: { enum: ['concurrency', 'rate', 'tokens'] },
+          kind: { enum: ['concurrency', 'rate', 'tokens', 'queue'] },
           limit: nullable(count),
           in_flight: count,
+          waiting: count,
           retry_after_ms: count,
         },
-        ['in_flight'],
+        ['in_flight', 'waiting'],
       ),
       upstream: closed({ status: nullable(count), code: nullable(text), message: nullable(text) }),
     },

@@ -75,6 +75,7 @@ describe('a client that is generated from the document', () => {
     gateway = await startGateway({
       upstreamUrl: upstream.url,
       price: { input: '1', output: '2' },
+      shadow: { route: { upstream: 'local', model: 'other' }, share: 1, free: true },
       groups: { research: { concurrency: 8, budget: { amount: '500', per: 'month', warnAt: ['0.8'] } } },
     });
     const clientFor = (url: string, token: string): OpenAPIClient =>
@@ -138,6 +139,8 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
     await expectAs('operators', 'getStatus', { limit: 1 });
     await expectAs('operators', 'listUpstreams');
+    const shadows = await expectAs('operators', 'listShadows');
+    expect(shadows.data.data).toMatchObject([{ model: 'small', upstream_model: 'other' }]);
     expect((await expectAs('operators', 'examineUpstream', { name: 'none' }, {})).status).toBe(404);
     const own = await expectAs('of', 'getOwnUsage', { by: 'day,model,tag' });
     const all = await expectAs('operators', 'getUsage', { by: 'hour,key,upstream,outcome', limit: 1 });

@@ -6,6 +6,7 @@ import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
 import { eventTypes } from '../../src/domain/events.ts';
+import { policyNames } from '../../src/domain/routing/policy-names.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
 import { closed, count, flag, nullable, text } from './answer-schemas.ts';
@@ -88,7 +89,13 @@ const key = {
 };
 
 /** What operators see of a key beside what its holder sees. */
-const managedKey = { ...key, group: nullable(text), low_balance: nullable(usd), declared: flag };
+const managedKey = {
+  ...key,
+  group: nullable(text),
+  low_balance: nullable(usd),
+  weight: count,
+  declared: flag,
+};
 
 const usage = nullable(
   closed({
@@ -150,6 +157,14 @@ const sums = {
   charge: usd,
 };
 
+/** What a request in progress waits for. */
+const wait = {
+  waits_for: nullable({ enum: ['slot', 'upstream'] }),
+  waits_at: nullable(listOf(text)),
+  position: nullable(count),
+  expected_wait_ms: nullable(count),
+};
+
 /** What a gateway does now. */
 const status = closed({
   object: { const: 'status' },
@@ -172,7 +187,7 @@ const status = closed({
         model: nullable(text),
         upstream: nullable(text),
         created_at: moment,
-        waits_for: nullable({ const: 'slot' }),
+        ...wait,
         first_text_ms: nullable(count),
         node: nullable(text),
       }),
@@ -189,7 +204,7 @@ const status = closed({
   }),
   upstreams: {
     type: 'object',
-    additionalProperties: closed({ state: text, cause: text, running: count }, ['cause']),
+    additionalProperties: closed({ state: text, cause: text, running: count, waiting: count }, ['cause']),
   },
   ledger: closed({
     open_holds: nullable(count),
@@ -218,6 +233,8 @@ const circuit = closed({
 const priceLine = { input: usd, cached_input: usd, cache_write: usd, output: usd, request: usd };
 const counts: JsonSchema = { type: 'object', additionalProperties: count };
 
+const modelPrice = closed({ ...priceLine, above: nullable(closed({ input_tokens: count, ...priceLine })) });
+
 /** An upstream with what is known of it. */
 const listedUpstream = closed({
   name: text,
@@ -232,6 +249,19 @@ const listedUpstream = closed({
   last_ok_at: nullable(moment),
   last_failed_at: nullable(moment),
   running: nullable(count),
+  room: nullable(
+    closed({
+      in_flight: count,
+      max_in_flight: nullable(count),
+      starts_left: nullable(count),
+      tokens_left: nullable(count),
+      learned: listOf(closed({ name: text, limit: count, left: count })),
+      learned_in_flight: nullable(count),
+      paused_ms: count,
+      waiting: count,
+      expected_wait_ms: count,
+    }),
+  ),
   routes: nullable(
     closed({
       data: listOf(
@@ -240,10 +270,17 @@ const listedUpstream = closed({
           upstream_model: text,
           place: count,
           weight: nullable({ type: 'number' }),
-          price: closed({
-            ...priceLine,
-            above: nullable(closed({ input_tokens: count, ...priceLine })),
-          }),
+          policy: nullable({ enum: policyNames }),
+          measured: nullable(
+            closed({
+              in_flight: count,
+              waiting: count,
+              first_text_ms: nullable(count),
+              first_text_p95_ms: nullable(count),
+              failing: flag,
+            }),
+          ),
+          price: modelPrice,
         }),
       ),
       has_more: flag,
@@ -252,6 +289,33 @@ const listedUpstream = closed({
   passthrough: listOf(text),
   attempts: counts,
   violations: counts,
+});
+
+const means = closed({
+  characters: nullable(count),
+  first_text_ms: nullable(count),
+  total_ms: nullable(count),
+  cost: nullable(usd),
+});
+
+/** The shadow route of a model, with what was found by comparing. */
+const shadow = closed({
+  model: text,
+  upstream: text,
+  upstream_model: text,
+  share: { type: 'number', minimum: 0, maximum: 1 },
+  price: modelPrice,
+  budget: closed({ amount: nullable(usd), spent: usd, held: usd, resets_at: moment }),
+  running: count,
+  max_in_flight: count,
+  since: moment,
+  requests: counts,
+  skipped: counts,
+  compared: counts,
+  means: closed({ pairs: count, answers: means, shadows: means }),
+  last_failure: nullable(
+    closed({ at: moment, outcome: text, cause: nullable(text), upstream_error: upstreamError }),
+  ),
 });
 
 const doctorReport = closed({
@@ -307,6 +371,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     mode: nullable(text),
     model: nullable(text),
     upstream: nullable(text),
+    ...wait,
     first_byte_ms: nullable(count),
     node: nullable(text),
   }),
@@ -314,6 +379,8 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Status: status,
   Upstream: listedUpstream,
   UpstreamPage: page('Upstream'),
+  Shadow: shadow,
+  ShadowPage: page('Shadow'),
   Examination: inputSchema(examination),
   DoctorReport: doctorReport,
   Cancellation: closed({ request_id: text, cancelled: { const: true } }),

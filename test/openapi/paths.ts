@@ -397,6 +397,13 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       }),
     } satisfies Operation,
   },
+  '/admin/shadow': {
+    get: read(
+      'listShadows',
+      'Lists the shadow routes of models, with what was found by comparing.',
+      'ShadowPage',
+    ),
+  },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),
   },

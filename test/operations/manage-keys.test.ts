@@ -42,6 +42,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               expiresAt: null,
               budget: null,
               group: null,
+              weight: 1,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }

@@ -1,9 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
+import { allAnswers } from '../../src/cli/workers/all-answers.ts';
+import type { WorkerQuestion } from '../../src/cli/workers/messages.ts';
+import { createQuestions, workerAnswerMs } from '../../src/cli/workers/questions.ts';
 import { maxStatusRows, readStatus } from '../../src/operations/read-status.ts';
 import type { StatusSources } from '../../src/operations/read-status.ts';
 import { presentStatus } from '../../src/http/present/status.ts';
+import type { ProcessStatus } from '../../src/operations/process-status.ts';
+import { addUpEndings } from '../../src/telemetry/recent-endings.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function running(number: number, more: Partial<RunningRequest> = {}): RunningRequest {
@@ -15,6 +20,7 @@ function running(number: number, more: Partial<RunningRequest> = {}): RunningReq
     keyName: 'own',
     groupId: null,
     hasSlot: true,
+    room: null,
     mode: 'sync',
     model: 'small',
     upstream: 'local',
@@ -45,9 +51,11 @@ function sources(more: Partial<StatusSources> = {}) {
       seconds: 1,
       requests: 0,
       outputTokens: 0,
-      firstTextMs: { p50: null, p99: null },
+      firstTexts: [],
       endings: {},
     }),
+    workers: async () => null,
+    addUp: addUpEndings,
     ledger: () => ({
       openHolds: null,
       imbalanceNanos: -10_000_000,
@@ -69,8 +77,8 @@ test('a request of another node gets the name of its key by a look-up, one of th
   ]);
   expect(status).toMatchObject({ state: 'ready', running: 2, hasAllNodes: true });
   expect(status.upstreams).toEqual({
-    local: { state: 'ok', running: 2 },
-    other: { state: 'unknown', running: 0 },
+    local: { state: 'ok', running: 2, waiting: 0 },
+    other: { state: 'unknown', running: 0, waiting: 0 },
   });
   expect(presentStatus(status, 1)).toMatchObject({
     node: 'this:1',
@@ -81,12 +89,12 @@ test('a request of another node gets the name of its key by a look-up, one of th
 
 test.each<[string, Partial<StatusSources>]>([
   ['fails', { everywhere: { list: () => Promise.reject(new Error('away')) } }],
-  ['hangs', { everywhere: { list: never }, namesOf: never, whyNotReady: never }],
+  ['hangs', { everywhere: { list: never }, namesOf: never, whyNotReady: never, workers: never }],
 ])('a database that %s leaves the requests of this process', async (_case, broken) => {
   const { clock, all } = sources(broken);
   const read = readStatus(all);
   await setImmediate();
-  clock.advance(2_000);
+  clock.advance(4_000);
   const status = await read;
   expect(status.rows.map(({ requestId }) => requestId)).toEqual(['req_1']);
   expect(status.hasAllNodes).toBe(false);
@@ -117,4 +125,55 @@ test.each([
     state,
     reason: 'shutting down',
   });
+});
+
+function worker(more: Partial<ProcessStatus> = {}): ProcessStatus {
+  return {
+    state: 'ready',
+    reason: null,
+    recent: { seconds: 60, requests: 10, outputTokens: 5, endings: { completed: 10 }, firstTexts: [[3, 4]] },
+    upstreams: { local: { state: 'ok' }, other: { state: 'unknown' } },
+    ledger: { openHolds: null, imbalanceNanos: null, settlementLagMs: 3, root: null },
+    ...more,
+  };
+}
+
+test('several workers are shown as one: sums, ready if one is, and an upstream as its worst worker has it', async () => {
+  const failing = { state: 'failing', cause: 'connection refused' } as const;
+  const auditing = { openHolds: 7, imbalanceNanos: 0, settlementLagMs: 0, root: { number: 3, madeAtMs: 0 } };
+  const workers = async () => [
+    worker({ state: 'not ready', reason: 'no list', upstreams: { local: failing, gone: failing } }),
+    worker({ upstreams: { local: { state: 'ok' }, other: { state: 'ok' } } }),
+    worker({ ledger: auditing }),
+  ];
+  const status = await readStatus(sources({ workers, whyNotReady: async () => 'no list' }).all);
+  expect(status).toMatchObject({
+    state: 'ready',
+    reason: null,
+    recent: { seconds: 60, requests: 30, outputTokens: 15, endings: { completed: 30 } },
+    upstreams: { local: { ...failing, running: 2 }, other: { state: 'ok', running: 0 } },
+    ledger: { ...auditing, settlementLagMs: 3 },
+  });
+  expect(Object.keys(status.upstreams)).toEqual(['local', 'other']);
+});
+
+test('a worker that hangs is left out, and no other one with it', async () => {
+  const { clock, all } = sources();
+  const hanging = createQuestions<WorkerQuestion>(() => {}, clock, workerAnswerMs);
+  const others = [1, 2].map(() => ({ ask: async () => JSON.stringify(worker()) }));
+  const workers = async () => {
+    // The question is on its way to the primary process, which then waits as long as it does for any worker.
+    await setImmediate();
+    const { promise: back, resolve } = Promise.withResolvers<void>();
+    const told = await allAnswers([hanging, ...others], 'status');
+    clock.schedule(1, resolve);
+    await back;
+    return JSON.parse(told) as ProcessStatus[];
+  };
+  const read = readStatus({ ...all, workers });
+  for (let passed = 0; passed <= workerAnswerMs; passed += 500) {
+    await setImmediate();
+    clock.advance(500);
+  }
+  expect((await read).recent.requests).toBe(20);
 });

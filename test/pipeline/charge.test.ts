@@ -6,12 +6,12 @@ import { disconnectTable, settlementTable } from '../../src/domain/settlement.ts
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import type { ChargeBasis, Progress } from '../../src/domain/settlement.ts';
 import { chargeFor } from '../../src/pipeline/charge.ts';
-import { AttemptLog } from '../../src/pipeline/attempt-log.ts';
-import { ReceivedAnswer } from '../../src/pipeline/received-answer.ts';
+import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
+import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import type { Usage } from '../../src/protocol/text.ts';
 import { TextSample } from '../../src/protocol/text-sample.ts';
 import { modelPrice } from '../support/model-price.ts';
-import { localSource } from '../support/model-source.ts';
+import { localRoute, localSource, usualSettings } from '../support/model-source.ts';
 import { plainUsage as usage } from '../support/answers.ts';
 
 const price = modelPrice({ input: 1_000_000, cachedInput: 500_000, output: 2_000_000 });
@@ -21,6 +21,8 @@ const portsIn = (balanceMode: 'soft' | 'strict'): ChargePorts => ({
   balanceMode,
   tokens: { count: async (text) => text.length },
   telemetry: {
+    waitBegan: () => {},
+    waitEnded: () => {},
     exchangeBegan: () => {},
     streamOpened: () => {},
     exchangeEnded: () => {},
@@ -81,15 +83,10 @@ function recordedText(asked: Asked): Charged {
   received.add(typeof text === 'string' ? [text] : text, 0);
   const attempts = new AttemptLog();
   attempts.begin(localSource.upstream, 'tiny', 0);
-  const route = {
-    ...localSource,
-    onDisconnect: asked.onDisconnect ?? 'estimate',
-    model: 'tiny',
-    weight: null,
-  };
+  const route = { ...localRoute, onDisconnect: asked.onDisconnect ?? 'estimate' };
   const model = {
+    ...usualSettings,
     id: 'small',
-    createdAtSeconds: 0,
     routes: [route],
     price: asked.price ?? price,
     holdTokens: 1,

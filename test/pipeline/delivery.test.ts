@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
-import type { OpenedAnswer } from '../../src/pipeline/attempt.ts';
+import type { OpenedAnswer } from '../../src/pipeline/attempts/first-part.ts';
 import { watchDisconnect } from '../../src/pipeline/client-disconnect.ts';
 import { conclude } from '../../src/pipeline/conclude.ts';
-import { Delivery } from '../../src/pipeline/delivery.ts';
-import { ReceivedAnswer } from '../../src/pipeline/received-answer.ts';
+import { Delivery } from '../../src/pipeline/delivery/delivery.ts';
+import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import { rewrite } from '../../src/pipeline/rewrite.ts';
 import { createChatResultWriter } from '../../src/protocol/chat/write-result.ts';
 import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
@@ -65,7 +65,14 @@ function openDelivery(): Delivery {
   const delivery = new Delivery(client, {
     clock,
     signal: new AbortController().signal,
-    headFacts: () => ({ decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] }),
+    headFacts: () => ({
+      decision: null,
+      limits: null,
+      tokens: null,
+      balanceNanos: null,
+      queueMs: 0,
+      stripped: [],
+    }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),
   });

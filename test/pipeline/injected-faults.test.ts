@@ -42,6 +42,8 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
     tokens: { count: unreliable(tokens.count.bind(tokens)) },
     telemetry: {
       ...telemetry,
+      waitBegan: () => {},
+      waitEnded: () => {},
       exchangeBegan: () => void inProgress++,
       exchangeEnded: () => void inProgress--,
     },
@@ -71,6 +73,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   expect(thrown).toBeGreaterThan(exchanges / 100);
   expect(await ports.inFlight.list()).toEqual([]);
   expect(inProgress).toBe(0);
+  expect([pipeline.measure.inFlight, pipeline.measure.waiting]).toEqual([0, 0]);
   const { store } = pipeline;
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);
   const accounts = await store.accounts(keyIds);

@@ -4,17 +4,17 @@ import { holdFor, mostInputTokens } from '../../src/domain/hold-estimate.ts';
 import { costOf, priceFor } from '../../src/domain/pricing.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
-import { AttemptLog } from '../../src/pipeline/attempt-log.ts';
+import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { chargeFor } from '../../src/pipeline/charge.ts';
 import { limitCost } from '../../src/pipeline/limit-cost.ts';
-import { ReceivedAnswer } from '../../src/pipeline/received-answer.ts';
-import { toUpstreamRequest } from '../../src/pipeline/try-routes.ts';
+import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
+import { toUpstreamRequest } from '../../src/pipeline/attempts/try-routes.ts';
 import type { Admission, Routed } from '../../src/pipeline/stages.ts';
 import { responsesDialect } from '../../src/protocol/upstream/responses.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
 import { formatUsd } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';
-import { localSource } from '../support/model-source.ts';
+import { localRoute, usualSettings } from '../support/model-source.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 interface Case {
@@ -26,8 +26,8 @@ interface Case {
 }
 
 function routed({ price, text, maxOutputTokens, holdTokens, isResponses }: Case): Routed {
-  const dialect = isResponses ? responsesDialect : localSource.dialect;
-  const routes = [{ ...localSource, dialect, model: 'tiny', weight: null }];
+  const dialect = isResponses ? responsesDialect : localRoute.dialect;
+  const routes = [{ ...localRoute, dialect }];
   const request = {
     model: 'small',
     turns: [{ role: 'user', text }],
@@ -38,7 +38,7 @@ function routed({ price, text, maxOutputTokens, holdTokens, isResponses }: Case)
     responses: null,
     stripped: [],
   } as const;
-  const model = { id: 'small', createdAtSeconds: 0, routes, price, holdTokens };
+  const model = { ...usualSettings, id: 'small', routes, price, holdTokens };
   const received = new ReceivedAnswer();
   const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
   return { stage: 'routed', key: {} as ApiKey, admission: {} as Admission, work };
@@ -148,6 +148,8 @@ test('our own count never charges more than a ceiling, however wrong it is', asy
           balanceMode: 'soft',
           tokens: { count: async (text) => text.length * perCharacter },
           telemetry: {
+            waitBegan: () => {},
+            waitEnded: () => {},
             exchangeBegan: () => {},
             streamOpened: () => {},
             exchangeEnded: () => {},

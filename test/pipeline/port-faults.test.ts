@@ -87,6 +87,17 @@ test.each([true, false])(
   },
 );
 
+test('an answer that may not be sent, because its record is not begun, is not measured as in progress', async () => {
+  const { records } = pipeline.ports;
+  const away = { ...records, takesWrites: true, open: () => Promise.reject(new Error('away')) };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records: away });
+  expect(pipeline.measure.inFlight).toBe(1);
+  request.call?.give(chatFrames(['one ']).slice(0, 2).join(''));
+  await request.done;
+  expect(request.sent.status).toBe(503);
+  expect([pipeline.measure.inFlight, pipeline.measure.waiting]).toEqual([0, 0]);
+});
+
 test('a request gets a 500 when the limiter fails', async () => {
   const { limiter } = pipeline.ports;
   const instead = {

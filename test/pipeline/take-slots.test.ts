@@ -35,7 +35,9 @@ function setUp() {
     { clock, ready: Promise.resolve(), onFault: () => {}, defaults: () => limits, groupOf: () => null },
   );
   onTestFinished(() => limiter.close());
-  const ports = { clock, limiter, inFlight: { draining: new AbortController().signal } } as unknown as Ports;
+  const telemetry = { waitBegan() {}, waitEnded() {} };
+  const inFlight = { draining: new AbortController().signal };
+  const ports = { clock, limiter, inFlight, telemetry } as unknown as Ports;
   const begin = (requestId: string) =>
     ({ requestId, interruption: new AbortController(), groupSlot: null }) as unknown as Exchange;
   const ofGroup = () => slots.slots.filter(({ keyId }) => keyId === group.id).length;

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/domain/usage-drift.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
+import { normal } from './distributions.ts';
 
 /**
  * Plays the reports of an upstream against counts of the same texts, and looks for the alarm as the alert
@@ -27,11 +28,6 @@ export const changeAt = 1_000;
 
 /** The length of a run, in samples. */
 const samples = 3_000;
-
-/** A standard normal number, by Box and Muller. */
-function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-}
 
 const spread = (deviation: number) => (random: () => number) => Math.exp(deviation * normal(random));
 

@@ -55,6 +55,7 @@ function startDirectory() {
       expiresAt: null,
       budget: null,
       group: null,
+      weight: 1,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

@@ -95,6 +95,7 @@ const ownView: RunningRequest = {
   keyId: 'key_a',
   groupId: null,
   hasSlot: true,
+  room: null,
   mode: 'sync',
   model: 'm',
   upstream: 'u',
@@ -157,6 +158,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       expiresAt: null,
       budget: null,
       group: null,
+      weight: 1,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };
@@ -281,6 +283,7 @@ describe.skipIf(postgresAbsence !== null)(`requests of several nodes on PostgreS
       groupId: null,
       protocol: null,
       hasSlot: true,
+      room: null,
       mode: null,
       model: null,
       upstream: null,

@@ -92,6 +92,7 @@ const declared: DeclaredKey = {
   expiresAt: null,
   budget: null,
   group: null,
+  weight: 1,
   compatibility: {},
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };

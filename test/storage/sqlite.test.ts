@@ -201,6 +201,7 @@ describe('a database', () => {
       expiresAt: null,
       budget: null,
       group: null,
+      weight: 1,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

@@ -61,7 +61,7 @@ function typeOf(schema: z.ZodType): string {
   if (inner instanceof z.ZodArray) return typeOfList(unwrap(inner.element as z.ZodType));
   if (inner instanceof z.ZodBoolean) return '`true`, `false`';
   if (inner instanceof z.ZodLiteral) return '`true`';
-  if (inner instanceof z.ZodNumber) return 'whole number';
+  if (inner instanceof z.ZodNumber) return inner.isInt ? 'whole number' : 'number';
   return inner instanceof z.ZodString ? 'text' : 'object';
 }
 

@@ -101,6 +101,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'the key has started as many requests as it may, or used as many tokens',
     'send it again after `retry-after`',
   ],
+  upstream_busy: [
+    'the provider is used up to its limits, and the line of those who wait is full, or the request waited too long in it or would have to; `error.limit.waiting` is how many wait',
+    'send it again after `retry-after`, which is the expected wait',
+  ],
   upstream_rate_limited: ['the provider limits the gateway', 'send it again after `retry-after`'],
   request_cancelled: ["the operator or the key's holder cancelled the request", 'nothing: it was wanted'],
   server_error: ['a fault of the gateway', 'send it again; report it with its `x-request-id`'],

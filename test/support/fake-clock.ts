@@ -6,6 +6,8 @@ export interface FakeClock extends Clock {
   advance(durationMs: number): void;
   /** The number of scheduled callbacks. */
   readonly scheduled: number;
+  /** In how many milliseconds the next of them is due; `Infinity` without any. */
+  readonly nextInMs: number;
 }
 
 export function createFakeClock(startMs = 1_800_000_000_000): FakeClock {
@@ -32,6 +34,11 @@ export function createFakeClock(startMs = 1_800_000_000_000): FakeClock {
     },
     get scheduled() {
       return timers.size;
+    },
+    get nextInMs() {
+      let dueMs = Number.POSITIVE_INFINITY;
+      for (const timer of timers) dueMs = Math.min(dueMs, timer.dueMs);
+      return Math.max(0, dueMs - elapsedMs);
     },
   };
 }

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { isUsable } from '../../src/domain/keys/api-key.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
+import { HedgeBudgets } from '../../src/domain/routing/hedging.ts';
+import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
@@ -22,9 +25,10 @@ import type { Store } from '../../src/storage/store.ts';
 import { untraced } from '../../src/telemetry/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';
 import { openTestEngine } from './test-engine.ts';
-import { localSource } from './model-source.ts';
+import { localRoute, usualSettings } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { bodyOf } from './body-of.ts';
+import { clientFacts } from './client-facts.ts';
 
 /** An upstream call whose answer the test drives. */
 interface DrivenCall {
@@ -54,8 +58,11 @@ export interface PipelineHarness {
   readonly faults: string[];
   price: ModelPrice;
   onDisconnect: OnDisconnect;
+  /** The measure of its only route. */
+  readonly measure: RouteMeasure;
   readonly clock: FakeClock;
-  addKey(balanceNanos: number | null): Promise<string>;
+  /** `id` replaces a random one. */
+  addKey(balanceNanos: number | null, id?: string): Promise<string>;
   change(keyId: string, changes: Partial<ApiKey>): void;
   /** `instead` replaces ports for this request only. */
   start(keyId: string, body: object, protocol?: Protocol, instead?: Partial<Ports>): Promise<DrivenRequest>;
@@ -87,7 +94,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
   const keys = new Map<string, ApiKey>();
   const faults: string[] = [];
   let lastCall: DrivenCall | null = null;
-  const harness = { price, onDisconnect: 'estimate' as OnDisconnect };
+  const harness = { price, onDisconnect: 'estimate' as OnDisconnect, measure: new RouteMeasure() };
   const ports: Ports = {
     clock,
     keys: {
@@ -103,11 +110,11 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     records: { ...store, takesWrites: true },
     models: {
       find: async (id) => ({
+        ...usualSettings,
         id,
-        createdAtSeconds: 0,
         price: harness.price,
         holdTokens,
-        routes: [{ ...route, onDisconnect: harness.onDisconnect }],
+        routes: [{ ...localRoute, onDisconnect: harness.onDisconnect, measure: harness.measure }],
       }),
       list: async () => [],
     },
@@ -120,6 +127,8 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
       },
     },
     telemetry: {
+      waitBegan: () => {},
+      waitEnded: () => {},
       exchangeBegan: () => {},
       streamOpened: () => {},
       exchangeEnded: () => {},
@@ -129,11 +138,14 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     groups: () => new Map(),
     inFlight: createInFlight(),
     health: createUpstreamHealth(clock),
+    rooms: new MemoryRooms(clock, new Map()),
+    hedges: new HedgeBudgets(),
     random: Math.random,
     fastRoad: readFastRoad(),
     tokens: { count: async (text) => text.length },
     secondMeter: { offer: () => {} },
     meteredShare: 0,
+    shadows: null,
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
     defaultCompatibility,
@@ -153,8 +165,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     engine,
     books: createLedgerAudit(engine),
     faults,
-    async addKey(balanceNanos: number | null) {
-      const id = `key_${randomUUID()}`;
+    async addKey(balanceNanos: number | null, id = `key_${randomUUID()}`) {
       const key: ApiKey = {
         id,
         name: 'x',
@@ -167,6 +178,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         expiresAt: null,
         budget: null,
         group: null,
+        weight: 1,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},
@@ -191,8 +203,6 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     close: () => engine.close(),
   });
 }
-
-const route = { ...localSource, model: 'tiny', weight: null };
 
 function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly answer: UpstreamAnswer } {
   type Part = Uint8Array | null | UpstreamFault;
@@ -237,20 +247,8 @@ function driveClient(
   return {
     request: { id: `req_${id}`, sent, leave: () => leave(), failToOpen: () => void (opens = false) },
     client: {
-      id,
-      head: { method: 'POST', route: '/', trace: {} },
-      triedKeyId: null,
-      authorization: `Bearer ${authorization}`,
-      otherKeyHeader: null,
-      address: '127.0.0.1',
-      loggedAddress: null,
-      tag: undefined,
-      headFault: null,
-      maxCost: undefined,
-      recognize: () => {},
-      readBody: async () => Buffer.from(JSON.stringify(body)),
+      ...clientFacts(id, authorization, body),
       onGone: (callback) => void (leave = callback),
-      onHalfClosed: () => {},
       answer: (head, text) => {
         sent.status = head.status;
         sent.chargeNanos = head.chargeNanos;

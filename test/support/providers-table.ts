@@ -18,7 +18,10 @@ export function readProvidersTable(): ReadonlyMap<string, string> {
   return new Map(rows.map(([, name = '', line = '']) => [name, line]));
 }
 
-/** Checks a line like a config file, and returns it with its `${NAME}` replaced by `key of NAME`. */
+/**
+ * Checks a line like a config file, and returns it with its `${NAME}` replaced by `key of NAME`, and its command by one that
+ * prints `key of <command>`.
+ */
 export function loadUpstream(line: string): UpstreamInput {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-providers-'));
   const file = join(folder, 'textgate.yaml');
@@ -30,8 +33,14 @@ export function loadUpstream(line: string): UpstreamInput {
       Object.fromEntries(names.map((name) => [name, `key of ${name}`])),
     );
     const { apiKey } = upstreams['mine'] ?? {};
+    if (typeof apiKey === 'object' && 'command' in apiKey)
+      return { ...(parse(line) as UpstreamInput), apiKey: { command: printing(apiKey.command) } };
     return { ...(parse(line) as UpstreamInput), ...(apiKey === undefined ? {} : { apiKey }) };
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+function printing(command: readonly string[]): string[] {
+  return [process.execPath, '-p', JSON.stringify(`key of ${command.join(' ')}`)];
 }

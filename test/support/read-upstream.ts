@@ -21,6 +21,7 @@ export function streamReader(
     contentType: 'text/event-stream',
     streamAsked: true,
     finishReason,
+    thoughtTag: null,
   });
 }
 
@@ -36,6 +37,7 @@ export function bodyReader(
     contentType: 'application/json',
     streamAsked: false,
     finishReason,
+    thoughtTag: null,
   });
 }
 

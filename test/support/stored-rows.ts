@@ -18,6 +18,7 @@ export const payingKey: ApiKey = {
   expiresAt: null,
   budget: null,
   group: null,
+  weight: 1,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},

@@ -5,6 +5,7 @@ import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits.ts';
+import type { PolicyName } from '../../src/domain/routing/policy-names.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 import { formatUsd } from '../../src/shared/money.ts';
 
@@ -45,6 +46,16 @@ interface TokenPrices {
   readonly output: string;
 }
 
+/** A shadow route of a model, as a config has it. */
+export interface ShadowInput {
+  readonly route: { readonly upstream: string; readonly model: string };
+  readonly share: number;
+  readonly free?: true;
+  readonly price?: TokenPrices;
+  readonly budgetPerDay?: string;
+  readonly maxInFlight?: number;
+}
+
 export interface TestGatewayOptions extends GatewayOptions {
   readonly upstreamUrl?: string;
   /** Upstreams beside or instead of `local`, and the routes of `small` over them. */
@@ -53,7 +64,16 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly upstream: string;
     readonly model: string;
     readonly weight?: number;
+    readonly cost?: { readonly input: string; readonly output: string };
+    readonly retryWithin?: string;
   }[];
+  /** Settings of `small` beside its routes and its price. */
+  readonly settings?: {
+    readonly thinks?: true;
+    readonly hedge?: { readonly after?: string; readonly budget?: string };
+  };
+  /** How the routes of `small` are ordered. */
+  readonly policy?: PolicyName;
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
   readonly groups?: ConfigInput['groups'];
@@ -66,7 +86,13 @@ export interface TestGatewayOptions extends GatewayOptions {
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
-  readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
+  readonly timeouts?: {
+    connect?: string;
+    firstByte?: string;
+    firstText?: string;
+    idle?: string;
+    total?: string;
+  };
   readonly limits?: Partial<Limits> & {
     readonly balanceMode?: 'soft' | 'strict';
     readonly queueWait?: string;
@@ -75,6 +101,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   /** The price of `small`, in USD per million tokens; it is free without one. */
   readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
   readonly holdTokens?: number;
+  /** The shadow route of `small`. */
+  readonly shadow?: ShadowInput;
   /** Its port is a free one unless it is given. */
   readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host'>;
   /** The path of the database; it is in memory without one. */
@@ -123,11 +151,14 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       ...options.upstreams,
     },
   };
-  const { price, holdTokens } = options;
+  const { price, holdTokens, policy, settings = {} } = options;
   const small = {
+    ...settings,
     routes: [...(options.routes ?? [{ upstream: 'local', model: 'tiny' }])],
     ...(price === undefined ? { free: true as const } : { price }),
     ...(holdTokens === undefined ? {} : { holdTokens }),
+    ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
+    ...(policy === undefined ? {} : { policy }),
   };
   const config: ConfigInput = options.discover
     ? { ...shared, models: { from: 'local' } }

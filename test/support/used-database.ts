@@ -134,6 +134,7 @@ async function createKeys(store: Store): Promise<void> {
     expiresAt: graceMs,
     lowBalanceNanos: 5,
     group: 'research',
+    weight: 7,
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;

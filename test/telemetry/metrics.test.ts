@@ -13,6 +13,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     warnedBudgets: 4,
   };
   metrics.attach({
+    rooms: () => [],
     upstreamStates: () => ({}),
     modelAvailability: () => [],
     ledgerFigures: () => figures,

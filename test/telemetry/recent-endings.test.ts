@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRecentEndings } from '../../src/telemetry/recent-endings.ts';
+import { addUpEndings, createRecentEndings } from '../../src/telemetry/recent-endings.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
@@ -14,7 +14,12 @@ test('what ended more than a minute ago no longer counts, second by second, over
   clock.advance(30_000);
   expect(recent.read().requests).toBe(29);
   clock.advance(3_600_000);
-  expect(recent.read()).toMatchObject({ seconds: 60, requests: 0, endings: {}, firstTextMs: { p50: null } });
+  expect(addUpEndings([recent.read()])).toMatchObject({
+    seconds: 60,
+    requests: 0,
+    endings: {},
+    firstTextMs: { p50: null },
+  });
   recent.exchangeEnded(summary);
   expect(recent.read().requests).toBe(1);
 });
@@ -23,20 +28,20 @@ test('times are right to 3 %, from a millisecond to an hour', () => {
   for (const firstTextMs of [3, 10, 47, 312, 1_204, 30_000, 3_000_000]) {
     const recent = createRecentEndings(createFakeClock());
     recent.exchangeEnded({ ...summary, firstTextMs });
-    const { p50, p99 } = recent.read().firstTextMs;
+    const { p50, p99 } = addUpEndings([recent.read()]).firstTextMs;
     expect(p50).toBe(p99);
     expect(Math.abs((p50 ?? 0) - firstTextMs)).toBeLessThanOrEqual(Math.max(1, 0.03 * firstTextMs));
   }
   const recent = createRecentEndings(createFakeClock());
   for (const firstTextMs of [0, 1e9]) recent.exchangeEnded({ ...summary, firstTextMs });
-  expect(recent.read().firstTextMs.p50).toBe(1);
+  expect(addUpEndings([recent.read()]).firstTextMs.p50).toBe(1);
 });
 
 test('the slowest of a hundred streams does not change the median, and one of two is the 99th percentile', () => {
   const recent = createRecentEndings(createFakeClock());
   for (let number = 0; number < 98; number++) recent.exchangeEnded({ ...summary, firstTextMs: 100 });
   for (let number = 0; number < 2; number++) recent.exchangeEnded({ ...summary, firstTextMs: 10_000 });
-  const { p50, p99 } = recent.read().firstTextMs;
+  const { p50, p99 } = addUpEndings([recent.read()]).firstTextMs;
   expect([Math.abs((p50 ?? 0) - 100) <= 3, Math.abs((p99 ?? 0) - 10_000) <= 300]).toEqual([true, true]);
 });
 
@@ -52,10 +57,32 @@ test('whole answers and requests that are passed on have no first text, but toke
   };
   recent.exchangeEnded({ ...summary, mode: 'sync', usage });
   recent.exchangeEnded({ ...summary, protocol: 'passthrough', outcome: 'client_closed' });
-  expect(recent.read()).toMatchObject({
+  expect(addUpEndings([recent.read()])).toMatchObject({
     requests: 2,
     outputTokens: 7,
     firstTextMs: { p50: null, p99: null },
     endings: { completed: 1, client_closed: 1 },
   });
+});
+
+test('the endings of several processes add up to those of one that had all of them', () => {
+  const clock = createFakeClock();
+  const [one, other, both] = [1, 2, 3].map(() => createRecentEndings(clock));
+  clock.advance(30_000);
+  const fresh = createRecentEndings(clock);
+  for (let number = 0; number < 200; number++) {
+    const ended = {
+      ...summary,
+      firstTextMs: 1.1 ** (number % 90),
+      outcome: number % 3 === 0 ? ('cancelled' as const) : ('completed' as const),
+    };
+    (number % 4 === 0 ? one : other)?.exchangeEnded(ended);
+    both?.exchangeEnded(ended);
+  }
+  const counts = [one, other, fresh].flatMap((recent) => recent?.read() ?? []);
+  const sum = addUpEndings(counts);
+  expect(sum).toEqual(addUpEndings(both === undefined ? [] : [both.read()]));
+  expect([sum.requests, sum.seconds, sum.endings.cancelled]).toEqual([200, 30, 67]);
+  // As they are told by one process to another.
+  expect(addUpEndings(JSON.parse(JSON.stringify(counts)) as typeof counts)).toEqual(sum);
 });

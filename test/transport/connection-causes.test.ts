@@ -29,6 +29,7 @@ async function diagnoseCall(url: string, lookup?: LookupFunction): Promise<strin
     connectMs: 200,
     allowLinkLocal: false,
     deadlines,
+    learnsLimits: false,
   };
   const upstream = createHttpUpstream(
     { ...options, ...(lookup === undefined ? {} : { lookup }) },

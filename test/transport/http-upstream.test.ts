@@ -43,6 +43,7 @@ function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstr
       headers: () => ({}),
       connectMs: 1_000,
       allowLinkLocal: false,
+      learnsLimits: false,
       deadlines: { firstByteMs: 2_000, idleMs: 2_000, totalMs: 2_000 },
       ...options,
     },

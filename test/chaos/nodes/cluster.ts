@@ -69,6 +69,8 @@ export interface ClusterOptions {
   /** By how much the clock of each gateway is wrong, in milliseconds: one gateway for each. */
   readonly clockShiftsMs?: readonly number[];
   readonly balanceMode?: 'soft' | 'strict';
+  /** Settings of the upstream beside its address. */
+  readonly upstreamSettings?: object;
 }
 
 const shiftedClock = join(import.meta.dirname, 'shifted-clock.ts');
@@ -80,6 +82,7 @@ export async function startCluster({
   random,
   clockShiftsMs = [0, 0],
   balanceMode = 'soft',
+  upstreamSettings = {},
 }: ClusterOptions): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-nodes-'));
   const keys: ClusterKey[] = [];
@@ -95,7 +98,7 @@ export async function startCluster({
     server: { port: 0, drain: '25s' },
     storage: { url: databaseUrl, spool: 'spool' },
     limits: { concurrency: 100, requestsPerMinute: 10_000_000, balanceMode },
-    ...servedModel(upstream.url),
+    ...servedModel(upstream.url, upstreamSettings),
   };
   const nodes = clockShiftsMs.map((shiftMs, index) =>
     createNode(`node ${index + 1}`, join(folder, `node-${index + 1}`), config, shiftMs),

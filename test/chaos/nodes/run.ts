@@ -10,6 +10,7 @@ import { limits } from './limits.ts';
 import { line } from './line.ts';
 import { pauses } from './pauses.ts';
 import { restarts } from './restarts.ts';
+import { rooms } from './rooms.ts';
 import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { strict } from './strict.ts';
 
@@ -28,6 +29,7 @@ const scenarios: Readonly<
   kills: { play: kills, times: 30 },
   pauses: { play: pauses, times: 3 },
   restarts: { play: restarts, times: 10 },
+  rooms: { play: rooms },
   database: { play: database, times: 3, needsServer: true },
   failover: { play: failover, needsServer: true },
   clock: { play: clock, times: 5 },

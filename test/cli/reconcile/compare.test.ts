@@ -95,6 +95,17 @@ test('an attempt that lost to another one counts at its own upstream, and the ch
   expect(lines[0]).toMatchObject({ agrees: true, side: 'both', chargedNanos: 0n });
 });
 
+test('the charge counts with the answer, not with a second attempt at the same upstream that was stopped', async () => {
+  const attempts = [
+    attemptOf(call, noonMs),
+    attemptOf(null, noonMs, { model: 'other', started_ms: 10, result: 'hedge_lost' }),
+  ];
+  const { lines } = await reconcileText(makeTemporaryFolder(), exportsOfBuckets['plain']?.([bucket]) ?? '', [
+    recordOf(noonMs, attempts, { charge: '0.25' }),
+  ]);
+  expect(lines[0]).toMatchObject({ agrees: true, side: 'both', chargedNanos: 250_000_000n });
+});
+
 test('a call over a midnight between two days has to be on one of them, and once', async () => {
   const beganMs = firstMs + 86_400_000 - 500;
   const crossing = recordOf(beganMs, [attemptOf({ ...call, beganMs }, beganMs)]);

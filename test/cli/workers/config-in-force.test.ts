@@ -4,9 +4,11 @@ import type { WorkerProcess } from '../../../src/cli/workers/fork-worker.ts';
 import type { Answer, WorkerQuestion } from '../../../src/cli/workers/messages.ts';
 import { checkConfig } from '../../../src/config/load.ts';
 
-/** A config of a text, which is its port, too. */
-function configOf(text: string) {
-  const upstreams = { demo: { url: 'demo:' } };
+/** A config of a text, which is its port, too; with a command that prints the key of an upstream, if one is given. */
+function configOf(text: string, command?: readonly string[]) {
+  const printed =
+    command === undefined ? {} : { other: { url: 'http://127.0.0.1:1/v1', apiKey: { command } } };
+  const upstreams = { demo: { url: 'demo:' }, ...printed };
   return {
     text,
     config: checkConfig({ server: { port: Number(text) }, upstreams, models: { from: 'demo' } }, text),
@@ -16,12 +18,14 @@ function configOf(text: string) {
 /** A worker that gives an answer to each reload; with `undefined`, none in time. */
 function createWorker(answer: (text: string | null) => Answer | undefined = () => null) {
   const told: unknown[] = [];
-  const ask = async (question: WorkerQuestion): Promise<Answer | undefined> => {
+  const times: unknown[] = [];
+  const ask = async (question: WorkerQuestion, withinMs?: number): Promise<Answer | undefined> => {
+    times.push(withinMs);
     if (question.name !== 'reload') throw new Error('only reloads are expected');
     told.push(question.isCounted ? `${question.text} counted` : question.text);
     return answer(question.text);
   };
-  return { told, process: { ask } as unknown as WorkerProcess };
+  return { told, times, process: { ask } as unknown as WorkerProcess };
 }
 
 test('a config is put into force in all workers, also in starting and ending ones; one that serves counts it', async () => {
@@ -55,4 +59,13 @@ test('a config that one worker can not put into force is taken back in all of th
   expect(good.told).toEqual(['1002 counted', '1001', '1003 counted']);
   expect(bad.told).toEqual(['1002', '1001', '1003']);
   expect(inForce).toMatchObject({ text: '1003', config: { server: { port: 1_003 } } });
+});
+
+test('a worker may take longer for a config with commands, which it runs first', async () => {
+  const worker = createWorker();
+  const workers = { alive: [worker.process], serving: [worker.process] };
+  const inForce = new ConfigInForce(configOf('1001'));
+  await inForce.replace(configOf('1002', ['print-token']), workers);
+  await inForce.replace(configOf('1003'), workers);
+  expect(worker.times).toEqual([10_000, 2_000]);
 });

@@ -180,6 +180,7 @@ describe('unusable usage', () => {
     const terms = { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required' } as const;
     const reader = createReader(chatDialect, {
       ...terms,
+      thoughtTag: null,
       sentTokens,
       isFast: true,
       sanitise: plainSanitiser,

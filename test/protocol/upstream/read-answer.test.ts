@@ -62,6 +62,7 @@ describe('the reader of an answer', () => {
       contentType,
       streamAsked,
       finishReason: 'required',
+      thoughtTag: null,
       sentTokens: 1_000_000,
       isFast: true,
       sanitise: plainSanitiser,

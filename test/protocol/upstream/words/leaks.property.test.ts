@@ -261,6 +261,7 @@ const readIn =
       contentType,
       streamAsked: true,
       finishReason: 'required',
+      thoughtTag: null,
       sentTokens: 100,
       isFast: true,
       sanitise,

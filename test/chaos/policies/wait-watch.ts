@@ -1,0 +1,105 @@
+import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
+import { arrivalJitterMs, minuteMs } from '../../../src/domain/rooms/minute-window.ts';
+import type { UpstreamHealth } from '../../../src/domain/upstream-health.ts';
+import type { FakeClock } from '../../support/fake-clock.ts';
+import type { MoodyUpstreams } from './upstreams.ts';
+import type { Asking, WatchedRooms } from './watched-rooms.ts';
+
+/**
+ * How long a request may wait for an upstream that is free, in milliseconds: lines are looked at again by timers, which may be
+ * late by one millisecond. A start or a token is taken for free only once it has not counted for a minute and the jitter of
+ * arrivals, which is the gateway's own margin.
+ */
+const toleranceMs = 2;
+
+/** The same for an upstream that failed or paused when the request began to wait: it is looked at every 500 ms. */
+const returnedToleranceMs = 500 + toleranceMs;
+
+interface Watched {
+  readonly settings: ReadonlyMap<string, RoomSettings>;
+  readonly rooms: WatchedRooms;
+  readonly upstreams: MoodyUpstreams;
+  readonly clock: FakeClock;
+  readonly health: UpstreamHealth;
+  /** The upstreams of a request that has not been sent yet. */
+  readonly waysOf: (requestId: string) => readonly string[];
+}
+
+/** Finds requests that wait although one of their upstreams is free, by the calls that it has. */
+export class WaitWatch {
+  readonly faults: string[] = [];
+  /** Since when a request waits beside an upstream that came back, by their names. */
+  readonly #besideSinceMs = new Map<string, number>();
+  readonly #watched: Watched;
+
+  constructor(watched: Watched) {
+    this.#watched = watched;
+  }
+
+  /** Looks at all that wait, when nothing is about to happen for a time. */
+  check(stillMs: number): void {
+    const { settings, rooms, clock } = this.#watched;
+    const nowMs = clock.monotonicMs();
+    const lines = new Set([...rooms.waitingNow].flatMap(({ request }) => request.upstreams));
+    for (const upstream of lines) {
+      const limits = settings.get(upstream);
+      const waiting = [...rooms.waitingNow].filter(({ request }) => request.upstreams.includes(upstream));
+      if (stillMs > toleranceMs && limits !== undefined && this.#isFree(upstream, limits, waiting, nowMs))
+        this.faults.push(`${waiting[0]?.request.requestId} waits at ${nowMs} although ${upstream} is free`);
+    }
+    this.#checkOthers(lines, nowMs, stillMs);
+  }
+
+  /** Looks at upstreams for which a request does not wait, because they were not available when it joined. */
+  #checkOthers(lines: ReadonlySet<string>, nowMs: number, stillMs: number): void {
+    const { settings, rooms, health, waysOf } = this.#watched;
+    const seen = new Set<string>();
+    for (const asking of rooms.waitingNow) {
+      const { requestId, upstreams } = asking.request;
+      for (const way of waysOf(requestId)) {
+        const limits = settings.get(way) ?? null;
+        if (upstreams.includes(way) || lines.has(way) || health.availability(way) !== 'available') continue;
+        if (limits !== null && !this.#isFree(way, limits, [asking], nowMs)) continue;
+        const name = `${requestId} ${way}`;
+        seen.add(name);
+        const sinceMs = Math.max(this.#takenMs(way), this.#besideSinceMs.get(name) ?? nowMs);
+        this.#besideSinceMs.set(name, sinceMs);
+        if (nowMs + stillMs - sinceMs > returnedToleranceMs)
+          this.faults.push(`${requestId} waits at ${nowMs} although ${way} is free again since ${sinceMs}`);
+      }
+    }
+    for (const name of this.#besideSinceMs.keys()) if (!seen.has(name)) this.#besideSinceMs.delete(name);
+  }
+
+  /** When another request last had a place there, which was before it, though it may have been given back at once. */
+  #takenMs(way: string): number {
+    const { rooms, upstreams } = this.#watched;
+    const places = rooms.places.filter(({ upstream }) => upstream === way);
+    return Math.max(
+      ...[...upstreams.openAt(way)].map(({ sentMs }) => sentMs),
+      ...places.map(({ enteredMs, leftMs }) => leftMs ?? enteredMs),
+    );
+  }
+
+  /** Whether the largest of those that wait could start: then any of them could that is the next one. */
+  #isFree(upstream: string, limits: RoomSettings, waiting: readonly Asking[], nowMs: number): boolean {
+    const { upstreams, rooms, health } = this.#watched;
+    const { maxInFlight, requestsPerMinute, tokensPerMinute, learnLimits } = limits;
+    // What an upstream that reports limits would take is not known here.
+    if (learnLimits) return false;
+    if (nowMs < (upstreams.pausedUntilMs.get(upstream) ?? 0) || health.coolingMs(upstream) > 0) return false;
+    if (maxInFlight !== null && upstreams.openAt(upstream).size >= maxInFlight) return false;
+    const counts = (atMs: number): boolean => atMs + minuteMs + arrivalJitterMs > nowMs;
+    const starts = upstreams.calls.filter((call) => call.upstream === upstream && counts(call.sentMs)).length;
+    if (requestsPerMinute !== null && starts >= requestsPerMinute) return false;
+    if (tokensPerMinute === null) return true;
+    let tokens = 0;
+    for (const place of rooms.places) {
+      if (place.upstream !== upstream) continue;
+      if (place.leftMs === null) tokens += place.tokens.input + place.tokens.output;
+      else if (counts(place.leftMs)) tokens += place.used;
+    }
+    const largest = Math.max(...waiting.map(({ request }) => request.tokens.input + request.tokens.output));
+    return tokens + Math.min(largest, tokensPerMinute) <= tokensPerMinute;
+  }
+}

@@ -1,0 +1,528 @@
+import { describe, expect, test } from 'vitest';
+import type { Place } from '../../../src/domain/ports/rooms.ts';
+import { roomSettings, openRooms, placeOf } from '../../support/room-scene.ts';
+
+const minuteMs = 60_000;
+
+describe('a room of an upstream', () => {
+  test('is entered at once, without a promise, as long as there is a place', () => {
+    const { rooms, come } = openRooms({ far: { maxInFlight: 2 } });
+    expect(rooms.limits('far')).toBe(true);
+    expect(rooms.limits('other')).toBe(false);
+    expect([come('a1'), come('a2')].map(({ entry }) => entry)).toMatchObject([
+      { kind: 'entered', waitedMs: 0, expectedMs: 0, place: { upstream: 'far' } },
+      { kind: 'entered', waitedMs: 0, expectedMs: 0, place: { upstream: 'far' } },
+    ]);
+    expect(come('a3').entry).toBeNull();
+    expect(rooms.views()).toMatchObject([{ upstream: 'far', inFlight: 2, maxInFlight: 2, waiting: 1 }]);
+  });
+
+  test('lets the next one in when a place is left, and tells how long it waited', async () => {
+    const { come, pass } = openRooms({ far: { maxInFlight: 1 } });
+    const first = placeOf(come('a1'));
+    const second = come('a2');
+    await pass(250);
+    expect(second.entry).toBeNull();
+    first.leave(null);
+    // A second call must not make room for two.
+    first.leave(null);
+    const third = come('a3');
+    await pass(0);
+    expect(second.entry).toMatchObject({ kind: 'entered', waitedMs: 250 });
+    expect(third.entry).toBeNull();
+  });
+
+  test('gives the start and the turn back of a request that was not sent', async () => {
+    const { rooms, come, pass } = openRooms({ far: { maxInFlight: 1, requestsPerMinute: 2 } });
+    const unsent = placeOf(come('a1'));
+    const [second, other] = [come('a2'), come('b1')];
+    unsent.withdraw();
+    unsent.withdraw();
+    await pass(0);
+    // The key has had no turn yet.
+    expect(second.entry).toMatchObject({ kind: 'entered' });
+    placeOf(second).leave(null);
+    await pass(0);
+    placeOf(other).leave(null);
+    expect(rooms.views()).toMatchObject([{ inFlight: 0, startsLeft: 0 }]);
+  });
+
+  test('serves keys in turn, and the requests of a key in their order', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 1 } });
+    const came = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((id) => come(id));
+    for (const request of came.map((_, turn) => turn)) {
+      await pass(10);
+      const running = came.find(({ id }) => id === entered[request]);
+      if (running === undefined) throw new Error('nothing entered');
+      placeOf(running).leave(null);
+    }
+    expect(entered).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+  });
+
+  test('gives a key of twice the weight twice as many turns', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 1 } });
+    const came = Array.from({ length: 30 }, (_, number) =>
+      number % 2 === 0 ? come(`a${number}`, { weight: 2 }) : come(`b${number}`),
+    );
+    for (let turn = 0; turn < 15; turn++) {
+      await pass(10);
+      const running = came.find(({ id }) => id === entered[turn]);
+      if (running !== undefined) placeOf(running).leave(null);
+    }
+    expect(entered.slice(0, 15).filter((id) => id.startsWith('a'))).toHaveLength(10);
+  });
+
+  test('shares scarce tokens by tokens: a key with large requests gets fewer of them', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 1, tokensPerMinute: 1_000_000 } });
+    const came = Array.from({ length: 40 }, (_, number) =>
+      number % 2 === 0
+        ? come(`a${number}`, { tokens: { input: 300, output: 100 } })
+        : come(`b${number}`, { tokens: { input: 60, output: 40 } }),
+    );
+    for (let turn = 0; turn < 20; turn++) {
+      await pass(10);
+      const running = came.find(({ id }) => id === entered[turn]);
+      if (running !== undefined)
+        placeOf(running).leave(
+          running.id.startsWith('a') ? { input: 300, output: 100 } : { input: 60, output: 40 },
+        );
+    }
+    expect(entered.slice(0, 20).filter((id) => id.startsWith('a'))).toHaveLength(4);
+  });
+
+  test('charges a key what it used rather than what was expected', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 1, tokensPerMinute: 1_000_000 } });
+    const came = Array.from({ length: 40 }, (_, number) =>
+      come(`${number % 2 === 0 ? 'a' : 'b'}${number}`, { tokens: { input: 100, output: 900 } }),
+    );
+    for (let turn = 0; turn < 20; turn++) {
+      await pass(10);
+      const running = came.find(({ id }) => id === entered[turn]);
+      if (running !== undefined)
+        placeOf(running).leave({ input: 100, output: running.id.startsWith('a') ? 900 : 150 });
+    }
+    expect(entered.slice(0, 20).filter((id) => id.startsWith('a'))).toHaveLength(4);
+  });
+
+  test('refuses at once when its line is full, or nothing may wait', () => {
+    const { come } = openRooms({ far: { maxInFlight: 1, queue: 2 } });
+    for (const id of ['a1', 'a2', 'a3']) come(id);
+    expect(come('b1').entry).toEqual({ kind: 'full', waiting: 2, expectedMs: 0 });
+    const impatient = openRooms({ far: { maxInFlight: 1, queueWaitMs: 0 } });
+    impatient.come('a1');
+    expect(impatient.come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 0 });
+  });
+
+  test('ends a wait that lasts too long, which costs its key nothing', async () => {
+    const { come, pass, entered, clock } = openRooms({ far: { maxInFlight: 1, queueWaitMs: 1_000 } });
+    const first = placeOf(come('x1'));
+    const late = ['a1', 'a2'].map((id) => come(id));
+    await pass(999);
+    expect(late.map(({ entry }) => entry)).toEqual([null, null]);
+    const last = come('b1');
+    await pass(1);
+    expect(late.map(({ entry }) => entry)).toMatchObject([
+      { kind: 'timed_out', waitedMs: 1_000, waiting: 2 },
+      { kind: 'timed_out', waitedMs: 1_000, waiting: 1 },
+    ]);
+    const again = come('a3');
+    first.leave(null);
+    await pass(0);
+    placeOf(last).leave(null);
+    await pass(0);
+    placeOf(again).leave(null);
+    expect(entered).toEqual(['x1', 'b1', 'a3']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('counts earlier waits of a request towards its time', async () => {
+    const { come, pass } = openRooms({ far: { maxInFlight: 1, queueWaitMs: 1_000 } });
+    come('a1');
+    const second = come('a2', { waitedMs: 400 });
+    await pass(599);
+    expect(second.entry).toBeNull();
+    await pass(1);
+    expect(second.entry).toMatchObject({ kind: 'timed_out', waitedMs: 600 });
+    expect(come('a3', { waitedMs: 1_000 }).entry).toMatchObject({ kind: 'timed_out', waitedMs: 0 });
+  });
+
+  test('forgets a request that is interrupted, and refuses one that was before it came', async () => {
+    const { come, pass, rooms, clock } = openRooms({ far: { maxInFlight: 1 } });
+    const first = placeOf(come('a1'));
+    const second = come('a2');
+    expect(rooms.waiting('a2')).toMatchObject({ position: 1, upstreams: ['far'] });
+    second.abort.abort();
+    await pass(0);
+    expect(second.entry).toEqual({ kind: 'interrupted' });
+    expect(rooms.waiting('a2')).toBeNull();
+    expect(rooms.views()).toMatchObject([{ waiting: 0 }]);
+    first.leave(null);
+    expect(rooms.views()).toMatchObject([{ inFlight: 0 }]);
+    expect(clock.scheduled).toBe(0);
+    const gone = AbortSignal.abort();
+    const request = {
+      requestId: 'a3',
+      keyId: 'a',
+      weight: 1,
+      upstreams: ['far'],
+      tokens: { input: 0, output: 0 },
+      waitedMs: 0,
+    };
+    expect(rooms.enter(request, gone)).toEqual({ kind: 'interrupted' });
+  });
+
+  test('tells those that wait their position and the time to expect', async () => {
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 1 } });
+    const first = placeOf(come('a1'));
+    first.answered(200, null, null);
+    await pass(1_000);
+    first.leave(null);
+    come('a2');
+    await pass(400);
+    for (const id of ['a3', 'a4', 'b1']) come(id);
+    expect(rooms.waiting('b1')).toEqual({ position: 1, expectedMs: 600, upstreams: ['far'] });
+    expect(rooms.waiting('a3')).toEqual({ position: 2, expectedMs: 1_600, upstreams: ['far'] });
+    expect(rooms.waiting('a4')).toEqual({ position: 3, expectedMs: 2_600, upstreams: ['far'] });
+    expect(rooms.views()).toMatchObject([{ waiting: 3, expectedMs: 3_600 }]);
+  });
+});
+
+describe('a request that may go to several upstreams', () => {
+  const two = { near: { maxInFlight: 1 }, far: { maxInFlight: 1 } };
+
+  test('takes the first one with a place, and waits for none while another is free', () => {
+    const { come } = openRooms(two);
+    expect(placeOf(come('a1')).upstream).toBe('near');
+    expect(placeOf(come('a2')).upstream).toBe('far');
+    expect(come('a3').entry).toBeNull();
+    expect(placeOf(come('a4', { upstreams: ['near', 'unlimited'] })).upstream).toBe('unlimited');
+  });
+
+  test('waits for all of them, and leaves all lines with the first place', async () => {
+    const { come, pass, rooms } = openRooms(two);
+    const near = placeOf(come('a1'));
+    const far = placeOf(come('a2'));
+    const both = come('a3');
+    const later = come('a4', { upstreams: ['near'] });
+    far.leave(null);
+    await pass(0);
+    expect(placeOf(both).upstream).toBe('far');
+    near.leave(null);
+    await pass(0);
+    expect(placeOf(later).upstream).toBe('near');
+    expect(rooms.views()).toMatchObject([{ waiting: 0 }, { waiting: 0 }]);
+  });
+
+  test('waits for one whose line is full, too, as long as another line is not', async () => {
+    const { come, pass } = openRooms({ near: { maxInFlight: 1, queue: 1 }, far: { maxInFlight: 1 } });
+    const near = placeOf(come('a1'));
+    come('a2');
+    const first = come('a3', { upstreams: ['near'] });
+    const both = come('a4');
+    expect(come('b1', { upstreams: ['near'] }).entry).toMatchObject({ kind: 'full' });
+    near.leave(null);
+    await pass(0);
+    placeOf(first).leave(null);
+    await pass(0);
+    expect(placeOf(both).upstream).toBe('near');
+  });
+
+  test('lets another one in that only it held up elsewhere', async () => {
+    const { come, pass } = openRooms({ near: { maxInFlight: 1 }, far: { tokensPerMinute: 100 } });
+    placeOf(come('a1', { upstreams: ['far'], tokens: { input: 50, output: 0 } }));
+    const near = placeOf(come('a2'));
+    const large = come('a3', { tokens: { input: 90, output: 0 } });
+    const small = come('b1', { upstreams: ['far'], tokens: { input: 40, output: 0 } });
+    expect([large.entry, small.entry]).toEqual([null, null]);
+    near.leave(null);
+    await pass(0);
+    expect(placeOf(large).upstream).toBe('near');
+    expect(placeOf(small).upstream).toBe('far');
+  });
+});
+
+describe('limits of a minute', () => {
+  test('count starts for a minute and the jitter of their arrival', async () => {
+    const { come, pass, rooms } = openRooms({ far: { requestsPerMinute: 2, queueWaitMs: 2 * minuteMs } });
+    placeOf(come('a1')).leave(null);
+    await pass(10_000);
+    placeOf(come('a2')).leave(null);
+    const [third, fourth] = [come('a3'), come('a4')];
+    expect(rooms.waiting('a3')).toMatchObject({ expectedMs: 51_000 });
+    expect(rooms.waiting('a4')).toMatchObject({ expectedMs: 61_000 });
+    expect(rooms.views()).toMatchObject([{ startsLeft: 0, tokensLeft: null }]);
+    await pass(50_999);
+    expect(third.entry).toBeNull();
+    await pass(1);
+    expect(third.entry).toMatchObject({ kind: 'entered', waitedMs: 51_000, expectedMs: 51_000 });
+    await pass(9_999);
+    expect(fourth.entry).toBeNull();
+    await pass(1);
+    expect(fourth.entry).toMatchObject({ kind: 'entered', expectedMs: 61_000 });
+  });
+
+  test('count tokens as expected while a request runs, and as used afterwards', async () => {
+    const { come, pass, rooms } = openRooms({ far: { tokensPerMinute: 1_000, queueWaitMs: 2 * minuteMs } });
+    const first = placeOf(come('a1', { tokens: { input: 100, output: 700 } }));
+    const second = come('a2', { tokens: { input: 100, output: 300 } });
+    await pass(5_000);
+    expect(rooms.views()).toMatchObject([{ tokensLeft: 200, startsLeft: null }]);
+    expect(second.entry).toBeNull();
+    first.leave({ input: 100, output: 500 });
+    // Twice given back, the tokens of the second one would seem to be free.
+    first.leave({ input: 100, output: 500 });
+    await pass(0);
+    expect(rooms.views()).toMatchObject([{ tokensLeft: 0 }]);
+    placeOf(second).leave({ input: 100, output: 300 });
+    const third = come('a3', { tokens: { input: 600, output: 0 } });
+    await pass(60_999);
+    expect(third.entry).toBeNull();
+    await pass(1);
+    expect(third.entry).toMatchObject({ kind: 'entered', expectedMs: 61_000 });
+  });
+
+  test('let a request in alone that expects more tokens than a minute has', async () => {
+    const { come, pass } = openRooms({ far: { tokensPerMinute: 100, queueWaitMs: 2 * minuteMs } });
+    placeOf(come('a1', { tokens: { input: 1, output: 0 } })).leave({ input: 1, output: 0 });
+    const large = come('a2', { tokens: { input: 5_000, output: 0 } });
+    expect(large.entry).toBeNull();
+    await pass(61_000);
+    expect(large.entry).toMatchObject({ kind: 'entered' });
+  });
+
+  test('refuse at once what would surely wait for longer than it may', () => {
+    const { come } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 30_000 } });
+    come('a1');
+    expect(come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 61_000 });
+  });
+
+  test('let a request wait for tokens that those in progress may leave over', async () => {
+    const { come, pass } = openRooms({ far: { tokensPerMinute: 200, queueWaitMs: 3_000 } });
+    const tokens = { input: 30, output: 50 };
+    placeOf(come('a1', { tokens })).leave({ input: 5, output: 45 });
+    const running = placeOf(come('a2', { tokens }));
+    const next = come('a3', { tokens });
+    expect(next.entry).toBeNull();
+    running.leave({ input: 5, output: 15 });
+    await pass(0);
+    expect(next.entry).toMatchObject({ kind: 'entered' });
+    // Of what is used nothing comes back in time, whatever those in progress leave over.
+    expect(come('a4', { tokens: { input: 30, output: 101 } }).entry).toMatchObject({ kind: 'full' });
+  });
+
+  test('refuse at once even while all places are taken', () => {
+    const limits = { maxInFlight: 1, requestsPerMinute: 1, queueWaitMs: 30_000 };
+    const { come } = openRooms({ far: limits });
+    come('a1');
+    expect(come('a2').entry).toMatchObject({ kind: 'full', waiting: 0 });
+  });
+});
+
+describe('the wait that is expected', () => {
+  test('is at least in proportion to how long the first requests take that have not ended', async () => {
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 1 } });
+    come('a1');
+    come('a2');
+    await pass(4_000);
+    expect(rooms.waiting('a2')).toMatchObject({ position: 1, expectedMs: 1_000 });
+    come('a3');
+    expect(rooms.waiting('a3')).toMatchObject({ position: 2, expectedMs: 5_000 });
+  });
+});
+
+describe('settings that change', () => {
+  test('serve those that wait at once, and leave those in progress where they are', async () => {
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 1 } });
+    const places = [placeOf(come('a1'))];
+    const came = ['a2', 'a3', 'a4'].map((id) => come(id));
+    rooms.configure(new Map([['far', roomSettings({ maxInFlight: 3 })]]));
+    await pass(0);
+    expect(came.map(({ entry }) => entry?.kind)).toEqual(['entered', 'entered', undefined]);
+    rooms.configure(new Map([['far', roomSettings({ maxInFlight: 1 })]]));
+    for (const place of [...places, ...came.slice(0, 1).map(placeOf)]) place.leave(null);
+    await pass(0);
+    expect(came[2]?.entry).toBeNull();
+    for (const place of came.slice(1, 2).map(placeOf)) place.leave(null);
+    await pass(0);
+    expect(came[2]?.entry).toMatchObject({ kind: 'entered' });
+  });
+
+  test('let all in whose upstream has no limits any more, and add rooms', async () => {
+    const { come, pass, rooms, clock } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 90_000 } });
+    // Its pause is no limit of the config, but it must not hold up requests that no timer looks at again.
+    placeOf(come('a1')).answered(429, 20_000, null);
+    const came = ['a2', 'a3'].map((id) => come(id));
+    rooms.configure(new Map([['near', roomSettings({ maxInFlight: 1 })]]));
+    await pass(0);
+    expect(came.map(({ entry }) => entry?.kind)).toEqual(['entered', 'entered']);
+    expect([rooms.limits('far'), rooms.limits('near')]).toEqual([false, true]);
+    expect(clock.scheduled).toBe(0);
+  });
+});
+
+describe('a process that shares limits with others', () => {
+  const shareOf = (shares: Readonly<Record<string, number>>) => {
+    const looks: number[] = [];
+    return {
+      looks,
+      shares: { of: (_: string, limit: string) => shares[limit] ?? 0, look: () => void looks.push(1) },
+    };
+  };
+
+  test('uses no more than its share, and goes on when that has grown', async () => {
+    const own = { maxInFlight: 1 };
+    const { shares, looks } = shareOf(own);
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 4 } }, { shares });
+    placeOf(come('a1'));
+    expect(looks).toHaveLength(0);
+    const next = come('a2');
+    expect(looks).toHaveLength(1);
+    expect(rooms.uses()).toEqual([{ upstream: 'far', limit: 'maxInFlight', most: 4, used: 1, waiting: 1 }]);
+    expect(rooms.views()).toMatchObject([{ maxInFlight: 1 }]);
+    own.maxInFlight = 2;
+    await pass(100);
+    expect(next.entry).toBeNull();
+    rooms.serve();
+    await pass(0);
+    placeOf(next).leave(null);
+    expect(looks).toHaveLength(2);
+  });
+
+  test('shares the limits of a minute, too, and what is counted of them', async () => {
+    const own = { requestsPerMinute: 1, tokensPerMinute: 500 };
+    const { shares } = shareOf(own);
+    const limits = { requestsPerMinute: 60, tokensPerMinute: 6_000 };
+    const { come, pass, rooms } = openRooms({ far: limits }, { shares });
+    const tokens = { input: 100, output: 200 };
+    placeOf(come('a1', { tokens }));
+    const waiting = [come('a2', { tokens }), come('a3', { tokens: { input: 9_000, output: 0 } })];
+    expect(rooms.uses()).toEqual([
+      { upstream: 'far', limit: 'requestsPerMinute', most: 60, used: 1, waiting: 2 },
+      { upstream: 'far', limit: 'tokensPerMinute', most: 6_000, used: 300, waiting: 6_000 },
+    ]);
+    own.requestsPerMinute = 30;
+    rooms.serve();
+    await pass(0);
+    expect(waiting[0]?.entry).toBeNull();
+    own.tokensPerMinute = 600;
+    rooms.serve();
+    await pass(0);
+    expect(waiting.map(({ entry }) => entry?.kind)).toEqual(['entered', undefined]);
+  });
+
+  test('lets a request wait a moment for its share that may not wait for others', async () => {
+    const own = { maxInFlight: 0 };
+    const { shares } = shareOf(own);
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 1, queueWaitMs: 0 } }, { shares });
+    const first = come('a1');
+    const second = come('a2');
+    await pass(1_499);
+    own.maxInFlight = 1;
+    rooms.serve();
+    await pass(1);
+    expect(first.entry).toMatchObject({ kind: 'entered', waitedMs: 1_499 });
+    expect(second.entry).toMatchObject({ kind: 'timed_out', waitedMs: 1_500 });
+    // Now it is the limit that has no room.
+    expect(come('a3').entry).toMatchObject({ kind: 'full' });
+  });
+
+  test('has no line for a request that takes a free place or none, and asks for a share for it', async () => {
+    const own = { maxInFlight: 0 };
+    const { shares, looks } = shareOf(own);
+    const { pass, rooms } = openRooms({ far: { maxInFlight: 1 } }, { shares });
+    const brief = { keyId: 'a', weight: 1, upstreams: ['far'], tokens: { input: 1, output: 1 } };
+    expect(rooms.enterAtOnce(brief)).toBeNull();
+    expect([looks.length, rooms.views()]).toMatchObject([1, [{ waiting: 0 }]]);
+    // The need is told once: the request is gone.
+    expect([rooms.uses(), rooms.uses()]).toMatchObject([[{ waiting: 1 }], [{ waiting: 0 }]]);
+    own.maxInFlight = 1;
+    rooms.serve();
+    await pass(0);
+    expect(rooms.enterAtOnce(brief)).toMatchObject({ upstream: 'far' });
+    // Now it is the limit that has no room, of which another share is no help.
+    expect(rooms.enterAtOnce(brief)).toBeNull();
+    expect(looks).toHaveLength(1);
+  });
+});
+
+describe('a pause', () => {
+  test('is kept that a refusing answer asks for, and not one of an answer that succeeds', async () => {
+    const { come, pass, rooms } = openRooms({ far: { maxInFlight: 9 } });
+    placeOf(come('a1')).answered(200, 20_000, null);
+    expect(come('a2').entry).toMatchObject({ kind: 'entered' });
+    placeOf(come('a3')).answered(429, 2_000, null);
+    const held = come('a4');
+    expect(rooms.waiting('a4')).toMatchObject({ expectedMs: 2_000 });
+    expect(rooms.views()).toMatchObject([{ pausedMs: 2_000 }]);
+    await pass(1_999);
+    expect(held.entry).toBeNull();
+    await pass(1);
+    expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 2_000 });
+  });
+
+  test('ends after a minute, however long it was asked for', async () => {
+    const { come, pass } = openRooms({ far: { maxInFlight: 9, queueWaitMs: 90_000 } });
+    placeOf(come('a1')).answered(429, 600_000, null);
+    const held = come('a2');
+    await pass(minuteMs);
+    expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: minuteMs });
+  });
+
+  test('that was asked for longer is ended by one request: the others wait for its answer', async () => {
+    const { come, pass, entered } = openRooms({ far: { requestsPerMinute: 100, queueWaitMs: 120_000 } });
+    const first = placeOf(come('a1'));
+    first.answered(429, 600_000, null);
+    first.leave(null);
+    const trial = come('a2');
+    for (const id of ['a3', 'b1']) come(id);
+    await pass(60_000);
+    expect(entered).toEqual(['a1', 'a2']);
+    placeOf(trial).answered(429, 30_000, null);
+    placeOf(trial).leave(null);
+    await pass(29_999);
+    expect(entered).toHaveLength(2);
+    // A pause of less than a minute is over when it ends.
+    await pass(1);
+    expect(entered).toEqual(['a1', 'a2', 'b1', 'a3']);
+  });
+
+  test('that was asked for longer is over when the request that tries is answered, or fails without an answer', async () => {
+    for (const end of [
+      (place: Place) => place.answered(200, null, null),
+      (place: Place) => place.leave(null),
+    ]) {
+      const { come, pass, entered } = openRooms({ far: { maxInFlight: 4, queueWaitMs: 120_000 } });
+      placeOf(come('a1')).answered(503, 600_000, null);
+      const trial = come('a2');
+      for (const id of ['a3', 'a4']) come(id);
+      await pass(60_000);
+      expect(entered).toEqual(['a1', 'a2']);
+      end(placeOf(trial));
+      await pass(0);
+      expect(entered).toEqual(['a1', 'a2', 'a3', 'a4']);
+    }
+  });
+
+  test('that was asked for longer is tried again where the request that tries gets no answer', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 4, queueWaitMs: 120_000 } });
+    placeOf(come('a1')).answered(429, 600_000, null);
+    for (const id of ['a2', 'a3', 'a4']) come(id);
+    await pass(69_999);
+    expect(entered).toEqual(['a1', 'a2']);
+    await pass(1);
+    expect(entered).toEqual(['a1', 'a2', 'a3']);
+  });
+
+  test('that the room does not know of is kept, too', async () => {
+    let untilMs = 5_000;
+    const pausedMs = (): number => Math.max(0, untilMs - scene.clock.monotonicMs());
+    const scene = openRooms({ far: { maxInFlight: 9, queueWaitMs: 10_000 } }, { pausedMs });
+    const held = scene.come('a1');
+    await scene.pass(4_999);
+    expect(held.entry).toBeNull();
+    await scene.pass(1);
+    expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 5_000 });
+    untilMs = 60_000;
+    expect(scene.come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 55_000 });
+  });
+});

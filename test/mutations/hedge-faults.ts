@@ -1,0 +1,72 @@
+import type { Mutation } from './mutation.ts';
+
+const units = ['test/pipeline/hedge.test.ts'];
+const cases = ['test/pipeline/hedge.property.test.ts'];
+const sockets = ['test/e2e/slow-first-text.test.ts'];
+
+/** Faults of the deadline of the first text, of what follows a late failure, and of second requests. */
+export const hedgeFaults: readonly Mutation[] = [
+  {
+    name: 'two texts of one turn that both go on',
+    file: 'src/pipeline/attempts/attempt-stop.ts',
+    find: '    if (this.isOver) return this.#winner === attempt;\n',
+    replace: '',
+    tests: units,
+  },
+  {
+    name: 'an attempt that goes on after the text of another one',
+    file: 'src/pipeline/attempts/attempt-stop.ts',
+    find: 'if (each !== but) each.lose();',
+    replace: ';',
+    tests: cases,
+  },
+  {
+    name: 'a deadline of the first text that runs on after it',
+    file: 'src/pipeline/attempts/attempt-stop.ts',
+    find: 'opens(): boolean {\n    this.answered();',
+    replace: 'opens(): boolean {',
+    tests: cases,
+  },
+  {
+    name: 'a deadline of the first text that anything puts off',
+    file: 'src/pipeline/attempts/first-part.ts',
+    find: 'if (chars > seenChars) stop?.feed',
+    replace: 'stop?.feed',
+    tests: sockets,
+  },
+  {
+    name: 'an attempt that follows a late failure',
+    file: 'src/pipeline/attempts/failed-attempts.ts',
+    find: 'this.#isLate = true;',
+    replace: ';',
+    tests: cases,
+  },
+  {
+    name: 'second requests beyond the budget',
+    file: 'src/domain/routing/hedging.ts',
+    find: 'if (saved < 1 - roundingError) return false;',
+    replace: '',
+    tests: ['test/domain/hedging.test.ts'],
+  },
+  {
+    name: 'two second requests for one request',
+    file: 'src/pipeline/attempts/hedge.ts',
+    find: 'attempts.hedge === null ? hedgeDelayMs',
+    replace: 'attempts.count > 0 || attempts.hedge === null ? hedgeDelayMs',
+    tests: units,
+  },
+  {
+    name: 'a request that ends with the attempt that was stopped for its text',
+    file: 'src/pipeline/attempts/hedge.ts',
+    find: '!race.isOver && failed.isFinal(tried)',
+    replace: 'failed.isFinal(tried)',
+    tests: units,
+  },
+  {
+    name: 'a charge for what a stopped attempt thought',
+    file: 'src/pipeline/attempts/hedge.ts',
+    find: '  if (running === second) first.received.reads(second.received.thoughts);\n',
+    replace: '',
+    tests: sockets,
+  },
+];

@@ -1,0 +1,246 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { refuse } from '../../src/shared/errors.ts';
+import type { Refusal } from '../../src/shared/errors.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
+import { free } from '../../src/domain/pricing.ts';
+import type { AnswerFacts } from '../../src/domain/shadow/compare-answers.ts';
+import { ShadowBook } from '../../src/domain/shadow/shadow-book.ts';
+import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import type { Exchange } from '../../src/pipeline/exchange.ts';
+import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
+import type { RoomSettings } from '../../src/domain/ports/rooms.ts';
+import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { createShadows } from '../../src/pipeline/shadows/shadows.ts';
+import { bodyOf } from '../support/body-of.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { localRoute } from '../support/model-source.ts';
+import { chatFrames } from '../support/scripted-upstream.ts';
+
+const request = { turns: [{ role: 'user', text: 'x' }], stream: true, maxOutputTokens: null } as const;
+const answer: AnswerFacts = {
+  outcome: 'completed',
+  finishReason: 'stop',
+  characters: 5,
+  firstTextMs: 1,
+  totalMs: 1,
+  costNanos: 0,
+};
+/** A secret in a form of its own, which only the request's own header tells to be one. */
+const clientKey = 'the words of a declared key';
+
+/** The shadows of one model over an upstream that answers as `answers` says, one call after the other. */
+function open(
+  answers: readonly (() => UpstreamAnswer | UpstreamFault | Promise<UpstreamAnswer>)[] = [],
+  room: RoomSettings | null = null,
+) {
+  const clock = createFakeClock();
+  const events: string[] = [];
+  const book = new ShadowBook(clock, {
+    skipped: (_model, reason) => void events.push(`skipped: ${reason}`),
+    ended: (_model, outcome) => void events.push(outcome),
+    compared: (_model, { verdict }) => void events.push(`compared: ${verdict}`),
+  });
+  const health = createUpstreamHealth(clock);
+  const inFlight = createInFlight();
+  const rooms = new MemoryRooms(clock, new Map(room === null ? [] : [['other', room]]));
+  const freshness: boolean[] = [];
+  const route = {
+    model: 'small',
+    route: { ...localRoute, upstream: 'other' },
+    share: 1,
+    price: free,
+    budgetNanos: null,
+    maxInFlight: 2,
+    holdTokens: 16,
+  };
+  book.configure([route]);
+  const shadows = createShadows([route], {
+    clock,
+    health,
+    inFlight,
+    book,
+    random: () => 0.5,
+    fastRoad: false,
+    rooms,
+    telemetry: {
+      waitBegan() {},
+      waitEnded() {},
+      exchangeBegan() {},
+      streamOpened() {},
+      exchangeEnded() {},
+      fault: (message) => void events.push(message),
+    },
+    upstreams: {
+      async call({ fresh }, signal) {
+        freshness.push(fresh);
+        const next = answers[freshness.length - 1];
+        if (next !== undefined) return next();
+        return new Promise((resolve) => {
+          signal.addEventListener('abort', () => resolve({ kind: 'fault', fault: 'interrupted' }));
+        });
+      },
+    },
+  });
+  /** Begins the shadow of a request whose record is begun, or refused, when `recorded` is called. */
+  const begin = () => {
+    const recording = Promise.withResolvers<Refusal | null>();
+    const exchange = {
+      stage: { stage: 'arrived' },
+      client: { authorization: `Bearer ${clientKey}` },
+      interruption: new AbortController(),
+      shadow: null,
+    } as unknown as Exchange;
+    shadows.begin('small', request, recording.promise, exchange);
+    return {
+      exchange,
+      recorded: async (refusal: Refusal | null = null): Promise<void> => {
+        recording.resolve(refusal);
+        await setImmediate();
+      },
+    };
+  };
+  return { clock, events, book, rooms, health, inFlight, shadows, freshness, begin };
+}
+
+/** An answer with these pieces of a body. */
+function say(pieces: readonly string[], released: { count: number } = { count: 0 }): UpstreamAnswer {
+  const left = pieces.map((piece) => Buffer.from(piece));
+  return {
+    kind: 'answer',
+    status: 200,
+    contentType: 'text/event-stream',
+    retryAfterMs: null,
+    ...bodyOf(async () => left.shift() ?? null),
+    release: () => void released.count++,
+  };
+}
+
+const stale = (): UpstreamFault => ({ kind: 'fault', fault: 'stale' });
+
+describe('a shadow is not sent', () => {
+  test('before the record of its request is begun, nor if that is refused', async () => {
+    const { begin, freshness } = open();
+    const [first, second] = [begin(), begin()];
+    await setImmediate();
+    expect(freshness).toEqual([]);
+    await first.recorded(refuse('insufficient_balance', 'no'));
+    expect(freshness).toEqual([]);
+    await second.recorded();
+    expect(freshness).toEqual([false]);
+  });
+
+  test('if the client left, the request ended, or draining began before that', async () => {
+    const { begin, freshness, inFlight, events } = open();
+    const [left, over, drained] = [begin(), begin(), begin()];
+    left.exchange.interruption.abort('client_closed');
+    await left.recorded();
+    over.exchange.shadow?.requestEnded('crashed');
+    await over.recorded();
+    void inFlight.drained();
+    await drained.recorded();
+    expect([freshness, events]).toEqual([[], []]);
+    expect(begin().exchange.shadow).toBeNull();
+  });
+
+  test('to an upstream that fails for clients', async () => {
+    const { begin, freshness, health, events } = open();
+    health.began('other').ended('busy', 5_000);
+    await begin().recorded();
+    expect([freshness, events]).toEqual([[], ['skipped: upstream']]);
+  });
+});
+
+test('a shadow that is stopped after its request ended is compared with nothing', async () => {
+  const { begin, shadows, events } = open();
+  const { exchange, recorded } = begin();
+  await recorded();
+  exchange.shadow?.requestEnded(answer);
+  exchange.shadow?.requestEnded('crashed');
+  await setImmediate();
+  expect(events).toEqual([]);
+  await shadows.close();
+  expect(events).toEqual(['drained']);
+});
+
+test('a closed connection is tried once more, on a new one; the answer is released at its end', async () => {
+  const released = { count: 0 };
+  const { begin, shadows, events, freshness } = open([stale, () => say(chatFrames(['Hello']), released)]);
+  const { exchange, recorded } = begin();
+  await recorded();
+  await shadows.idle();
+  exchange.shadow?.requestEnded(answer);
+  expect([freshness, events, released.count]).toEqual([[false, true], ['completed', 'compared: same'], 1]);
+});
+
+test('a second closed connection is a failure', async () => {
+  const { begin, shadows, events, freshness } = open([stale, stale]);
+  await begin().recorded();
+  await shadows.idle();
+  expect([freshness.length, events]).toEqual([2, ['upstream_failed']]);
+});
+
+test("the client's key is hidden in what the provider says", async () => {
+  const { begin, shadows, book } = open([
+    () => ({ ...say([JSON.stringify({ error: { message: `bad: ${clientKey}!` } })]), status: 400 }),
+  ]);
+  await begin().recorded();
+  await shadows.idle();
+  const [view] = book.views();
+  expect(view?.counts.lastFailure?.upstreamError?.message).toMatch(/^bad: \[/);
+  expect(JSON.stringify(view)).not.toContain(clientKey);
+});
+
+describe('a shadow at an upstream with limits', () => {
+  const oneAtATime: RoomSettings = {
+    maxInFlight: 1,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    learnLimits: false,
+    queue: 10,
+    queueWaitMs: 60_000,
+  };
+  const asked = {
+    requestId: 'x',
+    keyId: 'x',
+    weight: 1,
+    upstreams: ['other'],
+    tokens: { input: 1, output: 1 },
+    waitedMs: 0,
+  };
+
+  test('waits in no line: without a free place it is left out', async () => {
+    const { begin, shadows, events, freshness, rooms, book } = open([], oneAtATime);
+    await begin().recorded();
+    await begin().recorded();
+    expect([freshness.length, events]).toEqual([1, ['skipped: room']]);
+    expect(rooms.views()).toMatchObject([{ inFlight: 1, waiting: 0 }]);
+    const client = rooms.enter(asked, new AbortController().signal);
+    await shadows.close();
+    expect(await client).toMatchObject({ kind: 'entered' });
+    expect(book.views()).toMatchObject([{ running: 0, budget: { heldNanos: 0 } }]);
+  });
+
+  test('gives its place back, also after two closed connections, and where its own bounds stop it', async () => {
+    const { begin, shadows, rooms, book, freshness } = open([stale, stale], oneAtATime);
+    await begin().recorded();
+    await shadows.idle();
+    expect([freshness, rooms.views()]).toMatchObject([[false, true], [{ inFlight: 0 }]]);
+    book.configure([]);
+    await begin().recorded();
+    expect([freshness.length, rooms.views()]).toMatchObject([2, [{ inFlight: 0 }]]);
+  });
+});
+
+test('an error of this service ends the shadow, and gives its place back', async () => {
+  const { begin, shadows, events, book } = open([
+    () => {
+      throw new Error('x');
+    },
+  ]);
+  await begin().recorded();
+  await shadows.idle();
+  await setImmediate();
+  expect(events).toEqual(['shadow request failed unexpectedly', 'server_error']);
+  expect(book.views()).toMatchObject([{ running: 0, budget: { heldNanos: 0 } }]);
+});

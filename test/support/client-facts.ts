@@ -1,0 +1,24 @@
+import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
+
+/** What all clients have in common that send a request straight into the pipeline. */
+export function clientFacts(
+  id: string,
+  secret: string,
+  body: object,
+): Omit<ClientConnection, 'onGone' | 'answer' | 'open' | 'send' | 'end' | 'tearDown'> {
+  return {
+    id,
+    head: { method: 'POST', route: '/', trace: {} },
+    triedKeyId: null,
+    authorization: `Bearer ${secret}`,
+    otherKeyHeader: null,
+    address: '127.0.0.1',
+    loggedAddress: null,
+    tag: undefined,
+    headFault: null,
+    maxCost: undefined,
+    recognize: () => {},
+    readBody: async () => Buffer.from(JSON.stringify(body)),
+    onHalfClosed: () => {},
+  };
+}
