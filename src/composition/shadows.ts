@@ -1,7 +1,7 @@
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { free } from '../domain/pricing.ts';
-import type { ShadowRoute } from '../domain/shadow/shadow-route.ts';
+import type { ShadowRoute } from '../domain/shadows/shadow-route.ts';
 import { createShadows } from '../pipeline/shadows/shadows.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ProcessServices } from './process-services.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
-import type { ShadowView } from '../domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../domain/shadows/shadow-book.ts';
 import { inTime, workersPatienceMs } from '../operations/in-time.ts';
 import type { KnownUpstream } from '../operations/list-upstreams.ts';
 import { joinShadows } from '../operations/process-views.ts';

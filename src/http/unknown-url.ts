@@ -1,7 +1,7 @@
 import { refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
-import { readBearer } from '../pipeline/authenticate.ts';
+import { readBearer } from '../pipeline/admission/authenticate.ts';
 import { shortenMethod } from './fallback-handlers.ts';
 import { sendRefusal } from './respond.ts';
 import type { Request, RequestHandler } from './router.ts';

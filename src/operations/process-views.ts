@@ -1,7 +1,7 @@
 import type { Availability, CircuitView, UpstreamState } from '../domain/circuit.ts';
 import type { RoomView } from '../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
-import type { ShadowView } from '../domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../domain/shadows/shadow-book.ts';
 import type { KnownUpstream, ServedModel } from './list-upstreams.ts';
 import { worstReport } from './process-status.ts';
 

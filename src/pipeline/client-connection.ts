@@ -2,7 +2,7 @@ import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { TokenState } from '../domain/token-limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Credentials } from './authenticate.ts';
+import type { Credentials } from './admission/authenticate.ts';
 
 /** What the head of an answer says of its key and its request; `null` for what was not known yet when it was sent. */
 export interface HeadFacts {

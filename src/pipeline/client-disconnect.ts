@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import { disconnectRuleOf } from './charge.ts';
+import { disconnectRuleOf } from './money/charge.ts';
 import type { Exchange } from './exchange.ts';
 
 /** How long an answer is still read for its usage after its last client disconnected, in milliseconds. */

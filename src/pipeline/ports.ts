@@ -14,7 +14,7 @@ import type { HedgeBudgets } from '../domain/routing/hedging.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
-import type { SecondMeter } from './second-meter.ts';
+import type { SecondMeter } from './money/second-meter.ts';
 import type { Shadows } from './shadows/shadows.ts';
 
 /** All outside services that the stages use. */

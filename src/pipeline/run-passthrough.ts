@@ -14,7 +14,7 @@ import { sanitiseAll } from '../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Exchange } from './exchange.ts';
 import { nothingUsed } from './rooms/held-place.ts';
-import { refuseCost } from './limit-cost.ts';
+import { refuseCost } from './money/limit-cost.ts';
 import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';

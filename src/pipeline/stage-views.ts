@@ -6,7 +6,7 @@ import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
-import { readBearer } from './authenticate.ts';
+import { readBearer } from './admission/authenticate.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Dispatched, Routed, Stage } from './stages.ts';

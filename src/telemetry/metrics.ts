@@ -9,7 +9,7 @@ import { sampleResults } from '../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
-import type { ShadowReports } from '../domain/shadow/shadow-book.ts';
+import type { ShadowReports } from '../domain/shadows/shadow-book.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { deliveryResults } from './event-instruments.ts';
 import { createInstruments } from './instruments.ts';

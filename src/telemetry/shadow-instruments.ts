@@ -1,5 +1,5 @@
-import type { ShadowReports } from '../domain/shadow/shadow-book.ts';
-import type { RatioKind } from '../domain/shadow/compare-answers.ts';
+import type { ShadowReports } from '../domain/shadows/shadow-book.ts';
+import type { RatioKind } from '../domain/shadows/compare-answers.ts';
 import type { Constructors } from './metric-constructors.ts';
 
 /** Bounds of ratios: close to 1, where two routes are equal, and far from it. */

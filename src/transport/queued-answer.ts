@@ -3,7 +3,7 @@ import type { LimitReport } from '../protocol/upstream/limit-headers.ts';
 import type { BodyQueue } from './body-queue.ts';
 
 /** What the head of an answer says. */
-type AnswerHead = Pick<UpstreamAnswer, 'status' | 'contentType' | 'retryAfterMs' | 'limits'>;
+type UpstreamHead = Pick<UpstreamAnswer, 'status' | 'contentType' | 'retryAfterMs' | 'limits'>;
 
 /** An answer whose body arrives in a queue. */
 export class QueuedAnswer implements UpstreamAnswer {
@@ -14,7 +14,7 @@ export class QueuedAnswer implements UpstreamAnswer {
   readonly limits: LimitReport | null;
   readonly #queue: BodyQueue;
 
-  constructor({ status, contentType, retryAfterMs, limits }: AnswerHead, queue: BodyQueue) {
+  constructor({ status, contentType, retryAfterMs, limits }: UpstreamHead, queue: BodyQueue) {
     this.status = status;
     this.contentType = contentType;
     this.retryAfterMs = retryAfterMs;

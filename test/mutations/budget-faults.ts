@@ -100,7 +100,7 @@ export const budgetFaults: readonly Mutation[] = [
   },
   {
     name: 'a settlement in the period of its own clock, where a later one was in the row',
-    file: 'src/pipeline/reserve.ts',
+    file: 'src/pipeline/money/reserve.ts',
     find: 'const { startMs, endMs } = periods[at] ?? claim;',
     replace: 'const { startMs, endMs } = claim;',
     tests: sockets,

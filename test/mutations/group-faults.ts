@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts';
 
 const open = 'src/storage/records/open-budgeted-statement.ts';
 const settle = 'src/storage/records/settle-in-budgets.ts';
-const slots = 'src/pipeline/take-slots.ts';
+const slots = 'src/pipeline/admission/take-slots.ts';
 const conformance = ['test/conformance/budgets.test.ts'];
 const sockets = ['test/e2e/groups.test.ts'];
 
@@ -94,7 +94,7 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'a slot of a group that is not given back at the end',
-    file: 'src/pipeline/settle.ts',
+    file: 'src/pipeline/money/settle.ts',
     find: 'if (exchange.groupSlot !== null) await releaseGroupSlot',
     replace: 'if (exchange.groupSlot === null) await releaseGroupSlot',
     tests: sockets,
@@ -109,7 +109,7 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'a request that waited and keeps the slot of the group in which its key was',
-    file: 'src/pipeline/admit.ts',
+    file: 'src/pipeline/admission/admit.ts',
     find: 'const full = await changeGroupSlot(nowGroup, nowLimits.queueWaitMs, exchange, ports);',
     replace: 'const full = null;',
     tests: sockets,

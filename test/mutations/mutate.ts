@@ -120,7 +120,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a hold that is kept when the client disconnects',
-    file: 'src/pipeline/settle.ts',
+    file: 'src/pipeline/money/settle.ts',
     find: "stage.stage === 'recorded' ? await closeRecord",
     replace: "stage.stage === 'recorded' && summary.outcome !== 'client_closed' ? await closeRecord",
     tests: [model],
@@ -134,7 +134,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'our own count capped at the hold in soft mode, too',
-    file: 'src/pipeline/charge.ts',
+    file: 'src/pipeline/money/charge.ts',
     find: "basis === 'counted' && ports.balanceMode === 'strict' && holdNanos",
     replace: "basis === 'counted' && holdNanos",
     tests: [model],
@@ -206,7 +206,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a slot that is given back late',
-    file: 'src/pipeline/settle.ts',
+    file: 'src/pipeline/money/settle.ts',
     find: 'await releaseSlots(stage.key.id, exchange, ports);',
     replace:
       '{ const { id } = stage.key; setTimeout(() => void ports.limiter.release(id, exchange.requestId), 100); }',

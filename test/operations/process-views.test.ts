@@ -3,7 +3,7 @@ import type { CircuitView } from '../../src/domain/circuit.ts';
 import type { RoomView } from '../../src/domain/ports/rooms.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { RouteMeasureView } from '../../src/domain/routing/route-measure.ts';
-import type { ShadowView } from '../../src/domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../../src/domain/shadows/shadow-book.ts';
 import type { KnownUpstream, ServedModel } from '../../src/operations/list-upstreams.ts';
 import { joinShadows, joinUpstreams } from '../../src/operations/process-views.ts';
 

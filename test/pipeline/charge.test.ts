@@ -5,7 +5,7 @@ import type { ModelPrice } from '../../src/domain/pricing.ts';
 import { disconnectTable, settlementTable } from '../../src/domain/settlement.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import type { ChargeBasis, Progress } from '../../src/domain/settlement.ts';
-import { chargeFor } from '../../src/pipeline/charge.ts';
+import { chargeFor } from '../../src/pipeline/money/charge.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import type { Usage } from '../../src/protocol/text.ts';

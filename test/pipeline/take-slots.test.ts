@@ -5,7 +5,7 @@ import type { Group } from '../../src/domain/groups.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Exchange } from '../../src/pipeline/exchange.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
-import { releaseGroupSlot, takeSlots } from '../../src/pipeline/take-slots.ts';
+import { releaseGroupSlot, takeSlots } from '../../src/pipeline/admission/take-slots.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { policyNames } from '../../domain/routing/policy-names.ts';
-import { storedText, usd } from '../../shared/schema-values.ts';
+import { usd } from '../../shared/schema-values.ts';
 import { hedge } from './hedge-schema.ts';
 import { price } from './price-schema.ts';
+import { route } from './route-schema.ts';
 import { shadow } from './shadow-schema.ts';
-import { chosenName, namePattern, onlyTrue, positiveDuration, wholeNumber } from './values.ts';
+import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
 
 /** How many output tokens the hold of a request without a limit of its own covers. */
 const defaultHoldTokens = 1_024;
@@ -21,39 +22,6 @@ const thinks = onlyTrue.optional().meta({
     'The model thinks before its text: each thought that it streams begins the time of `timeouts.firstText` anew.',
   examples: [true],
 });
-
-const routeCost = z.strictObject({
-  input: usd.meta({ description: 'USD per million input tokens.', examples: ['0.10'] }),
-  output: usd.meta({ description: 'USD per million output tokens.', examples: ['0.40'] }),
-});
-
-const route = z
-  .strictObject({
-    upstream: z
-      .string()
-      .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
-    model: storedText
-      .min(1)
-      .meta({ description: "The upstream's name of the model.", examples: ['qwen3-0.6b'] }),
-    weight: wholeNumber(1)
-      .optional()
-      .meta({
-        description:
-          'The share of the requests that this route gets among adjacent routes with weights; default: none.',
-        examples: [3],
-      }),
-    retryWithin: positiveDuration.optional().meta({
-      description:
-        'How long after its start an attempt here may fail and be followed by another one; default: not limited.',
-      examples: ['5s'],
-    }),
-    cost: routeCost.optional().meta({
-      description:
-        'What the operator pays there, in USD per million tokens: `policy: cheapest` orders by it, and no client pays it.',
-      examples: [{ input: '0.10', output: '0.40' }],
-    }),
-  })
-  .meta({ examples: [{ upstream: 'local', model: 'qwen3-0.6b' }] });
 
 const model = z
   .strictObject({

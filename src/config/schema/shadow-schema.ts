@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { storedText, usd } from '../../shared/schema-values.ts';
+import { usd } from '../../shared/schema-values.ts';
 import { price } from './price-schema.ts';
+import { routeTarget } from './route-schema.ts';
 import { onlyTrue, share, wholeNumber } from './values.ts';
 
 /** The most shadows of a model that may be in progress: each has its prompt in memory. */
@@ -9,19 +10,10 @@ const maxShadowsInFlight = 64;
 /** Where a share of a model's requests is also sent. */
 export const shadow = z
   .strictObject({
-    route: z
-      .strictObject({
-        upstream: z
-          .string()
-          .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
-        model: storedText
-          .min(1)
-          .meta({ description: "The upstream's name of the model.", examples: ['qwen3-4b'] }),
-      })
-      .meta({
-        description: 'Where the copies go.',
-        examples: [{ upstream: 'local', model: 'qwen3-4b' }],
-      }),
+    route: routeTarget.meta({
+      description: 'Where the copies go.',
+      examples: [{ upstream: 'local', model: 'qwen3-4b' }],
+    }),
     share: share.meta({ description: 'The share of the requests, from 0 to 1.', examples: [0.05] }),
     price: price.optional().meta({
       description:

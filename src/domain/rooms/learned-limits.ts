@@ -28,7 +28,7 @@ interface Left extends Pick<Stay, 'seq' | 'startedMs' | 'isAnswered'> {
 }
 
 /** What the head of an answer says of limits. */
-export interface AnswerHead {
+export interface AnswerReport {
   readonly status: number;
   readonly retryAfterMs: number | null;
   readonly report: LimitReport | null;
@@ -101,7 +101,7 @@ export class LearnedLimits {
    * Notes the head of an answer, and the pause that it asks for, if it does. Returns the pause that it needs without having
    * asked for one, in milliseconds.
    */
-  answered(stay: Stay, { status, retryAfterMs, report }: AnswerHead, nowMs: number): number {
+  answered(stay: Stay, { status, retryAfterMs, report }: AnswerReport, nowMs: number): number {
     if (report !== null && stay.seq > this.#reportedSeq) this.#report(stay, report, nowMs);
     const isExplained = this.availableAtMs(stay.tokens, 'share', nowMs) > nowMs;
     const isRefusal = status === 429 && !isExplained;

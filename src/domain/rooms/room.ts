@@ -8,7 +8,7 @@ import { FairLine } from './fair-line.ts';
 import type { Ticket } from './fair-line.ts';
 import { HeldTimes } from './held-times.ts';
 import { LearnedLimits } from './learned-limits.ts';
-import type { AnswerHead } from './learned-limits.ts';
+import type { AnswerReport } from './learned-limits.ts';
 import type { Stay } from './stay.ts';
 
 /** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
@@ -148,7 +148,7 @@ export class Room<Member extends Waiting> {
     return stay;
   }
 
-  answered(stay: RoomStay, head: AnswerHead, nowMs: number): void {
+  answered(stay: RoomStay, head: AnswerReport, nowMs: number): void {
     stay.isAnswered = true;
     if (stay.config < this.#firstConfig) return;
     this.#endTrial(stay);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { readBearer } from '../../pipeline/authenticate.ts';
+import { readBearer } from '../../pipeline/admission/authenticate.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
 import { connectionOf } from '../connections/connection.ts';
 import { isReading } from '../own-pages.ts';

@@ -1,5 +1,5 @@
 import type { Manual } from '../../domain/ports/manual.ts';
-import type { ShadowView } from '../../domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';

@@ -1,4 +1,4 @@
-import type { ShadowView } from '../../domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentList } from '../present/list.ts';
 import { presentShadow } from '../present/shadow.ts';

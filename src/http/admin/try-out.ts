@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';
-import { authenticate } from '../../pipeline/authenticate.ts';
+import { authenticate } from '../../pipeline/admission/authenticate.ts';
 import type { Ports } from '../../pipeline/ports.ts';
 import { runTextRequest } from '../../pipeline/run-request.ts';
 import type { Protocol } from '../../protocol/text.ts';

@@ -1,4 +1,4 @@
-import type { ShadowView } from '../../domain/shadow/shadow-book.ts';
+import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
 import { presentUpstreamError } from './record.ts';

@@ -2,7 +2,7 @@ import type { RoomSummary } from '../../domain/exchange-summary.ts';
 import type { Entry, Place, RoomRequest } from '../../domain/ports/rooms.ts';
 import { roomRefusal } from '../../domain/room-refusal.ts';
 import type { NoPlace } from '../../domain/room-refusal.ts';
-import { draining } from '../admit.ts';
+import { draining } from '../admission/admit.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailedAttempt } from '../attempts/first-part.ts';
 import { candidates } from './candidates.ts';

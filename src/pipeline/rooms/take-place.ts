@@ -1,6 +1,6 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { admitAgain } from '../admit.ts';
+import { admitAgain } from '../admission/admit.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
 import { interruptedBy, refused } from '../results.ts';

@@ -1,7 +1,7 @@
 import { holdFor } from '../../domain/hold-estimate.ts';
 import { costOf, priceFor } from '../../domain/pricing.ts';
-import type { AnswerFacts } from '../../domain/shadow/compare-answers.ts';
-import type { ShadowRoute } from '../../domain/shadow/shadow-route.ts';
+import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
+import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import { AttemptLog } from '../attempts/attempt-log.ts';
 import { attempt } from '../attempts/attempt.ts';

@@ -1,9 +1,9 @@
 import { mostTokensOf } from '../../domain/hold-estimate.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { Interruption } from '../../domain/interruption.ts';
-import type { AnswerFacts } from '../../domain/shadow/compare-answers.ts';
-import type { ShadowBook, ShadowPlace } from '../../domain/shadow/shadow-book.ts';
-import type { ShadowRoute } from '../../domain/shadow/shadow-route.ts';
+import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
+import type { ShadowBook, ShadowPlace } from '../../domain/shadows/shadow-book.ts';
+import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { AttemptPorts } from '../attempts/attempt.ts';
 import { callShadow, expectedCost } from './call-shadow.ts';

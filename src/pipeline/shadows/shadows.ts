@@ -1,8 +1,8 @@
 import type { Refusal } from '../../shared/errors.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
-import type { AnswerFacts } from '../../domain/shadow/compare-answers.ts';
-import type { ShadowBook } from '../../domain/shadow/shadow-book.ts';
-import type { ShadowRoute } from '../../domain/shadow/shadow-route.ts';
+import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
+import type { ShadowBook } from '../../domain/shadows/shadow-book.ts';
+import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import { createUpstreamHealth } from '../../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../../domain/upstream-health.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';

@@ -7,7 +7,7 @@ import { HedgeBudgets } from '../../../src/domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../../src/domain/routing/hedging.ts';
 import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
-import { ShadowBook } from '../../../src/domain/shadow/shadow-book.ts';
+import { ShadowBook } from '../../../src/domain/shadows/shadow-book.ts';
 import { createUpstreamHealth } from '../../../src/domain/upstream-health.ts';
 import type { Ports } from '../../../src/pipeline/ports.ts';
 import { runPassthrough } from '../../../src/pipeline/run-passthrough.ts';

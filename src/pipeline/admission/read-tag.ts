@@ -1,6 +1,6 @@
-import { refuse } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
-import type { ApiKey } from '../domain/keys/api-key.ts';
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
 
 /** The header in which a client gives its request a tag. It is never forwarded. */
 export const tagHeader = 'x-textgate-tag';

@@ -1,4 +1,4 @@
-import type { TextTurn } from '../protocol/text.ts';
+import type { TextTurn } from '../../protocol/text.ts';
 
 /** Tokens that our own count adds for each turn: its role and the delimiters around it. */
 const usualTokensPerTurn = 4;

@@ -1,10 +1,10 @@
-import type { Refusal } from '../shared/errors.ts';
-import { groupRefusal, limitsOfGroup } from '../domain/groups.ts';
-import type { Group, GroupSlot } from '../domain/groups.ts';
-import type { LimitDecision, Limits } from '../domain/limits.ts';
-import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ports } from './ports.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { groupRefusal, limitsOfGroup } from '../../domain/groups.ts';
+import type { Group, GroupSlot } from '../../domain/groups.ts';
+import type { LimitDecision, Limits } from '../../domain/limits.ts';
+import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
 
 /** Whose slots a request takes, and by which limits of its key. */
 interface SlotsWanted {

@@ -1,19 +1,19 @@
-import { refuse } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
-import { formatUsd } from '../shared/money.ts';
-import { claimOf } from '../domain/budgets/budget.ts';
-import type { BudgetClaim } from '../domain/budgets/budget.ts';
-import { budgetRefusal, heldRetryMs } from '../domain/budgets/refusal.ts';
-import type { Group } from '../domain/groups.ts';
-import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { OpenedRecord, RecordBeginning, Reservation } from '../domain/consumption.ts';
-import { holdFor } from '../domain/hold-estimate.ts';
-import { costOf, noTokens } from '../domain/pricing.ts';
-import type { Route } from '../domain/routing.ts';
-import { storageUnavailable } from '../domain/storage-refusal.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ports } from './ports.ts';
-import type { Dispatched, PassthroughWork, Recorded, TextWork } from './stages.ts';
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { formatUsd } from '../../shared/money.ts';
+import { claimOf } from '../../domain/budgets/budget.ts';
+import type { BudgetClaim } from '../../domain/budgets/budget.ts';
+import { budgetRefusal, heldRetryMs } from '../../domain/budgets/refusal.ts';
+import type { Group } from '../../domain/groups.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { OpenedRecord, RecordBeginning, Reservation } from '../../domain/consumption.ts';
+import { holdFor } from '../../domain/hold-estimate.ts';
+import { costOf, noTokens } from '../../domain/pricing.ts';
+import type { Route } from '../../domain/routing.ts';
+import { storageUnavailable } from '../../domain/storage-refusal.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
+import type { Dispatched, PassthroughWork, Recorded, TextWork } from '../stages.ts';
 
 /**
  * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key

@@ -1,19 +1,19 @@
-import { isRefusal, refuse } from '../shared/errors.ts';
-import { override } from '../shared/override.ts';
-import type { Refusal } from '../shared/errors.ts';
-import { limitRefusal } from '../domain/limits.ts';
-import type { Limits } from '../domain/limits.ts';
-import { findGroup } from '../domain/groups.ts';
-import type { ApiKey } from '../domain/keys/api-key.ts';
-import { decideTokens, hasTokenLimit, tokenRefusal } from '../domain/token-limits.ts';
-import type { TokenState } from '../domain/token-limits.ts';
-import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import { override } from '../../shared/override.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { limitRefusal } from '../../domain/limits.ts';
+import type { Limits } from '../../domain/limits.ts';
+import { findGroup } from '../../domain/groups.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import { decideTokens, hasTokenLimit, tokenRefusal } from '../../domain/token-limits.ts';
+import type { TokenState } from '../../domain/token-limits.ts';
+import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
 import { authenticateAt } from './authenticate.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ports } from './ports.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
 import { readTag } from './read-tag.ts';
 import { changeGroupSlot, takeSlots } from './take-slots.ts';
-import type { Admission, Admitted, Identified, Limited } from './stages.ts';
+import type { Admission, Admitted, Identified, Limited } from '../stages.ts';
 
 /**
  * Takes one of the key's slots and counts a start, or returns the limit that was reached. A wrong tag takes neither, nor

@@ -1,12 +1,12 @@
-import type { IdleTokenCounter } from '../domain/ports/tokens.ts';
-import type { SampleResult } from '../domain/ports/telemetry.ts';
-import type { UsageDrift } from '../domain/usage-drift.ts';
-import type { TextSample } from '../protocol/text-sample.ts';
-import type { TextTurn, Usage } from '../protocol/text.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ports } from './ports.ts';
+import type { IdleTokenCounter } from '../../domain/ports/tokens.ts';
+import type { SampleResult } from '../../domain/ports/telemetry.ts';
+import type { UsageDrift } from '../../domain/usage-drift.ts';
+import type { TextSample } from '../../protocol/text-sample.ts';
+import type { TextTurn, Usage } from '../../protocol/text.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
 import { questionOf, tokensOfTurns } from './question-text.ts';
-import type { ExchangeResult } from './results.ts';
+import type { ExchangeResult } from '../results.ts';
 
 /** How many samples may wait for their count; further ones are dropped. */
 const maxWaiting = 16;

@@ -1,17 +1,17 @@
-import { statusOf } from '../shared/errors.ts';
-import type { ExchangeSummary } from '../domain/exchange-summary.ts';
-import { hasTokenLimit } from '../domain/token-limits.ts';
+import { statusOf } from '../../shared/errors.ts';
+import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import { hasTokenLimit } from '../../domain/token-limits.ts';
 import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ports } from './ports.ts';
-import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
-import type { ExchangeResult, Settled } from './results.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Ports } from '../ports.ts';
+import { outcomeOf, refusalOfResult, usageOf, wordsOf } from '../results.ts';
+import type { ExchangeResult, Settled } from '../results.ts';
 import { meterUsage } from './second-meter.ts';
-import { tellShadow } from './shadows/shadows.ts';
-import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
-import type { Recorded } from './stages.ts';
-import { releaseGroupSlot } from './take-slots.ts';
+import { tellShadow } from '../shadows/shadows.ts';
+import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from '../stage-views.ts';
+import type { Recorded } from '../stages.ts';
+import { releaseGroupSlot } from '../admission/take-slots.ts';
 
 /** The recorded status when the client disconnected before it got one. */
 const clientClosedStatus = 499;

@@ -1,8 +1,8 @@
-import { isRefusal, refuse } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
-import { isInNetworks } from '../shared/networks.ts';
-import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { KeyDirectory } from '../domain/ports/keys.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { isInNetworks } from '../../shared/networks.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { KeyDirectory } from '../../domain/ports/keys.ts';
 
 const bearer = /^Bearer +(\S+)$/i;
 

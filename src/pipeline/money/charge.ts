@@ -1,14 +1,14 @@
-import type { Outcome, SettledRecord } from '../domain/consumption.ts';
-import { mostTokensOf } from '../domain/hold-estimate.ts';
-import { costOf, noTokens, priceFor } from '../domain/pricing.ts';
-import { chargeBasis, isPassagePaid } from '../domain/settlement.ts';
-import { TextSample } from '../protocol/text-sample.ts';
-import type { TextTurn, Usage } from '../protocol/text.ts';
-import type { OnDisconnect, Route } from '../domain/routing.ts';
-import type { Ports } from './ports.ts';
+import type { Outcome, SettledRecord } from '../../domain/consumption.ts';
+import { mostTokensOf } from '../../domain/hold-estimate.ts';
+import { costOf, noTokens, priceFor } from '../../domain/pricing.ts';
+import { chargeBasis, isPassagePaid } from '../../domain/settlement.ts';
+import { TextSample } from '../../protocol/text-sample.ts';
+import type { TextTurn, Usage } from '../../protocol/text.ts';
+import type { OnDisconnect, Route } from '../../domain/routing.ts';
+import type { Ports } from '../ports.ts';
 import { questionOf, tokensOfTurns } from './question-text.ts';
-import type { ReceivedAnswer } from './attempts/received-answer.ts';
-import type { Recorded } from './stages.ts';
+import type { ReceivedAnswer } from '../attempts/received-answer.ts';
+import type { Recorded } from '../stages.ts';
 
 /** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;

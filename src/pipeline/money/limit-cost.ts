@@ -1,11 +1,11 @@
-import { isRefusal, refuse } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
-import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../shared/money.ts';
-import { holdFor, mostInputTokens } from '../domain/hold-estimate.ts';
-import { outputWithin } from '../domain/pricing.ts';
-import type { ClientConnection } from './client-connection.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../../shared/money.ts';
+import { holdFor, mostInputTokens } from '../../domain/hold-estimate.ts';
+import { outputWithin } from '../../domain/pricing.ts';
+import type { ClientConnection } from '../client-connection.ts';
 import { leastOutputTokens } from './reserve.ts';
-import type { Routed } from './stages.ts';
+import type { Routed } from '../stages.ts';
 
 /** The header with the most that a request may cost, in USD. */
 const header = 'x-textgate-max-cost';
