@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
-import { readCertificate } from './composition/follow-certificate.ts';
-import { createListeners } from './composition/listeners.ts';
+import { readCertificate } from './composition/listeners/follow-certificate.ts';
+import { createListeners } from './composition/listeners/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
 import type { Routes } from './composition/config-services.ts';
@@ -11,10 +11,10 @@ import type { ProcessMethods } from './composition/process-methods.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import type { ProcessSettings } from './composition/process-services.ts';
 import { reportReloads } from './composition/report-reloads.ts';
-import { readUpstreamFiles } from './composition/upstream-files.ts';
+import { readUpstreamFiles } from './composition/upstreams/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastRoad, readTracingSettings } from './config/environment.ts';
-import type { NameSettings } from './composition/upstreams.ts';
+import type { NameSettings } from './composition/upstreams/upstreams.ts';
 import { ConfigError, checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
@@ -26,13 +26,13 @@ import type { AdminTokens } from './http/admin/access.ts';
 import { answerFetch } from './http/fetch/answer-fetch.ts';
 import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
-import { unknownOperatorsUrl, unknownUrl } from './http/unknown-url.ts';
+import { unknownOperatorsUrl, unknownUrl } from './http/heads/unknown-url.ts';
 import type { NodeHandler } from './http/standalone.ts';
 import { hasActiveKey } from './operations/has-active-key.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
-import { createLog } from './telemetry/logger.ts';
-import type { Log, LogFormat, LogLevel } from './telemetry/logger.ts';
+import { createLog } from './telemetry/log/logger.ts';
+import type { Log, LogFormat, LogLevel } from './telemetry/log/logger.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of

@@ -30,4 +30,4 @@ export type { Clock } from './domain/ports/clock.ts';
 export type { NodeHandler } from './http/standalone.ts';
 export type { ErrorCode } from './shared/errors.ts';
 export { GatewayError } from './shared/gateway-error.ts';
-export type { LogFormat, LogLevel } from './telemetry/logger.ts';
+export type { LogFormat, LogLevel } from './telemetry/log/logger.ts';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
-import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
+import { disconnectTable, settlementTable } from '../src/domain/money/settlement.ts';
 import { writeConfigTables } from './support/config-tables.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { writeFaultTable } from './support/fault-table.ts';

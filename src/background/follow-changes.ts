@@ -5,7 +5,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
-import { TimeLimit } from '../domain/time-limit.ts';
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 
 /** The pause between two reads of the changes, in milliseconds. */
 const pollMs = 1_000;

@@ -4,8 +4,8 @@ import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
-import type { HealthSign } from '../domain/failure.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { HealthSign } from '../domain/upstreams/failure.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 
 /** How long an upstream may take to answer a probe, in milliseconds. */
 const probeLimitMs = 5_000;

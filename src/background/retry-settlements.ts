@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../domain/consumption.ts';
+import type { SettledRecord } from '../domain/money/consumption.ts';
 import { Roster } from '../shared/roster.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords, WatchedRecords } from '../domain/ports/records.ts';
@@ -8,7 +8,7 @@ import { StorageError, describeReason } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { boundOpens } from './bounded-open.ts';
 import { SettlementQueue, isPassing } from './settlement-queue.ts';
-import { TimeLimit } from '../domain/time-limit.ts';
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import { stuckMs, watchWrites } from './write-health.ts';
 
 /** Records whose settlements are not lost while the database is full, locked or away. */

@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../domain/consumption.ts';
+import type { SettledRecord } from '../domain/money/consumption.ts';
 import { Roster } from '../shared/roster.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords } from '../domain/ports/records.ts';

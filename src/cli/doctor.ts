@@ -5,7 +5,7 @@ import { writePath } from '../config/problem.ts';
 import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
-import { examineUpstreams } from '../composition/doctor.ts';
+import { examineUpstreams } from '../composition/upstreams/doctor.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
 import type { SettingNames } from '../domain/diagnosis/call-target.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';

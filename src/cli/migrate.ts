@@ -1,6 +1,6 @@
 import { systemClock } from '../composition/clock.ts';
-import { moveDatabase } from '../composition/move-database.ts';
-import type { Moved } from '../composition/move-database.ts';
+import { moveDatabase } from '../composition/storage/move-database.ts';
+import type { Moved } from '../composition/storage/move-database.ts';
 import { readVariable } from '../config/environment.ts';
 import { describeUnset } from '../config/quotable.ts';
 import { count } from '../shared/count.ts';

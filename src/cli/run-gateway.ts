@@ -4,7 +4,7 @@ import { isSharedDatabase } from '../config/database-url.ts';
 import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { ComposedGateway } from '../gateway.ts';
-import type { LogDestination } from '../telemetry/log-destination.ts';
+import type { LogDestination } from '../telemetry/log/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { systemClock } from '../composition/clock.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema/schema.ts';
-import { openStandardStream } from '../telemetry/log-destination.ts';
+import { openStandardStream } from '../telemetry/log/log-destination.ts';
 import { stateOfFile } from './config-file-watch.ts';
 import { describeError } from './describe-error.ts';
 import { environmentNotices } from './environment-notices.ts';

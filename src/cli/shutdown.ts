@@ -1,6 +1,6 @@
 import type { ComposedGateway } from '../gateway.ts';
 import { formatDuration } from '../shared/duration.ts';
-import type { LogDestination } from '../telemetry/log-destination.ts';
+import type { LogDestination } from '../telemetry/log/log-destination.ts';
 import { describeError } from './describe-error.ts';
 
 /** How long the process may run on after an uncaught error, in milliseconds. */

@@ -2,19 +2,19 @@ import type { RetentionSettings } from '../background/remove-old-records.ts';
 import { groupsOf } from '../config/schema/groups-schema.ts';
 import { roomsOf } from '../config/schema/room-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
-import type { UpstreamState } from '../domain/circuit.ts';
-import type { Groups } from '../domain/groups.ts';
+import type { UpstreamState } from '../domain/upstreams/circuit.ts';
+import type { Groups } from '../domain/limits/groups.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
-import type { Limits } from '../domain/limits.ts';
+import type { Limits } from '../domain/limits/limits.ts';
 import type { RoomSettings, Rooms } from '../domain/ports/rooms.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
-import type { Log } from '../telemetry/logger.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
-import { retentionOf } from './record-remover.ts';
-import { statementKeyOf } from './statement-services.ts';
-import type { StorageServices } from './storage-services.ts';
+import { retentionOf } from './storage/record-remover.ts';
+import { statementKeyOf } from './storage/statement-services.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 import type { EventServices } from './webhook-services.ts';
 
 /** What a config says of the services of the whole process. */

@@ -5,8 +5,8 @@ import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
-import { readUpstreamFiles } from './upstream-files.ts';
-import { withoutLimits } from './same-upstream.ts';
+import { readUpstreamFiles } from './upstreams/upstream-files.ts';
+import { withoutLimits } from './upstreams/same-upstream.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;

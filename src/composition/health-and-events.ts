@@ -1,16 +1,16 @@
 import { roomsOfConfig } from '../coordination/rooms/rooms-of-config.ts';
 import { MemoryRooms } from '../coordination/rooms/rooms.ts';
-import { circuitOpenMs } from '../domain/circuit.ts';
+import { circuitOpenMs } from '../domain/upstreams/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Rooms } from '../domain/ports/rooms.ts';
 import { HedgeBudgets } from '../domain/routing/hedging.ts';
-import { createUpstreamHealth } from '../domain/upstream-health.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
-import type { Log } from '../telemetry/logger.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import { createUpstreamHealth } from '../domain/upstreams/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { composeRoomShares } from './limiter-services.ts';
-import type { StorageServices } from './storage-services.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 import { runEvents } from './webhook-services.ts';
 import type { EventServices } from './webhook-services.ts';
 

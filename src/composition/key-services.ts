@@ -8,8 +8,8 @@ import { hasActiveKey } from '../operations/has-active-key.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { hashKey } from '../shared/hash-key.ts';
-import type { Log } from '../telemetry/logger.ts';
-import type { StorageServices } from './storage-services.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 
 /** What operators do with issued keys. */
 export function composeKeyManagement({ store, keyDirectory }: StorageServices, clock: Clock): KeyManagement {

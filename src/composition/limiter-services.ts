@@ -2,17 +2,17 @@ import type { Config } from '../config/schema/schema.ts';
 import { SettledRoomShares } from '../coordination/shares/settled-room-shares.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createSharedLimiter } from '../coordination/shared-limiter.ts';
-import { groupOf, limitsOfGroup } from '../domain/groups.ts';
-import type { Group } from '../domain/groups.ts';
-import type { Limits } from '../domain/limits.ts';
+import { groupOf, limitsOfGroup } from '../domain/limits/groups.ts';
+import type { Group } from '../domain/limits/groups.ts';
+import type { Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import { override } from '../shared/override.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
-import type { Log } from '../telemetry/logger.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import type { ActiveConfig } from './active-config.ts';
-import type { StorageServices } from './storage-services.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 
 /** A limiter that a process closes at its end. */
 interface ClosableLimiter extends FollowingLimiter {

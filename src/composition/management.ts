@@ -23,7 +23,7 @@ import type { StatusQuery } from '../http/admin/status.ts';
 import type { PresentedStatus } from '../http/present/status.ts';
 import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
-import { gatewayClosed } from '../http/prepare-answers.ts';
+import { gatewayClosed } from '../http/answers/prepare-answers.ts';
 import type { presentGroup } from '../http/present/group.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import type { PresentedUsage } from '../http/present/usage.ts';

@@ -1,10 +1,10 @@
 import { ShadowBook } from '../domain/shadows/shadow-book.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import { UsageDrift } from '../domain/usage-drift.ts';
-import type { DriftFigures } from '../domain/usage-drift.ts';
+import { UsageDrift } from '../domain/money/usage-drift.ts';
+import type { DriftFigures } from '../domain/money/usage-drift.ts';
 import { createSecondMeter } from '../pipeline/money/second-meter.ts';
 import type { SecondMeter } from '../pipeline/money/second-meter.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 

@@ -1,18 +1,18 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
-import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { EdgeRefusal } from '../domain/edge-refusal.ts';
+import type { ConnectionRefusal } from '../domain/edge/connection-refusal.ts';
+import type { EdgeRefusal } from '../domain/edge/edge-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import type { EndingCounts } from '../domain/ports/status.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
-import type { Log } from '../telemetry/logger.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import { createMetrics } from '../telemetry/metrics/metrics.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createRecentEndings } from '../telemetry/recent-endings.ts';
-import { createRefusalReport } from '../telemetry/refusal-report.ts';
+import { createRefusalReport } from '../telemetry/log/refusal-report.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
-import { createTracing } from '../telemetry/tracing.ts';
-import type { Tracing } from '../telemetry/tracing.ts';
+import { createTracing } from '../telemetry/traces/tracing.ts';
+import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** Metrics, traces, and the reports of the pipeline and of the listeners. */
 export interface Observability {

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { MetricsText } from '../telemetry/metric-sums.ts';
+import type { MetricsText } from '../telemetry/metrics/metric-sums.ts';
 import type { KnownUpstream } from '../operations/list-upstreams.ts';
-import type { Listeners } from './listeners.ts';
+import type { Listeners } from './listeners/listeners.ts';
 import type { ProcessServices } from './process-services.ts';
 import { writeOwnViews } from './worker-views.ts';
 

@@ -1,4 +1,4 @@
-import type { Log } from '../telemetry/logger.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import type { Observability } from './observability.ts';
 
 /** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */

@@ -11,9 +11,9 @@ import type { InFlight } from '../pipeline/in-flight.ts';
 import { readVersion } from '../shared/version.ts';
 import { addUpEndings } from '../telemetry/recent-endings.ts';
 import type { ActiveConfig } from './active-config.ts';
-import type { startLedgerWork } from './ledger-work.ts';
+import type { startLedgerWork } from './storage/ledger-work.ts';
 import type { Observability } from './observability.ts';
-import type { StorageServices } from './storage-services.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 
 /** What a process does now, for operators. */
 export interface StatusServices {

@@ -11,17 +11,17 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { ManagedDeliveries, Outbox } from '../domain/ports/outbox.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { formatUsd } from '../shared/money.ts';
 import { createDeliveries } from '../storage/outbox/delivery-store.ts';
 import { createOutbox, createUpstreamOutages } from '../storage/outbox/outbox-store.ts';
-import type { Log } from '../telemetry/logger.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { Log } from '../telemetry/log/logger.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createWebhookClient } from '../transport/webhook-client.ts';
 import type { ActiveConfig } from './active-config.ts';
-import type { Surroundings } from './connections.ts';
+import type { Surroundings } from './upstreams/connections.ts';
 import { nextId } from './next-id.ts';
-import type { StorageServices } from './storage-services.ts';
+import type { StorageServices } from './storage/storage-services.ts';
 
 /** How long the connection to a receiver and its TLS handshake may take each, in milliseconds. */
 const connectMs = 5_000;

@@ -1,5 +1,5 @@
-import { maxWaitingRequests } from '../domain/limits.ts';
-import type { LimitDecision, Limits } from '../domain/limits.ts';
+import { maxWaitingRequests } from '../domain/limits/limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 

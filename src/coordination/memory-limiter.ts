@@ -1,5 +1,5 @@
-import { frequencyWindowMs, maxWaitingRequests } from '../domain/limits.ts';
-import type { Limits, LimitDecision } from '../domain/limits.ts';
+import { frequencyWindowMs, maxWaitingRequests } from '../domain/limits/limits.ts';
+import type { Limits, LimitDecision } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';

@@ -1,12 +1,12 @@
-import type { Group } from '../domain/groups.ts';
-import type { LimitDecision, Limits } from '../domain/limits.ts';
+import type { Group } from '../domain/limits/groups.ts';
+import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import { TimeLimit } from '../domain/time-limit.ts';
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import { KeyAsks } from './key-asks.ts';
 import { LeftSlots } from './left-slots.ts';
 import { WaitingRequests } from './waiting-requests.ts';

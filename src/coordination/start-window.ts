@@ -1,4 +1,4 @@
-import { frequencyWindowMs } from '../domain/limits.ts';
+import { frequencyWindowMs } from '../domain/limits/limits.ts';
 
 /** How many expired starts may precede the others before the list is cut. */
 const maxForgotten = 1_024;

@@ -1,6 +1,6 @@
-import { limitsOfGroup } from '../domain/groups.ts';
-import type { Group } from '../domain/groups.ts';
-import type { LimitDecision, Limits } from '../domain/limits.ts';
+import { limitsOfGroup } from '../domain/limits/groups.ts';
+import type { Group } from '../domain/limits/groups.ts';
+import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';

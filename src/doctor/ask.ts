@@ -1,5 +1,5 @@
 import type { UpstreamAnswer, UpstreamCall, UpstreamFault } from '../domain/ports/upstreams.ts';
-import { mostTokensOf } from '../domain/hold-estimate.ts';
+import { mostTokensOf } from '../domain/money/hold-estimate.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import type { AnswerEnding, Failure, ProtocolViolation } from '../protocol/text.ts';
 import { classifyStatus } from '../protocol/upstream/classify-error.ts';

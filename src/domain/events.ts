@@ -1,6 +1,6 @@
 import { formatUsd } from '../shared/money.ts';
 import { readBudgetId } from './budgets/budget.ts';
-import { groupNameOf } from './groups.ts';
+import { groupNameOf } from './limits/groups.ts';
 
 /** What webhooks are sent. */
 export const eventTypes = [

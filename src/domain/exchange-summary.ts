@@ -1,4 +1,4 @@
-import type { Attempt, Mode, Outcome, RequestKind } from './consumption.ts';
+import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
 import type { NoPlace } from './room-refusal.ts';
 import type { HedgeResult } from './routing/hedging.ts';

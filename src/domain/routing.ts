@@ -1,4 +1,4 @@
-import type { ModelPrice } from './pricing.ts';
+import type { ModelPrice } from './money/pricing.ts';
 import type { PolicyName } from './routing/policy-names.ts';
 import type { RouteMeasure } from './routing/route-measure.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';

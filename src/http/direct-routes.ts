@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnswerFault } from './fallback-handlers.ts';
-import type { Prepare } from './prepare-answers.ts';
+import type { Prepare } from './answers/prepare-answers.ts';
 
 /** Answers a request, as every host provides it. */
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { sendRefusal } from './respond.ts';
+import { sendRefusal } from './answers/respond.ts';
 import type { Request, RequestHandler, Response } from './router.ts';
 
 /** How much of a method an error message quotes, in characters. */

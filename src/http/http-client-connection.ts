@@ -8,9 +8,9 @@ import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticateAt } from '../pipeline/admission/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { tagHeader } from '../pipeline/admission/read-tag.ts';
-import { answerHeaders } from './answer-headers.ts';
+import { answerHeaders } from './answers/answer-headers.ts';
 import { readBody } from './body.ts';
-import type { ClientAddresses } from './client-addresses.ts';
+import type { ClientAddresses } from './heads/client-addresses.ts';
 import { connectionOf } from './connections/connection.ts';
 import {
   announceClose,
@@ -18,10 +18,10 @@ import {
   lingerAfter,
   whenChunkIsRead,
 } from './connections/lingering-close.ts';
-import { findDuplicateHeader } from './duplicate-header.ts';
-import { OwnResponse } from './own-response.ts';
-import { requestIdOf } from './request-id.ts';
-import { StreamOutput } from './stream-output.ts';
+import { findDuplicateHeader } from './heads/duplicate-header.ts';
+import { OwnResponse } from './answers/own-response.ts';
+import { requestIdOf } from './heads/request-id.ts';
+import { StreamOutput } from './answers/stream-output.ts';
 
 /** Errors of an answer are those of its connection, whose end is seen by its `close`. */
 const ignoreError = (): void => {};

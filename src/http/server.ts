@@ -4,8 +4,8 @@ import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ConnectionDeadlines } from '../domain/connection-limits.ts';
-import type { EdgeRefusal } from '../domain/edge-refusal.ts';
+import type { ConnectionDeadlines } from '../domain/edge/connection-limits.ts';
+import type { EdgeRefusal } from '../domain/edge/edge-refusal.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connections/connection-table.ts';
@@ -16,12 +16,12 @@ import type { RawRefusal } from './connections/raw-refusal.ts';
 import type { FindDirect } from './direct-routes.ts';
 import { createTlsServer, followHandshakes } from './listen/tls-server.ts';
 import type { CertificateSource } from './listen/tls-server.ts';
-import { OwnResponse } from './own-response.ts';
-import type { Prepare } from './prepare-answers.ts';
+import { OwnResponse } from './answers/own-response.ts';
+import type { Prepare } from './answers/prepare-answers.ts';
 import type { RequestHandler } from './router.ts';
 import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';
-import { checkHead } from './strict-head.ts';
+import { checkHead } from './heads/strict-head.ts';
 
 /** How often Node checks, at the least, whether a request has arrived in time, in milliseconds. */
 const mostCheckMs = 1_000;

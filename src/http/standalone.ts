@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
-import { sendRefusal } from './respond.ts';
+import { sendRefusal } from './answers/respond.ts';
 import { createRouter } from './router.ts';
 import type { RequestHandler } from './router.ts';
 

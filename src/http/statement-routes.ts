@@ -6,7 +6,7 @@ import { instant } from '../shared/schema-values.ts';
 import { check, readWholeQuery } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { isoTime } from './present/iso-time.ts';
-import { sendAnswer, sendBody, sendRefusal } from './respond.ts';
+import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
 import { createRouter } from './router.ts';
 import type { Request, Response, Router } from './router.ts';
 

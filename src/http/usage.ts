@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { outcomes } from '../domain/consumption.ts';
+import { outcomes } from '../domain/money/consumption.ts';
 import { maxUsageRows, usageDimensions, usagePeriods } from '../domain/ports/usage.ts';
 import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
@@ -10,7 +10,7 @@ import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
 import type { NamedUsage } from './present/usage.ts';
-import { sendAnswer, sendBody, sendRefusal } from './respond.ts';
+import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
 import { prefers } from './router.ts';
 import type { Request, Response } from './router.ts';
 

@@ -5,7 +5,7 @@ import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../domain/ports/upstreams.ts';
-import type { ModelPrice } from '../domain/pricing.ts';
+import type { ModelPrice } from '../domain/money/pricing.ts';
 import { unknownCreation } from '../domain/routing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 import { readModels } from '../protocol/upstream/read-models.ts';

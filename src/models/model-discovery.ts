@@ -5,7 +5,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { OfferedModel } from '../domain/routing.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { fetchModels } from './fetch-models.ts';
 import type { FoundModels, Offer } from './fetch-models.ts';
 

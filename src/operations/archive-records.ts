@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { ConsumptionRecord } from '../domain/consumption.ts';
+import type { ConsumptionRecord } from '../domain/money/consumption.ts';
 import { createPause } from '../domain/pause.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReadRecord, Retention } from '../domain/ports/retention.ts';

@@ -1,12 +1,12 @@
-import type { Availability, CircuitView } from '../domain/circuit.ts';
+import type { Availability, CircuitView } from '../domain/upstreams/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RoomView, Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
-import type { ModelPrice } from '../domain/pricing.ts';
+import type { ModelPrice } from '../domain/money/pricing.ts';
 import type { PolicyName } from '../domain/routing/policy-names.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { inTime, workersPatienceMs } from './in-time.ts';
 import { joinUpstreams } from './process-views.ts';
 import type { ProcessViews } from './process-views.ts';

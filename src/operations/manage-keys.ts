@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Account, Credit } from '../domain/account.ts';
+import type { Account, Credit } from '../domain/money/account.ts';
 import {
   defaultWeight,
   keyEntropyBytes,

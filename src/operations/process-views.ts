@@ -1,4 +1,4 @@
-import type { Availability, CircuitView, UpstreamState } from '../domain/circuit.ts';
+import type { Availability, CircuitView, UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { RoomView } from '../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ShadowView } from '../domain/shadows/shadow-book.ts';

@@ -1,4 +1,4 @@
-import type { ConsumptionRecord } from '../domain/consumption.ts';
+import type { ConsumptionRecord } from '../domain/money/consumption.ts';
 import type { Pause } from '../domain/pause.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 

@@ -1,5 +1,5 @@
-import type { UpstreamState } from '../domain/circuit.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamState } from '../domain/upstreams/circuit.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 
 /** An upstream as operators see it. */
 export interface UpstreamReport {

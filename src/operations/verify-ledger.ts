@@ -1,6 +1,6 @@
-import { costOf, noTokens } from '../domain/pricing.ts';
-import { isPaid, isPassagePaid } from '../domain/settlement.ts';
-import type { ConsumptionRecord } from '../domain/consumption.ts';
+import { costOf, noTokens } from '../domain/money/pricing.ts';
+import { isPaid, isPassagePaid } from '../domain/money/settlement.ts';
+import type { ConsumptionRecord } from '../domain/money/consumption.ts';
 import type { Pause } from '../domain/pause.ts';
 import type { AuditedAccount, AuditedBudget, LedgerAudit } from '../domain/ports/ledger-audit.ts';
 

@@ -1,5 +1,5 @@
-import type { LimitDecision, Limits } from '../domain/limits.ts';
-import type { TokenState } from '../domain/token-limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
+import type { TokenState } from '../domain/limits/token-limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Credentials } from './admission/authenticate.ts';

@@ -1,6 +1,6 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { RequestKind } from '../domain/consumption.ts';
+import type { RequestKind } from '../domain/money/consumption.ts';
 import type { Trace } from '../domain/ports/telemetry.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { Delivery } from './delivery/delivery.ts';
@@ -9,7 +9,7 @@ import type { RunningShadow } from './shadows/running-shadow.ts';
 import { headFactsOf } from './stage-views.ts';
 import type { RoomVisit } from './rooms/room-visit.ts';
 import type { Stage } from './stages.ts';
-import type { GroupSlot } from '../domain/groups.ts';
+import type { GroupSlot } from '../domain/limits/groups.ts';
 
 /** One request in progress, and the clients that get its answer. */
 export interface Exchange {

@@ -1,5 +1,5 @@
-import type { Groups } from '../domain/groups.ts';
-import type { Limits } from '../domain/limits.ts';
+import type { Groups } from '../domain/limits/groups.ts';
+import type { Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
@@ -11,7 +11,7 @@ import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HedgeBudgets } from '../domain/routing/hedging.ts';
-import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SecondMeter } from './money/second-meter.ts';

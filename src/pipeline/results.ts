@@ -1,8 +1,8 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { AnswerEnding, Failure, Usage } from '../protocol/text.ts';
-import type { Outcome } from '../domain/consumption.ts';
-import { failures, refusalOf } from '../domain/failure.ts';
+import type { Outcome } from '../domain/money/consumption.ts';
+import { failures, refusalOf } from '../domain/upstreams/failure.ts';
 import type { Interruption } from '../domain/interruption.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 

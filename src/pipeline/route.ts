@@ -1,7 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Availability } from '../domain/circuit.ts';
+import type { Availability } from '../domain/upstreams/circuit.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import { orderRoutes } from '../domain/routing.ts';

@@ -1,12 +1,12 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { AttemptResult } from '../domain/attempt-result.ts';
-import { failures } from '../domain/failure.ts';
-import { isSpendingLimited } from '../domain/groups.ts';
+import type { AttemptResult } from '../domain/upstreams/attempt-result.ts';
+import { failures } from '../domain/upstreams/failure.ts';
+import { isSpendingLimited } from '../domain/limits/groups.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
-import { costOf, free, noTokens } from '../domain/pricing.ts';
-import type { Price } from '../domain/pricing.ts';
+import { costOf, free, noTokens } from '../domain/money/pricing.ts';
+import type { Price } from '../domain/money/pricing.ts';
 import type { Failure } from '../protocol/text.ts';
 import { classifyStatus, withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { failure } from '../protocol/upstream/failures.ts';

@@ -1,9 +1,9 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
-import type { RequestKind } from '../domain/consumption.ts';
-import { isSpendingLimited } from '../domain/groups.ts';
-import { mostTokensOf } from '../domain/hold-estimate.ts';
+import type { RequestKind } from '../domain/money/consumption.ts';
+import { isSpendingLimited } from '../domain/limits/groups.ts';
+import { mostTokensOf } from '../domain/money/hold-estimate.ts';
 import type { Interruption } from '../domain/interruption.ts';
 import { admit } from './admission/admit.ts';
 import { createAnswerWriter } from './delivery/answer-writers.ts';

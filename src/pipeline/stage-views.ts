@@ -2,7 +2,7 @@ import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { holdsSecret } from '../protocol/upstream/words/sanitise.ts';
 import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import type { RequestKind } from '../domain/consumption.ts';
+import type { RequestKind } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Rooms } from '../domain/ports/rooms.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
@@ -10,7 +10,7 @@ import { readBearer } from './admission/authenticate.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Dispatched, Routed, Stage } from './stages.ts';
-import type { GroupSlot } from '../domain/groups.ts';
+import type { GroupSlot } from '../domain/limits/groups.ts';
 
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<

@@ -1,12 +1,12 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { RecordBeginning, Reservation } from '../domain/consumption.ts';
-import type { Group } from '../domain/groups.ts';
-import type { LimitDecision, Limits } from '../domain/limits.ts';
-import type { Price } from '../domain/pricing.ts';
+import type { RecordBeginning, Reservation } from '../domain/money/consumption.ts';
+import type { Group } from '../domain/limits/groups.ts';
+import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
+import type { Price } from '../domain/money/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
-import type { TokenState } from '../domain/token-limits.ts';
+import type { TokenState } from '../domain/limits/token-limits.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { ReceivedAnswer } from './attempts/received-answer.ts';
 

@@ -110,7 +110,7 @@ export type ConnectionFault =
   /** The total time is over, and what came of the answer waits for a client that does not read it. */
   | 'unread';
 
-/** Every kind of failure of an attempt at an upstream; `domain/failure.ts` has the consequences of each. */
+/** Every kind of failure of an attempt at an upstream; `domain/upstreams/failure.ts` has the consequences of each. */
 export type FailureKind =
   | ConnectionFault
   /** The upstream does not accept the gateway's own key or account. */

@@ -1,4 +1,4 @@
-import type { Outcome } from '../domain/consumption.ts';
+import type { Outcome } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { probeUpstreams } from '../../src/background/probe-upstreams.ts';
 import { localTarget } from '../support/call-target.ts';
 import { createFakeClock } from '../support/fake-clock.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
 import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { watchTopKeys } from '../../src/background/watch-top-keys.ts';
 import type { UsageQuery } from '../../src/domain/ports/usage.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const noon = Date.UTC(2030, 0, 31, 12);

@@ -1,7 +1,7 @@
 import { plainAttempt } from '../support/stored-rows.ts';
-import type { Attempt } from '../../src/domain/consumption.ts';
+import type { Attempt } from '../../src/domain/money/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 /** Measures how long `/metrics` takes with 50 models on each of 10 upstreams, with a series for every combination. */
 

@@ -1,4 +1,4 @@
-import { costOf, noTokens } from '../../src/domain/pricing.ts';
+import { costOf, noTokens } from '../../src/domain/money/pricing.ts';
 import { modelPrice } from '../support/model-price.ts';
 import type { ServedTokens } from './numbered-upstream.ts';
 

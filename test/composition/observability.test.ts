@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createObservability } from '../../src/composition/observability.ts';
 import type { Workers } from '../../src/domain/ports/workers.ts';
-import { createLog } from '../../src/telemetry/logger.ts';
+import { createLog } from '../../src/telemetry/log/logger.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 test('a scrape of one of several workers fails when the sum is missing: smaller counters would be read as a new start', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { readUpstreamFiles } from '../../src/composition/upstream-files.ts';
+import { readUpstreamFiles } from '../../src/composition/upstreams/upstream-files.ts';
 import { checkConfig } from '../../src/config/load.ts';
 
 /** A config whose upstreams have their keys from commands that may take a minute each. */

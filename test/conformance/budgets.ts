@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
-import type { OpenedRecord, Reservation } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, Reservation } from '../../src/domain/money/consumption.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';

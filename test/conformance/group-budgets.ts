@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
-import type { RecordBeginning, Reservation } from '../../src/domain/consumption.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
+import type { RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget, BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { zones } from '../support/reference-calendar.ts';

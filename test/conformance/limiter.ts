@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { maxWaitingRequests } from '../../src/domain/limits.ts';
-import type { Limits } from '../../src/domain/limits.ts';
+import { maxWaitingRequests } from '../../src/domain/limits/limits.ts';
+import type { Limits } from '../../src/domain/limits/limits.ts';
 import type { FollowingLimiter } from '../../src/domain/ports/limiter.ts';
 import { propertyRun } from '../support/property-run.ts';
 

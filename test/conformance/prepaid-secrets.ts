@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Account } from '../../src/domain/account.ts';
+import type { Account } from '../../src/domain/money/account.ts';
 import { isUsable } from '../../src/domain/keys/api-key.ts';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { maxNanos } from '../../src/shared/money.ts';
 import type { Engine, Row } from '../../src/storage/engine.ts';

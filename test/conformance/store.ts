@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
-import type { Account } from '../../src/domain/account.ts';
+import type { Account } from '../../src/domain/money/account.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
-import { free, noTokens } from '../../src/domain/pricing.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
+import { free, noTokens } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';

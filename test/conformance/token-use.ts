@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { dayWindow, minuteWindow } from '../../src/domain/token-limits.ts';
-import type { TokenWindow } from '../../src/domain/token-limits.ts';
+import { dayWindow, minuteWindow } from '../../src/domain/limits/token-limits.ts';
+import type { TokenWindow } from '../../src/domain/limits/token-limits.ts';
 import type { TokenUse } from '../../src/domain/ports/token-use.ts';
 import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import type { TimedDatabase } from '../support/database-time.ts';

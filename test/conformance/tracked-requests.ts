@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
-import type { RecordBeginning, Reservation } from '../../src/domain/consumption.ts';
+import type { RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { OpenedRecord, Outcome } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, Outcome } from '../../src/domain/money/consumption.ts';
 import { usageDimensions, usagePeriods } from '../../src/domain/ports/usage.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';

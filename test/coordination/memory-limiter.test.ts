@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
-import type { Limits } from '../../src/domain/limits.ts';
+import type { Limits } from '../../src/domain/limits/limits.ts';
 import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

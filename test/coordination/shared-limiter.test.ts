@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
-import type { LimitDecision, Limits } from '../../src/domain/limits.ts';
+import type { LimitDecision, Limits } from '../../src/domain/limits/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';

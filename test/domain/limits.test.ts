@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { groupRefusal } from '../../src/domain/groups.ts';
-import { limitRefusal } from '../../src/domain/limits.ts';
-import type { LimitDecision } from '../../src/domain/limits.ts';
+import { groupRefusal } from '../../src/domain/limits/groups.ts';
+import { limitRefusal } from '../../src/domain/limits/limits.ts';
+import type { LimitDecision } from '../../src/domain/limits/limits.ts';
 
 const limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 const granted: LimitDecision = { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { holdFor } from '../../src/domain/hold-estimate.ts';
-import { costOf, free, priceFor } from '../../src/domain/pricing.ts';
+import { holdFor } from '../../src/domain/money/hold-estimate.ts';
+import { costOf, free, priceFor } from '../../src/domain/money/pricing.ts';
 import { maxNanos } from '../../src/shared/money.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { modelPrice } from '../support/model-price.ts';

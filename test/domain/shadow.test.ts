@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { compareAnswers } from '../../src/domain/shadows/compare-answers.ts';
 import type { AnswerFacts } from '../../src/domain/shadows/compare-answers.ts';
 import { DayBudget } from '../../src/domain/shadows/day-budget.ts';

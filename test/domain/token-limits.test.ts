@@ -5,7 +5,7 @@ import {
   hasTokenLimit,
   minuteWindow,
   tokenRefusal,
-} from '../../src/domain/token-limits.ts';
+} from '../../src/domain/limits/token-limits.ts';
 
 const limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 const inMinute = (tokens: number, expiresInMs: number) => ({

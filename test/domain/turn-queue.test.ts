@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { createTurnQueue } from '../../src/domain/turn-queue.ts';
+import { createTurnQueue } from '../../src/domain/limits/turn-queue.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 describe('a queue of turns', () => {

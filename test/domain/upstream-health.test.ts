@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
-import type { AttemptResult } from '../../src/domain/attempt-result.ts';
-import { failures } from '../../src/domain/failure.ts';
-import type { HealthSign } from '../../src/domain/failure.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import type { AttemptResult } from '../../src/domain/upstreams/attempt-result.ts';
+import { failures } from '../../src/domain/upstreams/failure.ts';
+import type { HealthSign } from '../../src/domain/upstreams/failure.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 /** The health sign of an attempt's result: every failure with that result must have the same sign. */

@@ -5,7 +5,7 @@ import {
   maxPairs,
   recentSamples,
   referenceSamples,
-} from '../../src/domain/usage-drift.ts';
+} from '../../src/domain/money/usage-drift.ts';
 import { changeAt, changing, constant, firstAlarm } from '../simulation/drift.ts';
 import { propertyRun } from '../support/property-run.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { expect, test } from 'vitest';
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { createGateway } from '../../src/index.ts';
 import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { answerHeaders, refusalHeaders } from '../../src/http/answer-headers.ts';
+import { answerHeaders, refusalHeaders } from '../../src/http/answers/answer-headers.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import type { ErrorCode } from '../../src/shared/errors.ts';
 

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { readClientAddresses } from '../../src/http/client-addresses.ts';
+import { readClientAddresses } from '../../src/http/heads/client-addresses.ts';
 
 /** A request over a connection from an address, with what proxies report of it. */
 function requestFrom(remoteAddress: string | undefined, forwardedFor?: string): IncomingMessage {

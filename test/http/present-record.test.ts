@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { presentRecordsAsCsv } from '../../src/http/present/record.ts';
-import { free } from '../../src/domain/pricing.ts';
-import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
+import { free } from '../../src/domain/money/pricing.ts';
+import type { ConsumptionRecord } from '../../src/domain/money/consumption.ts';
 
 const record: ConsumptionRecord = {
   requestId: 'req_1',

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { StreamOutput } from '../../src/http/stream-output.ts';
+import { StreamOutput } from '../../src/http/answers/stream-output.ts';
 import { eventually } from '../support/eventually.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { openRaw } from '../support/raw-socket.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import type { OfferedModel } from '../../src/domain/routing.ts';
 import { createModelDiscovery } from '../../src/models/model-discovery.ts';
 import type { Offer } from '../../src/models/fetch-models.ts';

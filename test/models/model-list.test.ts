@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { createModelList } from '../../src/models/model-list.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
 

@@ -37,14 +37,14 @@ export const meterFaults: readonly Mutation[] = [
   },
   {
     name: 'an uncertainty that chance exceeds',
-    file: 'src/domain/usage-drift.ts',
+    file: 'src/domain/money/usage-drift.ts',
     find: 'const certainty = 5;',
     replace: 'const certainty = 1;',
     tests: drift,
   },
   {
     name: 'a usual ratio that has the samples of now in it',
-    file: 'src/domain/usage-drift.ts',
+    file: 'src/domain/money/usage-drift.ts',
     find: 'this.#reference.add(old);',
     replace: 'this.#reference.add(Math.log(ratio));',
     tests: drift,

@@ -127,7 +127,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'prices in floating point',
-    file: 'src/domain/pricing.ts',
+    file: 'src/domain/money/pricing.ts',
     find: 'const cost = (sum + perTokens - 1n) / perTokens +',
     replace: 'const cost = BigInt(Math.round(Number(sum) / 1e6)) +',
     tests: ['test/domain/pricing.test.ts'],
@@ -185,7 +185,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'an attempt from before a circuit opened that closes it',
-    file: 'src/domain/circuit.ts',
+    file: 'src/domain/upstreams/circuit.ts',
     find: 'this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();',
     replace: 'this.#openedMs !== null) this.#close();',
     tests: ['test/domain/upstream-health.test.ts'],
@@ -228,7 +228,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a refused text that goes to the next provider',
-    file: 'src/domain/failure.ts',
+    file: 'src/domain/upstreams/failure.ts',
     find: "  mayGoElsewhere: false,\n  health: 'success',",
     replace: "  mayGoElsewhere: true,\n  health: 'success',",
     tests: ['test/e2e/blocked-texts.test.ts'],

@@ -10,14 +10,14 @@ const section = (name: string, scale: number): Pick<Mutation, 'tests' | 'script'
 export const scorecardFaults: readonly Mutation[] = [
   {
     name: 'scorecard raw: a transfer encoding beside a length that is taken',
-    file: 'src/http/strict-head.ts',
+    file: 'src/http/heads/strict-head.ts',
     find: "if (!isAlone || transferEncoding.toLowerCase() !== 'chunked') return wrongFraming;",
     replace: 'void isAlone;',
     ...section('raw', 1),
   },
   {
     name: 'scorecard mutated: a check of heads that throws',
-    file: 'src/http/strict-head.ts',
+    file: 'src/http/heads/strict-head.ts',
     find: 'return duplicated(field);',
     replace: "throw new Error('duplicated');",
     ...section('mutated', 0.1),

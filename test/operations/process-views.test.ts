@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { CircuitView } from '../../src/domain/circuit.ts';
+import type { CircuitView } from '../../src/domain/upstreams/circuit.ts';
 import type { RoomView } from '../../src/domain/ports/rooms.ts';
-import type { ModelPrice } from '../../src/domain/pricing.ts';
+import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { RouteMeasureView } from '../../src/domain/routing/route-measure.ts';
 import type { ShadowView } from '../../src/domain/shadows/shadow-book.ts';
 import type { KnownUpstream, ServedModel } from '../../src/operations/list-upstreams.ts';

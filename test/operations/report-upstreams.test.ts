@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { reportUpstreams } from '../../src/operations/report-upstreams.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { OpenedRecord, Outcome, SettledRecord } from '../../src/domain/consumption.ts';
-import { free, noTokens } from '../../src/domain/pricing.ts';
+import type { OpenedRecord, Outcome, SettledRecord } from '../../src/domain/money/consumption.ts';
+import { free, noTokens } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { maxNanos } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';

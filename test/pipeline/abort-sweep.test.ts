@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { costOf } from '../../src/domain/pricing.ts';
+import { costOf } from '../../src/domain/money/pricing.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { modelPrice } from '../support/model-price.ts';

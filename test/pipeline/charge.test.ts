@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/domain/consumption.ts';
-import { costOf } from '../../src/domain/pricing.ts';
-import type { ModelPrice } from '../../src/domain/pricing.ts';
-import { disconnectTable, settlementTable } from '../../src/domain/settlement.ts';
+import type { Outcome } from '../../src/domain/money/consumption.ts';
+import { costOf } from '../../src/domain/money/pricing.ts';
+import type { ModelPrice } from '../../src/domain/money/pricing.ts';
+import { disconnectTable, settlementTable } from '../../src/domain/money/settlement.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
-import type { ChargeBasis, Progress } from '../../src/domain/settlement.ts';
+import type { ChargeBasis, Progress } from '../../src/domain/money/settlement.ts';
 import { chargeFor } from '../../src/pipeline/money/charge.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Upstreams } from '../../src/domain/ports/upstreams.ts';
 import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';

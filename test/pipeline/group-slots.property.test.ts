@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { groupIdOf } from '../../src/domain/groups.ts';
-import type { Group } from '../../src/domain/groups.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
+import type { Group } from '../../src/domain/limits/groups.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { expectAtMost, expectEqual } from '../support/assertions.ts';

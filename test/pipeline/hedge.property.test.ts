@@ -9,7 +9,7 @@ import type {
   Upstreams,
 } from '../../src/domain/ports/upstreams.ts';
 import type { OfferedModel } from '../../src/domain/routing.ts';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import type { FakeClock } from '../support/fake-clock.ts';

@@ -9,8 +9,8 @@ import type {
   Upstreams,
 } from '../../src/domain/ports/upstreams.ts';
 import type { OfferedModel, Route } from '../../src/domain/routing.ts';
-import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
-import type { UpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import type { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { readAnswerBody } from '../support/client-answer.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { holdFor, mostInputTokens } from '../../src/domain/hold-estimate.ts';
-import { costOf, priceFor } from '../../src/domain/pricing.ts';
-import type { ModelPrice } from '../../src/domain/pricing.ts';
+import { holdFor, mostInputTokens } from '../../src/domain/money/hold-estimate.ts';
+import { costOf, priceFor } from '../../src/domain/money/pricing.ts';
+import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { chargeFor } from '../../src/pipeline/money/charge.ts';

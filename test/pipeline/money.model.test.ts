@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { holdFor } from '../../src/domain/hold-estimate.ts';
-import { costOf, free, noTokens } from '../../src/domain/pricing.ts';
-import type { ModelPrice } from '../../src/domain/pricing.ts';
+import { holdFor } from '../../src/domain/money/hold-estimate.ts';
+import { costOf, free, noTokens } from '../../src/domain/money/pricing.ts';
+import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { endAllLeases } from '../../src/storage/leases/lease-statements.ts';
 import { modelPrice } from '../support/model-price.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { OpenedRecord } from '../../src/domain/consumption.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
+import type { OpenedRecord } from '../../src/domain/money/consumption.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { OpenedRecord, Reservation } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, Reservation } from '../../src/domain/money/consumption.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { SampleResult } from '../../src/domain/ports/telemetry.ts';
-import { UsageDrift, recentSamples } from '../../src/domain/usage-drift.ts';
+import { UsageDrift, recentSamples } from '../../src/domain/money/usage-drift.ts';
 import { createSecondMeter, meterUsage } from '../../src/pipeline/money/second-meter.ts';
 import type { MeteredAnswer } from '../../src/pipeline/money/second-meter.ts';
 import { TextSample } from '../../src/protocol/text-sample.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
-import type { Group } from '../../src/domain/groups.ts';
+import type { Group } from '../../src/domain/limits/groups.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Exchange } from '../../src/pipeline/exchange.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';

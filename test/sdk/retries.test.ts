@@ -4,7 +4,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateText } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refusalHeaders } from '../../src/http/answer-headers.ts';
+import { refusalHeaders } from '../../src/http/answers/answer-headers.ts';
 import { writeRefusal } from '../../src/protocol/write-refusal.ts';
 import { refuse, statusOf } from '../../src/shared/errors.ts';
 import type { ErrorCode } from '../../src/shared/errors.ts';

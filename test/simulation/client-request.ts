@@ -1,6 +1,6 @@
 import type { BudgetClaim, BudgetOwner } from '../../src/domain/budgets/budget.ts';
-import type { RecordBeginning, Reservation, SettledRecord } from '../../src/domain/consumption.ts';
-import type { LimitDecision } from '../../src/domain/limits.ts';
+import type { RecordBeginning, Reservation, SettledRecord } from '../../src/domain/money/consumption.ts';
+import type { LimitDecision } from '../../src/domain/limits/limits.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 import type { GatewayProcess } from './gateway-process.ts';

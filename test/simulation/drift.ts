@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/domain/usage-drift.ts';
+import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/domain/money/usage-drift.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
 import { normal } from './distributions.ts';
 

@@ -6,7 +6,7 @@ import type { KeptSettlements } from '../../src/background/retry-settlements.ts'
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { SharedLimiter } from '../../src/coordination/shared-limiter.ts';
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import { createMemorySpool } from './memory-spool.ts';
 import { simulateLeases, simulateRecords, simulateSlots } from './stores.ts';

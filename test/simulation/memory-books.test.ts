@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BudgetClaim, BudgetOwner, CountedBudget } from '../../src/domain/budgets/budget.ts';
 import type { PeriodBounds } from '../../src/domain/budgets/calendar.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
 import { openTimedPostgres, openTimedSqlite } from '../support/database-time.ts';

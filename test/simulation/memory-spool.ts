@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import type { Actor } from './virtual-time.ts';
 import type { World } from './world.ts';

@@ -1,4 +1,4 @@
-import type { Limits } from '../../src/domain/limits.ts';
+import type { Limits } from '../../src/domain/limits/limits.ts';
 import { Chance } from './chance.ts';
 
 /** What may be spent in each period of some milliseconds. */

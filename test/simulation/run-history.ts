@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { Chance } from './chance.ts';
 import { Checks } from './checks/checks.ts';
 import { ClientRequest } from './client-request.ts';

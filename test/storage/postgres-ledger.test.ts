@@ -10,7 +10,7 @@ import { functionOf } from '../../src/storage/postgres/fixed-functions.ts';
 import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-statement.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
-import { free } from '../../src/domain/pricing.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';

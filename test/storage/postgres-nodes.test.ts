@@ -6,7 +6,7 @@ import {
   composeKeyDirectory,
   createSharedServices,
   joinNodes,
-} from '../../src/composition/shared-services.ts';
+} from '../../src/composition/storage/shared-services.ts';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { SettledRecord } from '../../src/domain/consumption.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { createSettlementSpool } from '../../src/storage/spool/settlement-spool.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import { readSpoolLines, writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Attempt } from '../../src/domain/consumption.ts';
+import type { Attempt } from '../../src/domain/money/consumption.ts';
 import { readAttempts, writeAttempts } from '../../src/storage/records/stored-attempts.ts';
 import { plainAttempt } from '../support/stored-rows.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { UsageQuery } from '../../src/domain/ports/usage.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { examineUpstreams } from '../../src/composition/doctor.ts';
+import { examineUpstreams } from '../../src/composition/upstreams/doctor.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { namesInConfig } from '../../src/config/setting-names.ts';
 import type { Check, UpstreamReport } from '../../src/doctor/report.ts';

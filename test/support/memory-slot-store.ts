@@ -1,5 +1,5 @@
-import { frequencyWindowMs } from '../../src/domain/limits.ts';
-import type { LimitDecision, Limits } from '../../src/domain/limits.ts';
+import { frequencyWindowMs } from '../../src/domain/limits/limits.ts';
+import type { LimitDecision, Limits } from '../../src/domain/limits/limits.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { override } from '../../src/shared/override.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';

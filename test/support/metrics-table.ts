@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { createInstruments } from '../../src/telemetry/instruments.ts';
+import { createInstruments } from '../../src/telemetry/metrics/instruments.ts';
 
 /** What a registered metric says of itself. */
 interface RegisteredMetric {

@@ -1,6 +1,6 @@
 import type { Usage } from '../../src/protocol/text.ts';
 import type { AnswerPart, Failure, FinishReason } from '../../src/protocol/text.ts';
-import { refusalOf } from '../../src/domain/failure.ts';
+import { refusalOf } from '../../src/domain/upstreams/failure.ts';
 import type { Refusal } from '../../src/shared/errors.ts';
 
 /** The parts of an answer taken to pieces, for tests that look at one thing after the other. */

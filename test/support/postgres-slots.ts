@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
-import type { Limits } from '../../src/domain/limits.ts';
+import type { Limits } from '../../src/domain/limits/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { openPostgres } from './test-postgres.ts';

@@ -2,7 +2,7 @@ import { readFastRoad } from '../../src/config/environment.ts';
 import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
-import { refusalOf } from '../../src/domain/failure.ts';
+import { refusalOf } from '../../src/domain/upstreams/failure.ts';
 import { createOrderLaw, eventsOf } from './order-law.ts';
 import { streamReader } from './read-upstream.ts';
 import { noExtras as extras } from './answers.ts';

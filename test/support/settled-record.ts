@@ -1,5 +1,5 @@
-import type { SettledRecord } from '../../src/domain/consumption.ts';
-import { free } from '../../src/domain/pricing.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 import { beginningOf, openedRecord } from './stored-rows.ts';
 
 /** The settlement of a request that was completed. */

@@ -1,9 +1,14 @@
 import { budgetIdOf } from '../../src/domain/budgets/budget.ts';
 import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
-import type { Attempt, OpenedRecord, RecordBeginning, SettledRecord } from '../../src/domain/consumption.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
-import { free } from '../../src/domain/pricing.ts';
+import type {
+  Attempt,
+  OpenedRecord,
+  RecordBeginning,
+  SettledRecord,
+} from '../../src/domain/money/consumption.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 
 /** A key without settings of its own, which pays for its requests. */
 export const payingKey: ApiKey = {

@@ -4,7 +4,7 @@ import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.
 import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
-import type { Limits } from '../../src/domain/limits.ts';
+import type { Limits } from '../../src/domain/limits/limits.ts';
 import type { PolicyName } from '../../src/domain/routing/policy-names.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 import { formatUsd } from '../../src/shared/money.ts';

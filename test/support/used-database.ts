@@ -1,9 +1,9 @@
 import { claimOf } from '../../src/domain/budgets/budget.ts';
-import { groupIdOf } from '../../src/domain/groups.ts';
+import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { createLogDestination, openStandardStream } from '../../src/telemetry/log-destination.ts';
+import { createLogDestination, openStandardStream } from '../../src/telemetry/log/log-destination.ts';
 import { openStalledPipe } from '../support/failing-outputs.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -140,7 +140,9 @@ test.skipIf(!hasScript)(
   'a paused terminal does not stop the process that logs to it',
   async () => {
     const folder = makeTemporaryFolder();
-    const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;
+    const logger = pathToFileURL(
+      join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'log', 'logger.ts'),
+    ).href;
     const program = `
     import { writeFileSync } from 'node:fs';
     import { createLog } from '${logger}';

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { createLog } from '../../src/telemetry/logger.ts';
-import type { LogLevel } from '../../src/telemetry/logger.ts';
+import { createLog } from '../../src/telemetry/log/logger.ts';
+import type { LogLevel } from '../../src/telemetry/log/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -244,7 +244,9 @@ function failing(work: () => unknown): unknown {
 }
 
 describe('standard output', () => {
-  const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;
+  const logger = pathToFileURL(
+    join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'log', 'logger.ts'),
+  ).href;
   const print = async (isTerminal: boolean, format?: 'json' | 'text'): Promise<string> => {
     const script = `process.stdout.isTTY = ${isTerminal};
       import('${logger}').then(({ createLog }) => createLog('info', { now: Date.now }, undefined, ${JSON.stringify(format)}).fault('it broke', new Error('why')));`;

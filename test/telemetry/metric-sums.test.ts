@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { exposeSum, readFigures, sumCounts } from '../../src/telemetry/metric-sums.ts';
-import type { MetricsText } from '../../src/telemetry/metric-sums.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { exposeSum, readFigures, sumCounts } from '../../src/telemetry/metrics/metric-sums.ts';
+import type { MetricsText } from '../../src/telemetry/metrics/metric-sums.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
 
 /** The figures of a process with a counter, a histogram and gauges. */

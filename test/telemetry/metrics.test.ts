@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LedgerFigures } from '../../src/background/monitor-ledger.ts';
-import type { Outcome } from '../../src/domain/consumption.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import type { Outcome } from '../../src/domain/money/consumption.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
 
 test('the figures of a shared ledger are shown by the process that audits it, and by no other', async () => {

@@ -1,7 +1,7 @@
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { beginTrace } from '../../src/telemetry/request-trace.ts';
+import { beginTrace } from '../../src/telemetry/traces/request-trace.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

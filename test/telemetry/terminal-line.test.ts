@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/shared/errors.ts';
-import { terminalLine } from '../../src/telemetry/terminal-line.ts';
+import { terminalLine } from '../../src/telemetry/log/terminal-line.ts';
 import stringWidth from 'string-width';
 
 const request = {

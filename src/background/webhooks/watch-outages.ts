@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { UpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { repeat } from '../repeat.ts';
 
 /** How often the circuits are compared with what was reported, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { PresentedRecord } from '../../http/present/record.ts';
-import type { AttemptResult } from '../../domain/attempt-result.ts';
+import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
 import { parseUsd } from '../../shared/money.ts';
 import { readPages } from '../admin-client.ts';
 import type { Page } from '../admin-client.ts';

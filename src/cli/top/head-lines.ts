@@ -1,6 +1,6 @@
 import type { styleText } from 'node:util';
 import type { PresentedStatus } from '../../http/present/status.ts';
-import { cell } from '../../telemetry/terminal-text.ts';
+import { cell } from '../../telemetry/log/terminal-text.ts';
 import { count } from '../../shared/count.ts';
 import { writeMs } from '../write-ms.ts';
 

@@ -1,5 +1,5 @@
 import type { PresentedStatus, PresentedStatusRow } from '../../http/present/status.ts';
-import { cell } from '../../telemetry/terminal-text.ts';
+import { cell } from '../../telemetry/log/terminal-text.ts';
 import { writeSummary, writeUpstreams } from './head-lines.ts';
 import type { Paint } from './head-lines.ts';
 import { writeRows } from './table.ts';

@@ -1,5 +1,5 @@
 import type { PresentedStatusRow } from '../../http/present/status.ts';
-import { cell, widthOf } from '../../telemetry/terminal-text.ts';
+import { cell, widthOf } from '../../telemetry/log/terminal-text.ts';
 import { writeMs } from '../write-ms.ts';
 import { nameOfKey } from './rows.ts';
 

@@ -1,5 +1,5 @@
-import { exposeSum, sumCounts } from '../../telemetry/metric-sums.ts';
-import type { MetricsText } from '../../telemetry/metric-sums.ts';
+import { exposeSum, sumCounts } from '../../telemetry/metrics/metric-sums.ts';
+import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 import type { WorkerProcess } from './fork-worker.ts';
 
 /** The metrics of all workers as those of one process. */

@@ -1,6 +1,6 @@
 import { changedFixedSettings } from '../../composition/fixed-settings.ts';
-import { reloadCommandsMs } from '../../composition/upstream-files.ts';
-import { keySourceOf } from '../../composition/upstream-keys.ts';
+import { reloadCommandsMs } from '../../composition/upstreams/upstream-files.ts';
+import { keySourceOf } from '../../composition/upstreams/upstream-keys.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { WorkerProcess } from './fork-worker.ts';
 import { workerAnswerMs } from './questions.ts';

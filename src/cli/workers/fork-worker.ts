@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { MetricsText } from '../../telemetry/metric-sums.ts';
+import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 import type { Handovers } from './handovers.ts';
 import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
 import { createQuestions, workerAnswerMs } from './questions.ts';

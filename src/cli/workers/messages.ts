@@ -1,4 +1,4 @@
-import type { MetricsText } from '../../telemetry/metric-sums.ts';
+import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 
 /** What the primary process asks a worker; the answer is a text or nothing. */
 export type WorkerQuestion =

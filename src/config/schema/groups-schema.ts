@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { budgetOf } from '../../domain/budgets/budget.ts';
-import { groupIdOf, noGroup } from '../../domain/groups.ts';
-import type { Groups } from '../../domain/groups.ts';
+import { groupIdOf, noGroup } from '../../domain/limits/groups.ts';
+import type { Groups } from '../../domain/limits/groups.ts';
 import { budgetOfKey } from '../../shared/budget-values.ts';
 import { groupName } from '../../shared/schema-values.ts';
 import { requestLimit } from './values.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Price } from '../../domain/pricing.ts';
+import type { Price } from '../../domain/money/pricing.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { usd } from '../../shared/schema-values.ts';
 import { wholeNumber } from './values.ts';

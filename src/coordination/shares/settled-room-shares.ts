@@ -9,7 +9,7 @@ import type {
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { sumFaults } from '../../domain/summed-fault.ts';
-import { TimeLimit } from '../../domain/time-limit.ts';
+import { TimeLimit } from '../../domain/limits/time-limit.ts';
 import { ShareClaim } from './share-claim.ts';
 
 /** How often the shares are settled, in milliseconds. */

@@ -1,7 +1,7 @@
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { formatUsd } from '../../shared/money.ts';
-import type { Group } from '../groups.ts';
+import type { Group } from '../limits/groups.ts';
 import type { BudgetClaim, StoredPeriod } from './budget.ts';
 
 /** `retry-after` for money that is held by requests in progress, in milliseconds. A guess: when they end is unknown. */

@@ -1,7 +1,7 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import type { Budget, BudgetChanges } from '../budgets/budget.ts';
-import type { Limits } from '../limits.ts';
+import type { Limits } from '../limits/limits.ts';
 
 /** `sk-tg-<12 public characters>-<43 secret characters>`, followed by a checksum in all but the oldest keys. */
 const keyPattern = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}([A-Za-z0-9]{6})?$/;

@@ -1,7 +1,7 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import type { Budget } from '../budgets/budget.ts';
 import type { ApiKey } from './api-key.ts';
-import type { Limits } from '../limits.ts';
+import type { Limits } from '../limits/limits.ts';
 
 /** How many keys a config may declare: all of them are compared with the stored ones at each start and reload. */
 export const maxDeclaredKeys = 1_000;

@@ -1,5 +1,5 @@
 import type { StoredPeriod } from '../budgets/budget.ts';
-import type { Account, BookedCredit, Credit } from '../account.ts';
+import type { Account, BookedCredit, Credit } from '../money/account.ts';
 
 /** The money of keys. */
 export interface Accounts {

@@ -1,5 +1,5 @@
 import type { ApiKey, KeyChanges } from '../keys/api-key.ts';
-import type { Limits } from '../limits.ts';
+import type { Limits } from '../limits/limits.ts';
 import type {
   DeclarationChanges,
   DeclaredKey,

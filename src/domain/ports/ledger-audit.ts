@@ -1,4 +1,4 @@
-import type { ConsumptionRecord } from '../consumption.ts';
+import type { ConsumptionRecord } from '../money/consumption.ts';
 import type { Pause } from '../pause.ts';
 
 /** What an account holds, beside what the ledger and the records say that it must hold; amounts in nano-USD. */

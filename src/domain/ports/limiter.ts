@@ -1,4 +1,4 @@
-import type { LimitDecision, Limits } from '../limits.ts';
+import type { LimitDecision, Limits } from '../limits/limits.ts';
 
 /** Limits of keys: requests in progress and starts, counted in one atomic step. */
 export interface Limiter {

@@ -1,4 +1,4 @@
-import type { ConsumptionRecord, RecordFilter, RecordPage } from '../consumption.ts';
+import type { ConsumptionRecord, RecordFilter, RecordPage } from '../money/consumption.ts';
 
 /** The consumption record, as it is read. */
 export interface RecordPages {

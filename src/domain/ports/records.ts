@@ -1,4 +1,4 @@
-import type { OpenedRecord, Reservation, SettledRecord } from '../consumption.ts';
+import type { OpenedRecord, Reservation, SettledRecord } from '../money/consumption.ts';
 
 /** The consumption record and the money in it. Both calls resolve when all of it is committed. */
 export interface Records {

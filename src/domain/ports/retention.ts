@@ -1,4 +1,4 @@
-import type { ConsumptionRecord } from '../consumption.ts';
+import type { ConsumptionRecord } from '../money/consumption.ts';
 import type { Pause } from '../pause.ts';
 
 /** What a record is removed by: its id, and whether it may have changed since it was read. */

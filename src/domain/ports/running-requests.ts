@@ -1,4 +1,4 @@
-import type { Mode, RequestKind } from '../consumption.ts';
+import type { Mode, RequestKind } from '../money/consumption.ts';
 import type { WaitingForRoom } from './rooms.ts';
 
 /** A request in progress; fields that are not known yet are `null`. */

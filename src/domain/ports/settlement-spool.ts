@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../consumption.ts';
+import type { SettledRecord } from '../money/consumption.ts';
 
 /** A file of settlements that the database has not taken, which outlives the process. */
 export interface SettlementSpool {

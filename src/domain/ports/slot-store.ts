@@ -1,4 +1,4 @@
-import type { LimitDecision, Limits } from '../limits.ts';
+import type { LimitDecision, Limits } from '../limits/limits.ts';
 
 /** A request that asks for a slot of its key. */
 export interface SlotRequest {

@@ -1,4 +1,4 @@
-import type { Outcome } from '../consumption.ts';
+import type { Outcome } from '../money/consumption.ts';
 
 /** What ended in the last seconds, at most 60. */
 interface Endings {

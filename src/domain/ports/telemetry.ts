@@ -1,4 +1,4 @@
-import type { RequestKind } from '../consumption.ts';
+import type { RequestKind } from '../money/consumption.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 
 /** Fields of a log line beside its message and reason, by which operators filter. */

@@ -1,4 +1,4 @@
-import type { UsedSlice } from '../token-limits.ts';
+import type { UsedSlice } from '../limits/token-limits.ts';
 
 /** The tokens that keys with a limit of tokens have used, where every node sees the same. */
 export interface TokenUse {

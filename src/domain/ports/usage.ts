@@ -1,4 +1,4 @@
-import type { Outcome } from '../consumption.ts';
+import type { Outcome } from '../money/consumption.ts';
 import type { Pause } from '../pause.ts';
 
 /** What usage can be grouped by: at most one of the first three, and any of the others. */

@@ -1,6 +1,6 @@
 import type { TextRequest } from '../../protocol/text.ts';
-import type { Availability } from '../circuit.ts';
-import { usualInputTokens } from '../hold-estimate.ts';
+import type { Availability } from '../upstreams/circuit.ts';
+import { usualInputTokens } from '../money/hold-estimate.ts';
 import { drawInTurn, orderRoutes } from '../routing.ts';
 import type { OfferedModel, Route } from '../routing.ts';
 import { orderByAffinity } from './affinity.ts';

@@ -1,5 +1,5 @@
 import type { FinishReason } from '../../protocol/text.ts';
-import type { Outcome } from '../consumption.ts';
+import type { Outcome } from '../money/consumption.ts';
 
 /** What is kept of an answer to compare it with another one to the same request: counts and times, none of its text. */
 export interface AnswerFacts {

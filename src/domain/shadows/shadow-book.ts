@@ -1,5 +1,5 @@
 import type { Failure } from '../../protocol/text.ts';
-import type { Outcome } from '../consumption.ts';
+import type { Outcome } from '../money/consumption.ts';
 import type { Clock } from '../ports/clock.ts';
 import { areFinished, compareAnswers } from './compare-answers.ts';
 import type { AnswerFacts, Comparison, Verdict } from './compare-answers.ts';

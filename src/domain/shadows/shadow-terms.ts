@@ -1,4 +1,4 @@
-import type { ModelPrice } from '../pricing.ts';
+import type { ModelPrice } from '../money/pricing.ts';
 
 /** Where a share of a model's requests is also sent, and what that may take. */
 export interface ShadowTerms {

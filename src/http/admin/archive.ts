@@ -3,13 +3,13 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
-import type { ConsumptionRecord } from '../../domain/consumption.ts';
+import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import { check, readJson, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/archived-record.ts';
 import { isoTime } from '../present/iso-time.ts';
-import { sendAnswer, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
 

@@ -1,5 +1,5 @@
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendAnswer } from '../respond.ts';
+import { sendAnswer } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 import { listGroups } from './groups.ts';

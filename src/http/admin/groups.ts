@@ -1,5 +1,5 @@
-import { noGroup } from '../../domain/groups.ts';
-import type { Groups } from '../../domain/groups.ts';
+import { noGroup } from '../../domain/limits/groups.ts';
+import type { Groups } from '../../domain/limits/groups.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';

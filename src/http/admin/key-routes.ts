@@ -4,7 +4,7 @@ import { keyQuery } from './keys.ts';
 import type { KeyOperations } from './keys.ts';
 import { pathIdOf, readJson, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendAnswer } from '../respond.ts';
+import { sendAnswer } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, RequestHandler, Router } from '../router.ts';
 

@@ -1,10 +1,10 @@
 import { pipeline } from 'node:stream/promises';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
-import { noStore } from '../answer-headers.ts';
+import { noStore } from '../answers/answer-headers.ts';
 import { adminOnly } from './guard.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendAnswer, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Response, Router } from '../router.ts';
 

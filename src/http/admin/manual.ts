@@ -1,6 +1,6 @@
 import type { Manual } from '../../domain/ports/manual.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendBody } from '../respond.ts';
+import { sendBody } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 

@@ -1,6 +1,6 @@
-import type { ConnectionLimits } from '../../domain/connection-limits.ts';
+import type { ConnectionLimits } from '../../domain/edge/connection-limits.ts';
 import { refuse } from '../../shared/errors.ts';
-import { sendRefusal } from '../respond.ts';
+import { sendRefusal } from '../answers/respond.ts';
 import type { Request, RequestHandler } from '../router.ts';
 
 /** What probes and scrapers ask, which a full listener must answer: without an answer the process would be restarted. */

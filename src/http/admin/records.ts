@@ -5,7 +5,7 @@ import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import type { RecordPage } from '../../domain/consumption.ts';
+import type { RecordPage } from '../../domain/money/consumption.ts';
 import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
@@ -14,7 +14,7 @@ import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
 import { presentWait } from '../present/wait.ts';
 import { unknownRequest } from '../present/unknown-request.ts';
-import { sendAnswer, sendBody } from '../respond.ts';
+import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import type { OwnPages } from '../own-pages.ts';
+import type { OwnPages } from '../pages/own-pages.ts';
 import type { AdminAccess, Session } from './access.ts';
 
 /** The longest text of a session, in characters. */

@@ -2,7 +2,7 @@ import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentList } from '../present/list.ts';
 import { presentShadow } from '../present/shadow.ts';
-import { sendAnswer } from '../respond.ts';
+import { sendAnswer } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 

@@ -7,7 +7,7 @@ import { check, pageQuery, pathIdOf, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
-import { sendAnswer, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 import { makeStatement, sendStatement } from '../statement-routes.ts';

@@ -4,7 +4,7 @@ import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Status } from '../../operations/read-status.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { streamHeaders } from '../answer-headers.ts';
+import { streamHeaders } from '../answers/answer-headers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentChanging } from '../present/status.ts';
 import type { Response } from '../router.ts';

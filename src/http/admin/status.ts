@@ -8,7 +8,7 @@ import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isStillAllowed } from './guard.ts';
 import { presentStatus } from '../present/status.ts';
 import type { PresentedStatus } from '../present/status.ts';
-import { sendAnswer, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 import type { StatusWatch } from './status-watch.ts';

@@ -11,7 +11,7 @@ import { methodNotAllowed } from '../fallback-handlers.ts';
 import { HttpClientConnection } from '../http-client-connection.ts';
 import type { ClientSettings } from '../http-client-connection.ts';
 import { listModels } from '../offered-models.ts';
-import { sendAnswer, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Router } from '../router.ts';
 import { endWithSession } from './guard.ts';

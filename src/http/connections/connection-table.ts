@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import type { ConnectionDeadlines, ConnectionLimits } from '../../domain/connection-limits.ts';
-import type { ConnectionRefusal } from '../../domain/connection-refusal.ts';
+import type { ConnectionDeadlines, ConnectionLimits } from '../../domain/edge/connection-limits.ts';
+import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
 import type { ConnectionEvents } from './connection-events.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { OwnResponse } from '../own-response.ts';
-import { skipRestOfChunk } from '../skip-chunk.ts';
+import type { OwnResponse } from '../answers/own-response.ts';
+import { skipRestOfChunk } from '../answers/skip-chunk.ts';
 import type { ConnectionEvents, LateRequest } from './connection-events.ts';
 import { answerHalfClosed } from './half-closed.ts';
 import { lingerAfter } from './lingering-close.ts';

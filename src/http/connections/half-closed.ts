@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { OwnResponse } from '../own-response.ts';
+import type { OwnResponse } from '../answers/own-response.ts';
 
 /**
  * When a connection whose client has closed its side is first looked at again, in milliseconds, and the longest wait for a

@@ -1,13 +1,13 @@
 import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { EdgeRefusal } from '../../domain/edge-refusal.ts';
+import type { EdgeRefusal } from '../../domain/edge/edge-refusal.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Connection } from './connection.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
-import { presentRequestId, requestIdHeader } from '../request-id.ts';
+import { presentRequestId, requestIdHeader } from '../heads/request-id.ts';
 
 /** A refusal of a request that never reaches a route. */
 export interface RawRefusal {

@@ -1,8 +1,8 @@
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { unknownHost } from '../own-pages.ts';
-import type { OwnPages } from '../own-pages.ts';
-import { pageHeaders } from '../page-headers.ts';
-import { sendBody, sendNotModified, sendRefusal } from '../respond.ts';
+import { unknownHost } from '../pages/own-pages.ts';
+import type { OwnPages } from '../pages/own-pages.ts';
+import { pageHeaders } from '../pages/page-headers.ts';
+import { sendBody, sendNotModified, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, RequestHandler, Response, Router } from '../router.ts';
 import type { ConsoleFiles } from './open-files.ts';

@@ -10,10 +10,10 @@ import type { GuardPorts } from '../admin/guard.ts';
 import { readSession, sessionOf, writeCookie } from '../admin/session-cookie.ts';
 import { isForm, readBody } from '../body.ts';
 import { check } from '../checked-input.ts';
-import type { ClientAddresses } from '../client-addresses.ts';
+import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import type { PresentedSession } from '../present/session.ts';
-import { sendAnswer, sendBody, sendNoContent, sendRefusal } from '../respond.ts';
+import { sendAnswer, sendBody, sendNoContent, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
 

@@ -1,7 +1,7 @@
-import type { ClientAddresses } from '../client-addresses.ts';
-import { schemeOf } from '../client-scheme.ts';
-import { pageHeaders } from '../page-headers.ts';
-import { sendBody } from '../respond.ts';
+import type { ClientAddresses } from '../heads/client-addresses.ts';
+import { schemeOf } from '../heads/client-scheme.ts';
+import { pageHeaders } from '../pages/page-headers.ts';
+import { sendBody } from '../answers/respond.ts';
 import { prefers } from '../router.ts';
 import type { Request, RequestHandler } from '../router.ts';
 

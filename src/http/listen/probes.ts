@@ -1,5 +1,5 @@
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendBody } from '../respond.ts';
+import { sendBody } from '../answers/respond.ts';
 import type { Request, RequestHandler, Response } from '../router.ts';
 
 /** The paths of probes, which balancers call without a key. */

@@ -2,7 +2,7 @@ import type { FindDirect } from '../direct-routes.ts';
 import { createRouter } from '../router.ts';
 import type { RequestHandler } from '../router.ts';
 import type { RunRoutes } from '../standalone.ts';
-import { unknownUrlBelow } from '../unknown-url.ts';
+import { unknownUrlBelow } from '../heads/unknown-url.ts';
 import { answerFrontDoor } from './front-door.ts';
 import type { FrontDoor } from './front-door.ts';
 import { answerProbes } from './probes.ts';

@@ -1,5 +1,5 @@
 import { formatUsd } from '../../shared/money.ts';
-import type { ConsumptionRecord } from '../../domain/consumption.ts';
+import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import { writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { csvColumns, presentRecord } from './record.ts';

@@ -1,5 +1,5 @@
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
-import type { Group } from '../../domain/groups.ts';
+import type { Group } from '../../domain/limits/groups.ts';
 import { presentBudget } from './budget.ts';
 import type { PresentedGroup } from './managed-key.ts';
 

@@ -1,8 +1,8 @@
 import { formatUsd } from '../../shared/money.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
-import type { Account } from '../../domain/account.ts';
+import type { Account } from '../../domain/money/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { Limits } from '../../domain/limits.ts';
+import type { Limits } from '../../domain/limits/limits.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { presentBudget } from './budget.ts';
 import { isoTime } from './iso-time.ts';

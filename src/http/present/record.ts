@@ -1,5 +1,5 @@
 import { formatUsd } from '../../shared/money.ts';
-import type { Attempt, ConsumptionRecord } from '../../domain/consumption.ts';
+import type { Attempt, ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { UpstreamError, Usage } from '../../protocol/text.ts';
 import { writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';

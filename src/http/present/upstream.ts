@@ -1,5 +1,5 @@
-import { circuitRules } from '../../domain/circuit.ts';
-import type { ModelPrice, Price } from '../../domain/pricing.ts';
+import { circuitRules } from '../../domain/upstreams/circuit.ts';
+import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import type { RoomView } from '../../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';

@@ -1,12 +1,12 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import { override } from '../../shared/override.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { limitRefusal } from '../../domain/limits.ts';
-import type { Limits } from '../../domain/limits.ts';
-import { findGroup } from '../../domain/groups.ts';
+import { limitRefusal } from '../../domain/limits/limits.ts';
+import type { Limits } from '../../domain/limits/limits.ts';
+import { findGroup } from '../../domain/limits/groups.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import { decideTokens, hasTokenLimit, tokenRefusal } from '../../domain/token-limits.ts';
-import type { TokenState } from '../../domain/token-limits.ts';
+import { decideTokens, hasTokenLimit, tokenRefusal } from '../../domain/limits/token-limits.ts';
+import type { TokenState } from '../../domain/limits/token-limits.ts';
 import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
 import { authenticateAt } from './authenticate.ts';
 import type { Exchange } from '../exchange.ts';

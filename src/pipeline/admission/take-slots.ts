@@ -1,7 +1,7 @@
 import type { Refusal } from '../../shared/errors.ts';
-import { groupRefusal, limitsOfGroup } from '../../domain/groups.ts';
-import type { Group, GroupSlot } from '../../domain/groups.ts';
-import type { LimitDecision, Limits } from '../../domain/limits.ts';
+import { groupRefusal, limitsOfGroup } from '../../domain/limits/groups.ts';
+import type { Group, GroupSlot } from '../../domain/limits/groups.ts';
+import type { LimitDecision, Limits } from '../../domain/limits/limits.ts';
 import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';

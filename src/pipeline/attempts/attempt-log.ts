@@ -1,6 +1,6 @@
 import type { ProtocolViolation, UpstreamError, Usage } from '../../protocol/text.ts';
-import type { AttemptResult } from '../../domain/attempt-result.ts';
-import type { Attempt } from '../../domain/consumption.ts';
+import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
+import type { Attempt } from '../../domain/money/consumption.ts';
 import type { HedgeResult } from '../../domain/routing/hedging.ts';
 import type { AttemptSummary } from '../../domain/exchange-summary.ts';
 

@@ -6,7 +6,7 @@ import type { Sanitise } from '../../protocol/upstream/words/sanitise.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../domain/ports/upstreams.ts';
 import type { Trace } from '../../domain/ports/telemetry.ts';
-import { mostTokensOf } from '../../domain/hold-estimate.ts';
+import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
 import type { Route } from '../../domain/routing.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import { AttemptStop, reasonOf } from './attempt-stop.ts';

@@ -1,5 +1,5 @@
 import { isRetryable } from '../../shared/errors.ts';
-import { failures } from '../../domain/failure.ts';
+import { failures } from '../../domain/upstreams/failure.ts';
 import type { Route } from '../../domain/routing.ts';
 import type { FailedAttempt } from './first-part.ts';
 

@@ -1,5 +1,5 @@
 import { TextSample } from '../../protocol/text-sample.ts';
-import type { Progress } from '../../domain/settlement.ts';
+import type { Progress } from '../../domain/money/settlement.ts';
 
 /** The received part of an answer: what its charge and its timings depend on. */
 export class ReceivedAnswer {

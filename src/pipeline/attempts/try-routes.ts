@@ -1,5 +1,5 @@
 import type { Route } from '../../domain/routing.ts';
-import type { UpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import { attempt } from './attempt.ts';
 import type { AttemptLog } from './attempt-log.ts';

@@ -1,13 +1,13 @@
-import { failures } from '../../domain/failure.ts';
-import type { HealthSign } from '../../domain/failure.ts';
-import type { AttemptResult } from '../../domain/attempt-result.ts';
+import { failures } from '../../domain/upstreams/failure.ts';
+import type { HealthSign } from '../../domain/upstreams/failure.ts';
+import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RoomTokens } from '../../domain/ports/rooms.ts';
 import type { TraceHeaders } from '../../domain/ports/telemetry.ts';
 import type { UpstreamAnswer } from '../../domain/ports/upstreams.ts';
 import type { Route } from '../../domain/routing.ts';
 import type { MeasuredAttempt } from '../../domain/routing/route-measure.ts';
-import type { UpstreamHealth } from '../../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { ProtocolViolation, Usage } from '../../protocol/text.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import type { AttemptPorts, AttemptTerms, Caller } from './attempt.ts';

@@ -1,7 +1,7 @@
-import type { Outcome, SettledRecord } from '../../domain/consumption.ts';
-import { mostTokensOf } from '../../domain/hold-estimate.ts';
-import { costOf, noTokens, priceFor } from '../../domain/pricing.ts';
-import { chargeBasis, isPassagePaid } from '../../domain/settlement.ts';
+import type { Outcome, SettledRecord } from '../../domain/money/consumption.ts';
+import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
+import { costOf, noTokens, priceFor } from '../../domain/money/pricing.ts';
+import { chargeBasis, isPassagePaid } from '../../domain/money/settlement.ts';
 import { TextSample } from '../../protocol/text-sample.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
 import type { OnDisconnect, Route } from '../../domain/routing.ts';

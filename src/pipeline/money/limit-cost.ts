@@ -1,8 +1,8 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../../shared/money.ts';
-import { holdFor, mostInputTokens } from '../../domain/hold-estimate.ts';
-import { outputWithin } from '../../domain/pricing.ts';
+import { holdFor, mostInputTokens } from '../../domain/money/hold-estimate.ts';
+import { outputWithin } from '../../domain/money/pricing.ts';
 import type { ClientConnection } from '../client-connection.ts';
 import { leastOutputTokens } from './reserve.ts';
 import type { Routed } from '../stages.ts';

@@ -1,6 +1,6 @@
 import { statusOf } from '../../shared/errors.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
-import { hasTokenLimit } from '../../domain/token-limits.ts';
+import { hasTokenLimit } from '../../domain/limits/token-limits.ts';
 import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
 import type { Exchange } from '../exchange.ts';

@@ -1,5 +1,5 @@
-import { holdFor } from '../../domain/hold-estimate.ts';
-import { costOf, priceFor } from '../../domain/pricing.ts';
+import { holdFor } from '../../domain/money/hold-estimate.ts';
+import { costOf, priceFor } from '../../domain/money/pricing.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
 import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';

@@ -1,4 +1,4 @@
-import { mostTokensOf } from '../../domain/hold-estimate.ts';
+import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { Interruption } from '../../domain/interruption.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';

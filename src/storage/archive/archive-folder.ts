@@ -2,7 +2,7 @@ import { constants, fstatSync, ftruncateSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { ConsumptionRecord } from '../../domain/consumption.ts';
+import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { RecordArchive } from '../../domain/ports/retention.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { coveringReference } from '../../domain/account.ts';
+import { coveringReference } from '../../domain/money/account.ts';
 import type { ChangedDeclaration, DeclarationChanges, MovedSecrets } from '../../domain/keys/declared-key.ts';
 import type { Results, Statement } from '../engine.ts';
 import { settingsOf } from './key-statements.ts';

@@ -1,7 +1,7 @@
 import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import type { DeclaredKey } from '../../domain/keys/declared-key.ts';
-import type { Limits } from '../../domain/limits.ts';
+import type { Limits } from '../../domain/limits/limits.ts';
 import { placesOf } from '../engine.ts';
 import { changeBudget, readBudget, writeBudget } from './stored-budget.ts';
 import type { Row, Statement } from '../engine.ts';

@@ -1,4 +1,4 @@
-import { openingReference } from '../../domain/account.ts';
+import { openingReference } from '../../domain/money/account.ts';
 import type { Accounts } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../../domain/ports/key-store.ts';

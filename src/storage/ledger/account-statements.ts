@@ -1,6 +1,6 @@
 import { maxNanos } from '../../shared/money.ts';
-import { coveringReference } from '../../domain/account.ts';
-import type { Account, BookedCredit, Credit } from '../../domain/account.ts';
+import { coveringReference } from '../../domain/money/account.ts';
+import type { Account, BookedCredit, Credit } from '../../domain/money/account.ts';
 import { placesOf } from '../engine.ts';
 import type { Results, Row, Statement } from '../engine.ts';
 

@@ -1,4 +1,4 @@
-import { groupNameOf } from '../../domain/groups.ts';
+import { groupNameOf } from '../../domain/limits/groups.ts';
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 
 /** Where a request has the name and the period of a budget in which it counts. What it holds there is the same in both. */

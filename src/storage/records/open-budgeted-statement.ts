@@ -1,4 +1,4 @@
-import type { OpenedRecord, Reservation } from '../../domain/consumption.ts';
+import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
 import { repeated } from '../engine.ts';
 import type { FixedType, FixedUnit, ResultRow, SqlValue } from '../engine.ts';

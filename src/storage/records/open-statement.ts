@@ -1,4 +1,4 @@
-import type { OpenedRecord, Reservation } from '../../domain/consumption.ts';
+import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import { repeated } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue } from '../engine.ts';
 import { valuesOfBeginning } from './stored-beginning.ts';

@@ -1,4 +1,4 @@
-import type { ConsumptionRecord, RecordFilter } from '../../domain/consumption.ts';
+import type { ConsumptionRecord, RecordFilter } from '../../domain/money/consumption.ts';
 import type { Results, Row, Statement } from '../engine.ts';
 import { readAttempts } from './stored-attempts.ts';
 

@@ -1,5 +1,5 @@
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
-import type { SettledRecord } from '../../domain/consumption.ts';
+import type { SettledRecord } from '../../domain/money/consumption.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { repeated } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';

@@ -1,4 +1,4 @@
-import type { Attempt } from '../../domain/consumption.ts';
+import type { Attempt } from '../../domain/money/consumption.ts';
 
 /** The fields that older records do not have. Most attempts have no cause either, so an unset field is not written. */
 type Stored = Omit<Attempt, 'startedMs' | 'cause' | 'upstreamError'> &

@@ -1,4 +1,4 @@
-import type { OpenedRecord } from '../../domain/consumption.ts';
+import type { OpenedRecord } from '../../domain/money/consumption.ts';
 import type { SqlValue } from '../engine.ts';
 
 /** How a record began, but for its key and hold: the values that its opening writes and its settlement repeats, in order. */

@@ -1,6 +1,6 @@
 import type { CountedBudget } from '../../domain/budgets/budget.ts';
-import type { RecordBeginning, SettledRecord } from '../../domain/consumption.ts';
-import type { Price } from '../../domain/pricing.ts';
+import type { RecordBeginning, SettledRecord } from '../../domain/money/consumption.ts';
+import type { Price } from '../../domain/money/pricing.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 

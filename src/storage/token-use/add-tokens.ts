@@ -1,5 +1,5 @@
-import { dayWindow, minuteWindow } from '../../domain/token-limits.ts';
-import type { TokenWindow } from '../../domain/token-limits.ts';
+import { dayWindow, minuteWindow } from '../../domain/limits/token-limits.ts';
+import type { TokenWindow } from '../../domain/limits/token-limits.ts';
 import type { FixedUnit } from '../engine.ts';
 
 /** The beginning of the slice that runs now. */

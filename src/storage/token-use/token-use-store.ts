@@ -1,7 +1,7 @@
 import type { TokenUse } from '../../domain/ports/token-use.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { dayWindow, minuteWindow } from '../../domain/token-limits.ts';
-import type { TokenWindow } from '../../domain/token-limits.ts';
+import { dayWindow, minuteWindow } from '../../domain/limits/token-limits.ts';
+import type { TokenWindow } from '../../domain/limits/token-limits.ts';
 import type { Engine, Statement } from '../engine.ts';
 import { lookUpRows } from '../read-rows.ts';
 import { addTokens } from './add-tokens.ts';

@@ -6,7 +6,7 @@ import type {
   UsagePeriod,
   UsageRow,
 } from '../../domain/ports/usage.ts';
-import type { Outcome } from '../../domain/consumption.ts';
+import type { Outcome } from '../../domain/money/consumption.ts';
 import { placesOf } from '../engine.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
 import { columnOf, dayMs, hourMs, monthOf, sumColumns } from './usage-kinds.ts';

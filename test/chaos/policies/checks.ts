@@ -1,4 +1,4 @@
-import { costOf, priceFor } from '../../../src/domain/pricing.ts';
+import { costOf, priceFor } from '../../../src/domain/money/pricing.ts';
 import { mostWithin } from '../../simulation/rooms/upstream.ts';
 import type { Counted } from '../../simulation/rooms/upstream.ts';
 import { readGot } from './client.ts';

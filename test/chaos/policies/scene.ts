@@ -1,14 +1,14 @@
 import { MemoryRooms } from '../../../src/coordination/rooms/rooms.ts';
 import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
 import type { ExchangeSummary } from '../../../src/domain/exchange-summary.ts';
-import { free } from '../../../src/domain/pricing.ts';
+import { free } from '../../../src/domain/money/pricing.ts';
 import type { OfferedModel, OnDisconnect, Route } from '../../../src/domain/routing.ts';
 import { HedgeBudgets } from '../../../src/domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../../src/domain/routing/hedging.ts';
 import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
 import { ShadowBook } from '../../../src/domain/shadows/shadow-book.ts';
-import { createUpstreamHealth } from '../../../src/domain/upstream-health.ts';
+import { createUpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import type { Ports } from '../../../src/pipeline/ports.ts';
 import { runPassthrough } from '../../../src/pipeline/run-passthrough.ts';
 import { runTextRequest } from '../../../src/pipeline/run-request.ts';

@@ -1,6 +1,6 @@
 import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
 import { arrivalJitterMs, minuteMs } from '../../../src/domain/rooms/minute-window.ts';
-import type { UpstreamHealth } from '../../../src/domain/upstream-health.ts';
+import type { UpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import type { MoodyUpstreams } from './upstreams.ts';
 import type { Asking, WatchedRooms } from './watched-rooms.ts';

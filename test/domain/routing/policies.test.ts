@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Availability } from '../../../src/domain/circuit.ts';
+import type { Availability } from '../../../src/domain/upstreams/circuit.ts';
 import { orderFor } from '../../../src/domain/routing/policies.ts';
 import type { OrderTerms } from '../../../src/domain/routing/policies.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';

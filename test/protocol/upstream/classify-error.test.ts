@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { refusalOf } from '../../../src/domain/failure.ts';
+import { refusalOf } from '../../../src/domain/upstreams/failure.ts';
 import type { Refusal } from '../../../src/shared/errors.ts';
 import { classifyReported, classifyStatus } from '../../../src/protocol/upstream/classify-error.ts';
 import { createSanitiser } from '../../../src/protocol/upstream/words/sanitise.ts';

@@ -1,4 +1,4 @@
-import type { LimitDecision } from '../../../src/domain/limits.ts';
+import type { LimitDecision } from '../../../src/domain/limits/limits.ts';
 import type { Counts } from '../counts.ts';
 import type { OpenRequest } from '../database/memory-books.ts';
 import type { MemoryDatabase } from '../database/memory-database.ts';

@@ -1,4 +1,4 @@
-import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/consumption.ts';
+import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/money/consumption.ts';
 import type { Counts } from '../counts.ts';
 import type { MemoryBooks, OpenRequest } from '../database/memory-books.ts';
 import { BudgetTallies } from './budget-tallies.ts';

@@ -1,5 +1,5 @@
 import type { BudgetClaim, CountedBudget, StoredPeriod } from '../../../src/domain/budgets/budget.ts';
-import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/consumption.ts';
+import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/money/consumption.ts';
 
 /** An account, in nano-USD. */
 export interface Account {

@@ -1,4 +1,4 @@
-import type { Limits } from '../../../src/domain/limits.ts';
+import type { Limits } from '../../../src/domain/limits/limits.ts';
 import { createMemorySlots } from '../../support/memory-slot-store.ts';
 import type { MemorySlots } from '../../support/memory-slot-store.ts';
 import { MemoryBooks } from './memory-books.ts';

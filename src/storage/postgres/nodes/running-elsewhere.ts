@@ -1,4 +1,4 @@
-import { groupIdPrefix } from '../../../domain/groups.ts';
+import { groupIdPrefix } from '../../../domain/limits/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { placesOf } from '../../engine.ts';

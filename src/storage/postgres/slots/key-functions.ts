@@ -1,4 +1,4 @@
-import { frequencyWindowMs } from '../../../domain/limits.ts';
+import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction } from '../database-function.ts';
 
 // What the steps on slots consist of. The row of a key is locked first, by `lockKey`; it counts the key's other rows, and

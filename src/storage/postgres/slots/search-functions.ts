@@ -1,4 +1,4 @@
-import { frequencyWindowMs } from '../../../domain/limits.ts';
+import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { lockKey, saveKey, serveLine } from './key-functions.ts';
 

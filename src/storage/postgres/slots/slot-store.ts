@@ -1,4 +1,4 @@
-import type { LimitDecision } from '../../../domain/limits.ts';
+import type { LimitDecision } from '../../../domain/limits/limits.ts';
 import type { EndedWait, HeldPlace, SlotStore } from '../../../domain/ports/slot-store.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Row } from '../../engine.ts';

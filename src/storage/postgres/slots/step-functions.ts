@@ -1,4 +1,4 @@
-import { maxWaitingRequests } from '../../../domain/limits.ts';
+import { maxWaitingRequests } from '../../../domain/limits/limits.ts';
 import { holdsLease } from '../../leases/lease-statements.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { describeDecision, grantSlot, lockKey, saveKey, serveLine } from './key-functions.ts';

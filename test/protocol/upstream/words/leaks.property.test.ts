@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { refusalOf } from '../../../../src/domain/failure.ts';
+import { refusalOf } from '../../../../src/domain/upstreams/failure.ts';
 import { classifyStatus } from '../../../../src/protocol/upstream/classify-error.ts';
 import { dialects } from '../../../../src/protocol/upstream/dialects.ts';
 import { createReader } from '../../../../src/protocol/upstream/read-answer.ts';

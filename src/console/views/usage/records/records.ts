@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Outcome } from '../../../../domain/consumption.ts';
+import type { Outcome } from '../../../../domain/money/consumption.ts';
 import { goTo, linkTo } from '../../../route.ts';
 import { Fault } from '../../../widgets/fault.ts';
 import { Select } from '../../../widgets/field.ts';

@@ -1,0 +1,160 @@
+import { connectionLimits, readDescriptorLimit } from '../../config/connection-limits.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import { within } from '../../domain/within.ts';
+import { hasProof } from '../../http/admin/guard.ts';
+import type { GuardPorts } from '../../http/admin/guard.ts';
+import { keepPlaces } from '../../http/admin/places.ts';
+import { createPageGuard } from '../../http/pages/page-guard.ts';
+import { createRouter } from '../../http/router.ts';
+import { createPublicPaths } from '../../http/listen/public-paths.ts';
+import { createHttpServer, stopListening } from '../../http/server.ts';
+import type { HttpServer, ListenerPorts } from '../../http/server.ts';
+import { unknownOperatorsUrl } from '../../http/heads/unknown-url.ts';
+import type { RunRoutes } from '../../http/standalone.ts';
+import type { Routes } from '../config-services.ts';
+import { followCertificate } from './follow-certificate.ts';
+import type { FollowedCertificate, ReadCertificate } from './follow-certificate.ts';
+import { openListeners } from './open-listeners.ts';
+import { nextId } from '../next-id.ts';
+import type { ProcessServices } from '../process-services.ts';
+import { whyNoneReady } from './readiness.ts';
+
+/**
+ * How long open connections of a process that is replaced are served, in milliseconds: a client may have just connected, or
+ * send its next request on an idle connection, which would be lost if that were closed at once.
+ */
+const retireMs = 5_000;
+
+/** The two listeners of a process: one for clients, one for operators. */
+export interface Listeners {
+  /** Opens both, or neither; resolves with their addresses. */
+  open(config: Config): Promise<{ readonly url: string; readonly adminUrl: string }>;
+  /**
+   * Leaves new connections of both listeners to the other processes on their ports. Requests on open connections are
+   * served, and the answer to each closes its connection. Resolves when no client is connected, at the latest after
+   * `retireMs`.
+   */
+  retire(): Promise<void>;
+  readonly isOpen: boolean;
+  /** Goes on taking connections, each answer closing its own, so that clients and balancers keep none for later. */
+  leave(): void;
+  /** Refuses new client connections; open ones stay. */
+  stopAccepting(): void;
+  /** Cuts all client connections. */
+  cutPublic(): void;
+  /** Closes the operators' listener and cuts its connections. */
+  close(): void;
+}
+
+/** What the listeners read of the config in force. */
+type CurrentRoutes = () => Routes & {
+  readonly config: Config;
+  readonly administration: GuardPorts;
+  whyNotReady(): Promise<string | null>;
+};
+
+/**
+ * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
+ * limits apply at once. With a certificate, clients are served over TLS.
+ */
+export function createListeners(
+  current: CurrentRoutes,
+  processServices: ProcessServices,
+  firstCertificate: ReadCertificate | null,
+): Listeners {
+  const { clock, workers, status } = processServices;
+  const certificate = followCertificate(firstCertificate, processServices);
+  let isRetiring = false;
+  let isOpen = false;
+  const { publicServer, adminServer } = createServers(
+    current,
+    processServices,
+    certificate,
+    () => isRetiring,
+  );
+  return {
+    async open(config) {
+      const addresses = await openListeners(publicServer, adminServer, config, workers === null);
+      isOpen = true;
+      return addresses;
+    },
+    async retire() {
+      isRetiring = true;
+      void stopListening(adminServer);
+      await within(stopListening(publicServer), retireMs, clock);
+    },
+    get isOpen() {
+      return isOpen;
+    },
+    leave: () => void (isRetiring = true),
+    stopAccepting() {
+      certificate?.stop();
+      publicServer.close();
+    },
+    cutPublic: () => publicServer.closeAllConnections(),
+    close() {
+      // Until here operators see what is still in progress.
+      status.watch.close();
+      adminServer.close();
+      adminServer.closeAllConnections();
+    },
+  };
+}
+
+/** Creates the servers of both listeners. */
+function createServers(
+  current: CurrentRoutes,
+  processServices: ProcessServices,
+  certificate: FollowedCertificate | null,
+  isRetiring: () => boolean,
+): { readonly publicServer: HttpServer; readonly adminServer: HttpServer } {
+  const { prepare, clock, observability, workers } = processServices;
+  const descriptors = readDescriptorLimit();
+  const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
+  const isProxy: ListenerPorts['isProxy'] = (socket) => current().addresses.isProxy(socket);
+  const { timeouts, maxHead } = current().config.server;
+  const shared = {
+    deadlines: timeouts,
+    maxHeadBytes: maxHead,
+    nextId,
+    clock,
+    isProxy,
+    onRefused: observability.onConnectionRefused,
+    onRequestRefused: observability.onRequestRefused,
+    isRetiring,
+  };
+  const paths = createPublicPaths(
+    current().config.server.basePath ?? '',
+    (...call) => current().router(...call),
+    (method, target) => current().findDirect(method, target),
+    async () => (await whyNoneReady(current().whyNotReady(), workers)) === null,
+    () => ({ contact: current().config.server.contact ?? null, addresses: current().addresses }),
+  );
+  const publicServer = createHttpServer(paths.routes, {
+    ...shared,
+    prepare: (...call) => current().prepare(...call),
+    crossOriginHeaders: (request) => current().crossOrigin?.headersFor(request) ?? null,
+    findDirect: paths.findDirect,
+    unknownUrl: paths.unknownUrl,
+    limits: () => limits().public,
+    certificate,
+  });
+  const guard = createPageGuard(current().config.admin.host, () => current().pages);
+  const adminRoutes: RunRoutes = (...call) => current().admin(...call);
+  const admin = createRouter().use(
+    keepPlaces(
+      () => limits().admin,
+      (request) => hasProof(request, current().administration),
+    ),
+    guard,
+    adminRoutes,
+  );
+  const adminServer = createHttpServer(admin, {
+    ...shared,
+    prepare,
+    crossOriginHeaders: () => null,
+    unknownUrl: unknownOperatorsUrl,
+    limits: () => limits().admin,
+  });
+  return { publicServer, adminServer };
+}

@@ -1,0 +1,152 @@
+import { createWriteCheck } from '../../background/check-writes.ts';
+import type { WriteCheck } from '../../background/check-writes.ts';
+import { keepLease } from '../../background/keep-lease.ts';
+import type { LeaseKeeper } from '../../background/keep-lease.ts';
+import { retrySettlements } from '../../background/retry-settlements.ts';
+import type { KeptSettlements } from '../../background/retry-settlements.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
+import type { Retention } from '../../domain/ports/retention.ts';
+import type { Usage, UsageRollups } from '../../domain/ports/usage.ts';
+import type { RoomShareStore } from '../../domain/ports/room-shares.ts';
+import type { SlotStore } from '../../domain/ports/slot-store.ts';
+import type { TokenUse } from '../../domain/ports/token-use.ts';
+import type { Engine } from '../../storage/engine.ts';
+import type { ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
+import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
+import { createRetention } from '../../storage/retention/retention-store.ts';
+import { createStore } from '../../storage/store.ts';
+import { createTokenUse } from '../../storage/token-use/token-use-store.ts';
+import type { Store } from '../../storage/store.ts';
+import { createUsageRollups } from '../../storage/usage/rollup-store.ts';
+import { createUsage } from '../../storage/usage/usage-store.ts';
+import type { Log } from '../../telemetry/log/logger.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { chooseEngine } from './choose-engine.ts';
+import type { ChosenEngine } from './choose-engine.ts';
+import { nextId } from '../next-id.ts';
+import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** The database, and what reads and writes it. */
+export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedState' | 'whyNoCopy'> {
+  readonly store: Store;
+  /** The slots that all nodes on the database share; `null` where each process counts its own. */
+  readonly slots: SlotStore | null;
+  /** The shares of nodes in the limits of upstreams; `null` where this process has all of them. */
+  readonly roomShares: RoomShareStore | null;
+  /** Consumption records whose settlements outlive an outage of the database. */
+  readonly records: KeptSettlements;
+  /** The lease of this process on what it holds in the database. */
+  readonly lease: LeaseKeeper;
+  /** Whether the database accepts writes, for the readiness probe. */
+  readonly writeCheck: WriteCheck;
+  readonly keyDirectory: ManagedKeyDirectory;
+  readonly ledgerAudit: LedgerAudit;
+  readonly tokenUse: TokenUse;
+  /** The end of old records. */
+  readonly retention: Retention;
+  /** What was used, in running sums. */
+  readonly usage: Usage;
+  readonly usageRollups: UsageRollups;
+  /** What is shared with other processes; `null` where this one has the database alone. */
+  readonly shared: SharedServices | null;
+  /**
+   * Resolves when the database is open, the settlements that an earlier process left in the spool are made, and its open
+   * records are closed. Rejects when the database or the spool can't be opened.
+   */
+  readonly recovered: Promise<void>;
+  /**
+   * Offers the waiting settlements once more and closes the database and the spool. Throws if settlements are lost, or if
+   * the database could not be saved or closed.
+   */
+  close(): Promise<void>;
+}
+
+/** Begins to open the database of the config; `recovered` resolves when it can be used. */
+export function openStorage(
+  config: Config['storage'],
+  clock: Clock,
+  log: Log,
+  metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
+): StorageServices {
+  const { engine, slotsOf, roomSharesOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
+  let isLost = false;
+  void engine.lost.then(() => (isLost = true));
+  const store = createStore(engine, { nextId, now: () => clock.now(), report: log.fault });
+  const slots = slotsOf?.(() => store.owner()) ?? null;
+  const shared = slots === null ? null : createSharedServices(engine, () => store.owner());
+  const closed = (message: string) => (count: number) => {
+    if (count === 0) return;
+    metrics.holdsExpired(count);
+    log.notice(message, { count });
+  };
+  const lease = keepLease(store, {
+    clock,
+    ready: engine.ready,
+    async onEnded() {
+      await store.closeLostRecords().then(closed('closed requests left open by an ended process'));
+      await slots?.freeLost();
+    },
+    onFault: log.fault,
+  });
+  const records = retrySettlements(store, {
+    clock,
+    onFault: log.fault,
+    spool,
+    ready: lease.taken,
+    isBroken: () => engine.broken !== null,
+    isLost: () => isLost,
+  });
+  const recovered = records.recover().then(closed('closed requests left open by a previous process'));
+  // Awaited by `ready` only: a rejection before that must not end the process as unhandled.
+  recovered.catch(() => {});
+  return {
+    engine,
+    store,
+    slots,
+    roomShares: roomSharesOf?.(() => store.owner()) ?? null,
+    records,
+    lease,
+    recovered,
+    writeCheck: createWriteCheck(records, clock, (fault) => {
+      if (fault === null) log.notice('database accepts writes again');
+      else log.fault('database does not accept writes', fault);
+    }),
+    keyDirectory: composeKeyDirectory(store, shared, clock, {
+      onFault: log.fault,
+      onShed: () => metrics.keyLookUpShed(),
+    }),
+    ledgerAudit: createLedgerAudit(engine),
+    tokenUse: createTokenUse(engine, log.fault),
+    retention: createRetention(engine),
+    usage: createUsage(engine),
+    usageRollups: createUsageRollups(engine),
+    shared,
+    sharedState,
+    whyNoCopy,
+    close: () => closeStorage(engine, records, lease, log),
+  };
+}
+
+async function closeStorage(
+  engine: Engine,
+  records: KeptSettlements,
+  lease: LeaseKeeper,
+  log: Log,
+): Promise<void> {
+  await records.flush();
+  await lease.stop();
+  const failures: unknown[] = [];
+  await engine.close().catch((error: unknown) => void failures.push(error));
+  const { spooled, lost } = await records.close();
+  if (spooled > 0)
+    log.fault('settlements left in the spool for the next start', 'the database did not accept them', {
+      count: spooled,
+    });
+  if (lost > 0)
+    failures.push(new Error(`${lost} settlements lost: neither the database nor the spool accepted them`));
+  for (const failure of failures.slice(1)) log.fault('closing the database failed', failure);
+  if (failures.length > 0) throw failures[0];
+}

@@ -1,0 +1,32 @@
+import { watchTopKeys } from '../../background/watch-top-keys.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Log } from '../../telemetry/log/logger.ts';
+import type { MetricSources } from '../../telemetry/metrics/read-sources.ts';
+import type { StorageServices } from './storage-services.ts';
+import { rollUsageUp } from './usage-roller.ts';
+
+/** What goes over the sums of usage in the background, and what it shows in the metrics. */
+interface UsageWatches {
+  readonly gauges: Pick<MetricSources, 'topKeys'>;
+  /** Resolves when nothing is read or written any more. */
+  stop(): Promise<void>;
+}
+
+/** Rolls usage up and finds the keys that spend most; of processes that share them, one does. */
+export function watchUsage(
+  storage: StorageServices,
+  topKeys: () => number,
+  clock: Clock,
+  log: Pick<Log, 'fault'>,
+): UsageWatches {
+  const roller = rollUsageUp(storage, clock, log);
+  const { usage, store, recovered: ready, shared } = storage;
+  const duty = shared?.topKeysDuty ?? null;
+  const spending = watchTopKeys({ usage, store }, { ready, clock, count: topKeys, duty, onFault: log.fault });
+  return {
+    gauges: { topKeys: () => spending.current() },
+    async stop() {
+      await Promise.all([roller.stop(), spending.stop()]);
+    },
+  };
+}

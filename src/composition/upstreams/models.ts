@@ -1,0 +1,101 @@
+import { hedgePolicyOf } from '../../config/schema/hedge-schema.ts';
+import { isDiscovered } from '../../config/schema/schema.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { ModelCatalogue } from '../../domain/ports/models.ts';
+import { free } from '../../domain/money/pricing.ts';
+import { unknownCreation } from '../../domain/routing.ts';
+import type { OfferedModel, Route } from '../../domain/routing.ts';
+import { createModelDiscovery } from '../../models/model-discovery.ts';
+import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';
+import { createModelList } from '../../models/model-list.ts';
+import type { ConfiguredModel, MeasureOf } from './route-measures.ts';
+import { sourceOf } from './upstreams.ts';
+import type { SourceDetails } from './upstreams.ts';
+
+/** The models of one config. */
+export interface Models {
+  readonly catalogue: ModelCatalogue;
+  /** The models on offer; of a discovered catalogue, those of the last good list. */
+  readonly offered: () => Iterable<OfferedModel>;
+  /** The last good list of a discovered catalogue; `null` for a configured one. */
+  readonly lastGood: () => ModelDiscovery['lastGood'];
+  /** What is wrong with the latest list of a discovered catalogue, and what to do; `null` if nothing is known to be. */
+  readonly problem: () => string | null;
+  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one, and after `close`. */
+  fetchList(): Promise<FetchedModelList | null>;
+  /** Ends a fetch under way. */
+  close(): void;
+}
+
+/** What is kept of the models of the previous config. */
+export interface KeptModels {
+  /** A discovered list that stays valid, because its source is unchanged; `null` if there is none. */
+  readonly lastGood: ModelDiscovery['lastGood'];
+  /** The measure of a model at an upstream. */
+  readonly measureOf: MeasureOf;
+}
+
+/** The catalogue of the config: its own models, or those that one of its upstreams lists. */
+export function composeModels(
+  { models, upstreams: configs }: Config,
+  ports: DiscoveryPorts,
+  details: SourceDetails,
+  { lastGood, measureOf }: KeptModels,
+): Models {
+  if (isDiscovered(models)) {
+    const { from, allow, rename, price = free, holdTokens, thinks } = models;
+    const source = { ...sourceOf(from, configs, details), ...whereSet('thinks', thinks) };
+    const listPath = source.dialect.modelsPath;
+    const offer = { source, listPath, allow, rename, price, holdTokens };
+    const catalogue = createModelDiscovery(offer, ports, lastGood);
+    const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
+    return {
+      catalogue,
+      offered,
+      lastGood: () => catalogue.lastGood,
+      problem: () => catalogue.problem,
+      fetchList: () => catalogue.fetchList(),
+      close: () => catalogue.close(),
+    };
+  }
+  const offered = Object.entries(models).map(([id, configured]) => {
+    const { policy = null, price = free, holdTokens } = configured;
+    const routes = routesOf(configured, configs, details, measureOf);
+    const hedge = configured.hedge === undefined ? undefined : hedgePolicyOf(configured.hedge);
+    const model = { id, createdAtSeconds: unknownCreation, routes, policy, price, holdTokens };
+    return Object.assign(model, whereSet('hedge', hedge));
+  });
+  return {
+    catalogue: createModelList(offered),
+    offered: () => offered,
+    lastGood: () => null,
+    problem: () => null,
+    fetchList: async () => null,
+    close: () => {},
+  };
+}
+
+function routesOf(
+  configured: ConfiguredModel,
+  upstreams: Config['upstreams'],
+  details: SourceDetails,
+  measureOf: MeasureOf,
+): readonly Route[] {
+  return configured.routes.map(({ upstream, model, weight = null, cost = null, retryWithin }) => {
+    const measure = measureOf(configured, upstream, model);
+    return Object.assign(
+      sourceOf(upstream, upstreams, details),
+      { model, weight, cost, measure },
+      whereSet('thinks', configured.thinks),
+      whereSet('retryWithinMs', retryWithin),
+    );
+  });
+}
+
+/** An object with a field, or an empty one where its value is not set. */
+function whereSet<Name extends string, Value>(
+  name: Name,
+  value: Value | undefined,
+): { readonly [Field in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [Field in Name]: Value });
+}

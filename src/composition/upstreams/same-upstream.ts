@@ -1,0 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
+import { roomFields } from '../../config/schema/room-schema.ts';
+
+/** The settings of an upstream without those of its limits: with other limits it is still the same upstream. */
+export function withoutLimits<Settings extends object>(config: Settings): Partial<Settings> {
+  const others = Object.entries(config).filter(([name]) => !(name in roomFields));
+  return Object.fromEntries(others) as Partial<Settings>;
+}
+
+/** Whether the settings of an upstream are the same, but for its limits. */
+export function isSameUpstream(one: object = {}, other: object = {}): boolean {
+  return isDeepStrictEqual(withoutLimits(one), withoutLimits(other));
+}

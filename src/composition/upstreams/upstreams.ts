@@ -1,0 +1,147 @@
+import { proxyOf } from '../../config/proxy-environment.ts';
+import type { FindProxy } from '../../config/proxy-environment.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import { describeTarget } from '../../domain/diagnosis/call-target.ts';
+import type { CallTarget, SettingNames } from '../../domain/diagnosis/call-target.ts';
+import { free } from '../../domain/money/pricing.ts';
+import type { ModelSource } from '../../domain/routing.ts';
+import type { Deadlines } from '../../transport/body-queue.ts';
+import { createDemoUpstream } from '../../transport/demo-upstream.ts';
+import type { Passthrough } from '../../http/passthrough/passthrough.ts';
+import type { Probe } from '../../background/probe-upstreams.ts';
+import { dialects } from '../../protocol/upstream/dialects.ts';
+import type { UpstreamSecrets } from '../../protocol/upstream/words/sanitise.ts';
+import { createAgent } from '../../transport/agent.ts';
+import { createHttpUpstream } from '../../transport/http-upstream.ts';
+import { forwardingOf } from '../../transport/proxy.ts';
+import { createUpstreams } from '../../transport/upstreams.ts';
+import type { Upstream } from '../../transport/upstreams.ts';
+import { connectionsTo, describeProxy, secretsOfProxy } from './connections.ts';
+import type { Surroundings } from './connections.ts';
+import { describeKeySource, headersOf, keySourceOf, tellRefusals } from './upstream-keys.ts';
+
+type UpstreamConfig = Config['upstreams'][string];
+
+/** A client for every upstream of the config. */
+export function composeUpstreams({ upstreams }: Config, surroundings: Surroundings, clock: Clock): Upstream {
+  const { files } = surroundings;
+  const byName = Object.entries(upstreams).map(([name, config]) => {
+    const { url, learnLimits: learnsLimits } = config;
+    const deadlines = deadlinesOf(config);
+    const headers = headersOf(config, () => files.keyOf(name));
+    const upstream =
+      url.protocol === 'demo:'
+        ? createDemoUpstream(deadlines, clock)
+        : createHttpUpstream(
+            { url, headers, deadlines, learnsLimits, ...connectionsTo(name, config, surroundings) },
+            clock,
+          );
+    const keyRefused = keyRefusedOf(name, config, files);
+    return [name, keyRefused === null ? upstream : tellRefusals(upstream, keyRefused)] as const;
+  });
+  return createUpstreams(new Map(byName));
+}
+
+/** Notes that an upstream refused its key; `null` where no command prints another one. */
+function keyRefusedOf(
+  name: string,
+  config: UpstreamConfig,
+  files: Surroundings['files'],
+): (() => void) | null {
+  return keySourceOf(config)?.kind === 'command' ? () => files.keyRefused(name) : null;
+}
+
+function deadlinesOf({ timeouts }: UpstreamConfig): Deadlines {
+  return { firstByteMs: timeouts.firstByte, idleMs: timeouts.idle, totalMs: timeouts.total };
+}
+
+/** What the upstream's own messages must not show. */
+function secretsOf(config: UpstreamConfig, key: string | null, findProxy: FindProxy): UpstreamSecrets {
+  const { url, headers: added } = config;
+  const ofProxy = secretsOfProxy(proxyOf(config, '', findProxy));
+  const own = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
+  const hosts = url.host === '' ? [] : [url.host, url.hostname];
+  return { keys: [...own, ...ofProxy.keys], hosts: [...hosts, ...ofProxy.hosts] };
+}
+
+/** Names the settings of an upstream for its operator. */
+export type NameSettings = (upstream: string) => SettingNames;
+
+/** An upstream's address and settings, for its operator. */
+function targetOf(
+  name: string,
+  config: UpstreamConfig,
+  { nameSettings, findProxy }: Pick<SourceDetails, 'nameSettings' | 'findProxy'>,
+): CallTarget {
+  const { url, apiKey, headers } = config;
+  const inConfig = nameSettings(name);
+  // The config is right if it names a file or a command: what these yield has to be corrected.
+  const source = keySourceOf(config);
+  const names =
+    source === null ? inConfig : { ...inConfig, apiKey: describeKeySource(source, inConfig.apiKey) };
+  const hasKey = apiKey !== undefined || Object.keys(headers).length > 0;
+  return describeTarget(url, hasKey, names, describeProxy(config, names, findProxy));
+}
+
+/** The health probes of the config. */
+export function composeProbes({ upstreams }: Config, details: SourceDetails): readonly Probe[] {
+  return Object.entries(upstreams).flatMap(([upstream, config]) => {
+    const { probe } = config;
+    if (probe === undefined) return [];
+    const target = targetOf(upstream, config, details);
+    return [{ upstream, target, path: probe.path, intervalMs: probe.interval }];
+  });
+}
+
+/** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
+export function composePassthrough(
+  { passthrough, upstreams }: Config,
+  surroundings: Surroundings,
+): readonly Passthrough[] {
+  return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
+    const config = upstreams[upstream];
+    if (config === undefined) return [];
+    const { url } = config;
+    const connections = connectionsTo(upstream, config, surroundings);
+    return [
+      {
+        path,
+        upstream,
+        price: price === undefined && isFree === undefined ? null : { ...free, request: price?.request ?? 0 },
+        origin: url.origin,
+        forwarding: forwardingOf(url, connections.proxy),
+        headers: headersOf(config, () => surroundings.files.keyOf(upstream)),
+        keyRefused: keyRefusedOf(upstream, config, surroundings.files),
+        agent: createAgent(url, connections),
+        deadlines: deadlinesOf(config),
+      },
+    ];
+  });
+}
+
+/** What the sources of models have beside the config. */
+export interface SourceDetails extends Surroundings {
+  readonly nameSettings: NameSettings;
+}
+
+/** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
+export function sourceOf(name: string, upstreams: Config['upstreams'], details: SourceDetails): ModelSource {
+  const config = upstreams[name];
+  const [spoken] = config?.dialects ?? [];
+  if (config === undefined || spoken === undefined) throw new Error('a model without an upstream');
+  const { thoughtTag = null, finishReason, onDisconnect, timeouts } = config;
+  const { systemRole, maxTokensField, streamUsage } = config;
+  return {
+    upstream: name,
+    target: targetOf(name, config, details),
+    dialect: dialects[spoken],
+    quirks: { systemRole, maxTokensField, streamUsage },
+    finishReason,
+    thoughtTag,
+    onDisconnect,
+    totalMs: timeouts.total,
+    ...(timeouts.firstText === undefined ? {} : { firstTextMs: timeouts.firstText }),
+    secrets: () => secretsOf(config, details.files.keyOf(name), details.findProxy),
+  };
+}

@@ -1,0 +1,76 @@
+import type { Clock } from '../ports/clock.ts';
+import { Roster } from '../../shared/roster.ts';
+import type { Place } from '../../shared/roster.ts';
+
+/** One answer that is waited for. */
+export interface Wait {
+  /** Whether its time is up. */
+  readonly isOver: boolean;
+}
+
+/** A wait as its limit keeps it. */
+interface Waiting {
+  readonly dueMs: number;
+  readonly reject: (error: Error) => void;
+  isOver: boolean;
+}
+
+/**
+ * Bounds the time of answers, which is the same for all. So they become overdue in the order in which they were asked
+ * for, and one timer, for the oldest, serves them all.
+ */
+export class TimeLimit {
+  readonly #limitMs: number;
+  readonly #clock: Clock;
+  readonly #overdue: () => Error;
+  /** In the order of their dues. */
+  readonly #waits = new Roster<Waiting>();
+  #cancel: (() => void) | null = null;
+
+  /** `overdue` makes the error of an answer that took longer than `limitMs`. */
+  constructor(limitMs: number, clock: Clock, overdue: () => Error) {
+    this.#limitMs = limitMs;
+    this.#clock = clock;
+    this.#overdue = overdue;
+  }
+
+  /** Settles as the answer does, or rejects when its time is up; the answer itself goes on, and can see that. */
+  bound<Result>(ask: (wait: Wait) => Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const wait: Waiting = { dueMs: this.#clock.monotonicMs() + this.#limitMs, reject, isOver: false };
+      const place = this.#waits.add(wait);
+      this.#cancel ??= this.#clock.schedule(this.#limitMs, () => this.#rejectOverdue());
+      ask(wait).then(
+        (result) => {
+          this.#end(place);
+          resolve(result);
+        },
+        (error: unknown) => {
+          this.#end(place);
+          reject(error);
+        },
+      );
+    });
+  }
+
+  #end(place: Place<Waiting>): void {
+    if (!this.#waits.remove(place) || this.#waits.size > 0) return;
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  #rejectOverdue(): void {
+    this.#cancel = null;
+    const nowMs = this.#clock.monotonicMs();
+    for (let place = this.#waits.first; place !== null; place = this.#waits.first) {
+      const wait = place.member;
+      if (wait.dueMs > nowMs) {
+        this.#cancel = this.#clock.schedule(wait.dueMs - nowMs, () => this.#rejectOverdue());
+        return;
+      }
+      this.#waits.remove(place);
+      wait.isOver = true;
+      wait.reject(this.#overdue());
+    }
+  }
+}

@@ -1,0 +1,152 @@
+import type { Price } from './pricing.ts';
+import type { Protocol, UpstreamError, Usage } from '../../protocol/text.ts';
+import type { AttemptResult } from '../upstreams/attempt-result.ts';
+import type { BudgetClaim, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
+
+/** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
+export const outcomes = [
+  'completed',
+  'incomplete',
+  'refused',
+  'upstream_failed',
+  'upstream_truncated',
+  'first_byte_timeout',
+  'idle_timeout',
+  'total_timeout',
+  'client_closed',
+  'cancelled',
+  'drained',
+  'crashed',
+  'lost',
+  'server_error',
+] as const;
+
+export type Outcome = (typeof outcomes)[number];
+
+export type Mode = 'sync' | 'stream';
+
+/** The kind of a request: for text in one of the protocols, or passed through unchanged. */
+export type RequestKind = Protocol | 'passthrough';
+
+/** The consumption record's first half, written when a request is dispatched. */
+export interface OpenedRecord {
+  readonly requestId: string;
+  readonly keyId: string;
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number;
+  readonly protocol: RequestKind;
+  readonly mode: Mode;
+  readonly model: string;
+  readonly upstream: string;
+  /** The request's tag, one of those of its key, and never empty; `null` without one. */
+  readonly tag: string | null;
+  /** Milliseconds from arrival to dispatch. */
+  readonly queuedMs: number;
+  readonly price: Price;
+  readonly hold: HoldRequest;
+  /** The budgets of its key and of the key's group, in the order of `budgetOwners`; absent where there is none. */
+  readonly budgets?: readonly BudgetClaim[];
+}
+
+/** What a record's settlement repeats of its beginning. */
+export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold' | 'budgets'> {
+  /** What was set aside of the balance, in nano-USD. */
+  readonly holdNanos: number;
+  /** The budgets in which it counts; absent where there is none. */
+  readonly budgets?: readonly CountedBudget[];
+}
+
+/** The hold that a request asks of its key's balance and of its budgets, in nano-USD. */
+interface HoldRequest {
+  readonly nanos: number;
+  /** The least that suffices: the whole hold in strict mode, any amount in soft mode. */
+  readonly leastNanos: number;
+}
+
+/**
+ * The result of a hold; amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. The hold is `null` for a
+ * key without both: nothing is set aside for it. The periods are those of the request's budgets, in their order, as they were
+ * before the hold.
+ */
+export type Reservation =
+  | {
+      readonly granted: true;
+      readonly holdNanos: number | null;
+      /** After the hold. */
+      readonly balanceNanos: number | null;
+      readonly periods?: readonly StoredPeriod[];
+    }
+  | {
+      readonly granted: false;
+      readonly balanceNanos: number | null;
+      readonly heldNanos: number;
+      readonly periods?: readonly StoredPeriod[];
+    };
+
+/** One attempt at an upstream: what it cost the operator, whether or not the client pays for it. */
+export interface Attempt {
+  readonly upstream: string;
+  /** The model's name there. */
+  readonly model: string;
+  readonly result: AttemptResult;
+  /** When it began, in milliseconds after the request arrived; `null` in records that were written without it. */
+  readonly startedMs: number | null;
+  readonly durationMs: number;
+  /** What the upstream counted, and so may bill; `null` when it reported nothing. */
+  readonly usage: Usage | null;
+  /** Why it failed, for the operator alone: it may name addresses. */
+  readonly cause: string | null;
+  /** What the upstream said of it. */
+  readonly upstreamError: UpstreamError | null;
+}
+
+/** The second half, written before the client sees the end. */
+export interface SettledRecord {
+  readonly requestId: string;
+  /** How it was begun, for a database that has forgotten it; `null` in spools of versions before that. */
+  readonly begun: RecordBeginning | null;
+  readonly outcome: Outcome;
+  /** The upstream whose answer or failure the client got; `null` when nothing was sent. */
+  readonly upstream: string | null;
+  readonly attempts: readonly Attempt[];
+  /** The HTTP status that the client got; 499 when it left before it got one. */
+  readonly status: number;
+  readonly usage: Usage | null;
+  readonly usageSource: 'upstream' | 'counted' | 'none';
+  /** The line of the price that was applied; `null` leaves the one that the record was begun with. */
+  readonly price: Price | null;
+  readonly chargeNanos: number;
+  /** Milliseconds from arrival to the first text; `null` when none came. */
+  readonly firstTextMs: number | null;
+  readonly totalMs: number;
+}
+
+/** A whole consumption record, as the holder of its key may read it. */
+export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'> {
+  /** `null` while the request runs, as are all fields that its end decides. */
+  readonly outcome: Outcome | null;
+  readonly status: number | null;
+  readonly usage: Usage | null;
+  readonly usageSource: SettledRecord['usageSource'] | null;
+  readonly attempts: readonly Attempt[];
+  readonly holdNanos: number;
+  readonly chargeNanos: number;
+  /** The part of its price that was not charged, because the account's sums could not take it; in nano-USD. */
+  readonly unbookedNanos: number;
+  readonly firstTextMs: number | null;
+  readonly totalMs: number | null;
+}
+
+/** A selection of records; times are milliseconds since 1970, `to` is not included. */
+export interface RecordFilter {
+  readonly keyId?: string | undefined;
+  readonly model?: string | undefined;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/** A page of records, newest first; `next` is the cursor of the following page. */
+export interface RecordPage {
+  readonly records: readonly ConsumptionRecord[];
+  readonly next: string | null;
+}

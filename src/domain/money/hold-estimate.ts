@@ -1,0 +1,63 @@
+import type { TextRequest } from '../../protocol/text.ts';
+import { costAtMost, priceFor } from './pricing.ts';
+import type { ModelPrice } from './pricing.ts';
+
+/** The most tokens that a message can have beside its text: the role and the delimiters around it. */
+const mostTokensPerTurn = 16;
+
+/** Tokens that a strict hold adds for a prompt that the upstream may insert and bill. */
+const hiddenPromptTokens = 4_096;
+
+/** The average bytes of a token; only rare texts have fewer. */
+const bytesPerToken = 4;
+
+/** How a hold is estimated before the request runs. */
+export interface HoldTerms {
+  /** Output tokens to expect of a request without an output cap. */
+  readonly holdTokens: number;
+  /** Whether the hold is an upper bound of the cost rather than an estimate. */
+  readonly strict: boolean;
+}
+
+/**
+ * The hold for a request, in nano-USD: its input by the size of its text, at the price of the dearest input kind, and
+ * its output up to its cap. A strict hold counts every byte of input as a token and adds `hiddenPromptTokens`: it
+ * covers the cost at every upstream that honours the cap and adds no longer prompt.
+ */
+export function holdFor(
+  { turns, maxOutputTokens }: Pick<TextRequest, 'turns' | 'maxOutputTokens'>,
+  price: ModelPrice,
+  { holdTokens, strict }: HoldTerms,
+): number {
+  const inputTokens = strict ? mostInputTokens(turns) : usualInputTokens(turns);
+  const outputTokens = maxOutputTokens ?? holdTokens;
+  const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
+  const usual = costAtMost(tokens, priceFor(price, 0));
+  return price.above === null ? usual : Math.max(usual, costAtMost(tokens, priceFor(price, inputTokens)));
+}
+
+/** The input tokens to expect of these turns, by the size of their text. */
+export function usualInputTokens(turns: TextRequest['turns']): number {
+  return Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
+}
+
+/** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenPromptTokens`. */
+export function mostInputTokens(turns: TextRequest['turns']): number {
+  return mostTokensOf(turns) + hiddenPromptTokens;
+}
+
+/** The most tokens that these turns can have: a token has at least one byte. */
+export function mostTokensOf(turns: TextRequest['turns']): number {
+  return bytesOf(turns) + marksOf(turns);
+}
+
+function bytesOf(turns: TextRequest['turns']): number {
+  let bytes = 0;
+  for (const { text } of turns) bytes += Buffer.byteLength(text);
+  return bytes;
+}
+
+/** The most tokens of the delimiters around the turns, and around the answer that follows them. */
+function marksOf(turns: TextRequest['turns']): number {
+  return mostTokensPerTurn * (turns.length + 1);
+}

@@ -1,0 +1,64 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import { isRefusal, statusOf } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { jsonType } from '../../protocol/answer-writer.ts';
+import { writeRefusal } from '../../protocol/write-refusal.ts';
+import { noStore, refusalHeaders } from './answer-headers.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from '../connections/lingering-close.ts';
+import type { Response } from '../router.ts';
+
+/** Sends a whole body: every answer outside the pipeline goes out here. JSON, unless the headers name another type. */
+export function sendBody(
+  response: Response,
+  status: number,
+  body: string | Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const length = Buffer.byteLength(body);
+  send(
+    response,
+    status,
+    { 'content-type': jsonType, 'content-length': length, ...noStore, ...headers },
+    body,
+  );
+}
+
+/** Sends an answer that has no body. */
+export function sendNoContent(response: Response, headers: Readonly<Record<string, string>>): void {
+  send(response, 204, { ...noStore, ...headers }, '');
+}
+
+/** Says that the client has the current version already. */
+export function sendNotModified(response: Response, headers: Readonly<Record<string, string>>): void {
+  send(response, 304, { ...headers }, '');
+}
+
+function send(
+  response: Response,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string | Uint8Array,
+): void {
+  whenChunkIsRead(response, () => {
+    announceClose(response);
+    response.writeHead(status, headers);
+    lingerAfter(response);
+    response.end(body);
+  });
+}
+
+/** Sends the result of a route: an object as JSON, or a refusal. */
+export function sendAnswer(response: Response, status: number, answer: object | Refusal): void {
+  if (isRefusal(answer)) sendRefusal(response, answer);
+  else sendBody(response, status, JSON.stringify(answer));
+}
+
+/** Sends a refusal in OpenAI's error envelope. */
+export function sendRefusal(
+  response: Response,
+  refusal: Refusal,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const all = { ...refusalHeaders(refusal), ...headers };
+  sendBody(response, statusOf(refusal.code), writeRefusal(refusal), all);
+}

@@ -1,0 +1,146 @@
+import { styleText } from 'node:util';
+import { pino } from 'pino';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { LogFields, ReportFault, Telemetry } from '../../domain/ports/telemetry.ts';
+import { describeCrash } from './describe-crash.ts';
+import { terminalLine } from './terminal-line.ts';
+import type { LineFields, Terminal } from './terminal-line.ts';
+import { openStandardStream } from './log-destination.ts';
+import { sumKeylessRefusals } from './keyless-refusals.ts';
+import { requestLine } from './request-line.ts';
+
+/** How long closing the log waits for lines to be written, in milliseconds. */
+const closeMs = 1_000;
+
+/** The width of a terminal that does not report one, in columns. */
+const usualColumns = 100;
+
+/** From `debug` on, each attempt and each request without a valid key has a line of its own. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'silent';
+
+/** JSON lines for programs, or aligned lines for people. */
+export type LogFormat = 'json' | 'text';
+
+/** The log: one line per request and per fault, each a fixed message and fields. No prompts, answers or secrets get here. */
+export interface Log {
+  readonly exchangeEnded: Telemetry['exchangeEnded'];
+  /** Logs a fault, at level `error`. */
+  readonly fault: ReportFault;
+  /** Logs what is not a fault of the gateway but matters to operators, at level `warn`. */
+  readonly notice: (message: string, fields?: LogFields) => void;
+  /** Logs what operators asked for, at level `info`. */
+  readonly info: (message: string, fields?: LogFields) => void;
+  /** Logs the connections refused or closed since the last such line, by reason. */
+  readonly connectionsRefused: (counts: Readonly<Record<string, number>>) => void;
+  /** Logs the requests that were refused before any route since the last such line, by reason. */
+  readonly requestsRefused: (counts: Readonly<Record<string, number>>) => void;
+  /** Logs an uncaught error that ends the process, at level `fatal`. */
+  readonly crash: (error: unknown) => void;
+  /** Lines lost since the start: the destination failed or was too slow. */
+  readonly droppedLines: number;
+  /** Writes the counts not logged yet, and waits up to a second until all lines are written. */
+  close(): Promise<void>;
+}
+
+/** Takes the log, one line at a time. */
+export interface LineWriter {
+  write(line: string): void;
+}
+
+/**
+ * Writes to `writer`, or to standard output. `level: 'silent'` writes nothing. Without a format, a terminal gets lines for
+ * people, and everything else gets JSON. Every line of one of several workers has its number.
+ */
+export function createLog(
+  level: LogLevel,
+  clock: Clock,
+  writer?: LineWriter,
+  format?: LogFormat,
+  worker: number | null = null,
+): Log {
+  const destination =
+    writer === undefined ? openStandardOutput(format, worker !== null) : guarded(writer, format ?? 'json');
+  const logger = pino({ level, base: worker === null ? null : { worker } }, destination);
+  const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
+  const isDebugging = logger.isLevelEnabled('debug');
+  const hasRequests = logger.isLevelEnabled('info');
+  return {
+    exchangeEnded(summary) {
+      if (!isDebugging && keyless.countIfKeyless(summary)) return;
+      if (hasRequests) destination.write(requestLine(summary, Date.now(), worker));
+      const { requestId } = summary;
+      if (isDebugging)
+        for (const attempt of summary.attempts) logger.debug({ requestId, ...attempt }, 'upstream attempt');
+      for (const { upstream, result, cause, upstreamError } of summary.attempts)
+        if (result === 'auth')
+          logger.error({ upstream, cause, upstreamError }, 'upstream rejected its API key');
+    },
+    notice: (message, fields = {}) => logger.warn(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
+    connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
+    requestsRefused: (counts) => logger.info({ counts }, 'requests refused before any route'),
+    fault: (message, error, fields = {}) =>
+      logger.error({ ...fields, reason: error instanceof Error ? error.message : String(error) }, message),
+    crash: (error) => logger.fatal(describeCrash(error), 'uncaught error: shutting down'),
+    get droppedLines() {
+      return destination.droppedLines;
+    },
+    async close() {
+      keyless.flush();
+      await destination.flush(closeMs);
+    },
+  };
+}
+
+/** A destination of lines, whatever writes them. */
+interface Destination extends LineWriter {
+  readonly droppedLines: number;
+  flush(limitMs: number): Promise<boolean>;
+}
+
+/** A destination of the app around us: if it throws, only the line is lost. */
+function guarded(writer: LineWriter, format: LogFormat): Destination {
+  const describe = describerOf(format, { columns: usualColumns, paint: (_style, text) => text });
+  let droppedLines = 0;
+  return {
+    write(line) {
+      try {
+        writer.write(describe(line));
+      } catch {
+        droppedLines++;
+      }
+    },
+    get droppedLines() {
+      return droppedLines;
+    },
+    flush: async () => true,
+  };
+}
+
+function openStandardOutput(
+  format: LogFormat = process.stdout.isTTY ? 'text' : 'json',
+  isShared: boolean,
+): Destination {
+  const describe = describerOf(format, {
+    get columns() {
+      return process.stdout.columns ?? usualColumns;
+    },
+    // Honours NO_COLOR and FORCE_COLOR, and leaves colours out of pipes and files.
+    paint: (style, text) => styleText(style, text, { stream: process.stdout }),
+  });
+  const describeLoss = (lines: number): string =>
+    describe(`${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines dropped' })}\n`);
+  const output = openStandardStream(process.stdout, describeLoss, isShared);
+  return {
+    write: (line) => output.write(describe(line)),
+    get droppedLines() {
+      return output.droppedLines;
+    },
+    flush: (limitMs) => output.flush(limitMs),
+  };
+}
+
+function describerOf(format: LogFormat, terminal: Terminal): (line: string) => string {
+  if (format === 'json') return (line) => line;
+  return (line) => terminalLine(JSON.parse(line) as LineFields, terminal);
+}

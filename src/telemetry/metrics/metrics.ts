@@ -1,0 +1,211 @@
+import { Registry, collectDefaultMetrics } from 'prom-client';
+import { connectionRefusals } from '../../domain/edge/connection-refusal.ts';
+import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
+import { edgeRefusals } from '../../domain/edge/edge-refusal.ts';
+import type { EdgeRefusal } from '../../domain/edge/edge-refusal.ts';
+import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import type { UpstreamCounts } from '../../domain/ports/status.ts';
+import { sampleResults } from '../../domain/ports/telemetry.ts';
+import type { SampleResult, Telemetry } from '../../domain/ports/telemetry.ts';
+import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
+import type { Outcome } from '../../domain/money/consumption.ts';
+import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { deliveryResults } from './event-instruments.ts';
+import { createInstruments } from './instruments.ts';
+import type { Instruments } from './instruments.ts';
+import { readFigures } from './metric-sums.ts';
+import type { MetricsText } from './metric-sums.ts';
+import { countsOfUpstreams } from './upstream-counts.ts';
+import { countRoom, roomRefusals } from './room-instruments.ts';
+import { shadowReports } from './shadow-instruments.ts';
+import { readSources } from './read-sources.ts';
+import type { MetricSources } from './read-sources.ts';
+
+/** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
+const unknownLabel = 'none';
+
+/** OpenTelemetry's name for the operation of both protocols. */
+const operation = 'chat';
+
+/** The `ending` label of a stream, by the outcome of its request. */
+const streamEndings: Readonly<Record<Outcome, string>> = {
+  completed: 'completed',
+  incomplete: 'incomplete',
+  refused: 'upstream_failed',
+  upstream_failed: 'upstream_failed',
+  upstream_truncated: 'upstream_truncated',
+  first_byte_timeout: 'idle_timeout',
+  idle_timeout: 'idle_timeout',
+  total_timeout: 'total_timeout',
+  client_closed: 'client_closed',
+  cancelled: 'cancelled',
+  drained: 'drained',
+  crashed: 'server_error',
+  lost: 'upstream_failed',
+  server_error: 'server_error',
+};
+
+/** The types of tokens, as labels and as fields of a usage. */
+const tokenTypes = [
+  ['input', 'inputTokens'],
+  ['cached_input', 'cachedInputTokens'],
+  ['cache_write', 'cacheWriteTokens'],
+  ['output', 'outputTokens'],
+] as const;
+
+/** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
+export interface Metrics extends Omit<Telemetry, 'fault'> {
+  /** Sets the sources of the gauges, which have no values before. */
+  attach(sources: MetricSources): void;
+  /** Counts open records that were closed without a running request. */
+  holdsExpired(count: number): void;
+  /** Counts records that were removed because they were old. */
+  recordsRemoved(count: number): void;
+  /** Counts what came of an attempt to deliver an event to a webhook. */
+  webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
+  /** Counts a sample of the second meter. */
+  usageSampled(result: SampleResult): void;
+  /** Counts what becomes of shadow requests. */
+  readonly shadows: ShadowReports;
+  /** Counts a key that was not looked up, because too many unknown keys were. */
+  keyLookUpShed(): void;
+  /** Counts a reload of the config, or of the TLS certificate. */
+  configReloaded(result: 'ok' | 'failed'): void;
+  /** Sets when the TLS certificate ends, in milliseconds since 1970. */
+  certificateEnds(atMs: number): void;
+  /** Counts a connection that a listener refused or closed. */
+  readonly connectionRefused: (reason: ConnectionRefusal) => void;
+  /** Counts a request that a listener refused before any route. */
+  readonly requestRefused: (reason: EdgeRefusal) => void;
+  /** What was counted of each upstream, by its name; upstreams without an attempt are absent. */
+  upstreamCounts(): ReadonlyMap<string, UpstreamCounts>;
+  /** The exposition text and its content type. */
+  expose(): Promise<{ readonly contentType: string; readonly body: string }>;
+  /** The same figures, to be added to those of other processes. */
+  figures(): Promise<MetricsText>;
+}
+
+/** Creates the metrics in a registry of their own: several gateways in one process must not count into each other's. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const instruments = createInstruments(registry);
+  let sources: MetricSources | null = null;
+  for (const result of ['ok', 'failed']) instruments.configReloads(result).inc(0);
+  instruments.limited('lookups').inc(0);
+  instruments.certificateEnd.remove();
+  for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
+  for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
+  for (const result of sampleResults) instruments.samples(result).inc(0);
+  for (const reason of roomRefusals) instruments.roomRefusals(reason).inc(0);
+
+  return {
+    exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
+    streamOpened: (protocol) => instruments.streamsOpen(protocol).inc(),
+    waitBegan: (reason) => instruments.waiting(reason).inc(),
+    waitEnded(reason, waitedMs) {
+      instruments.waiting(reason).dec();
+      instruments.waits(reason).observe(waitedMs / 1_000);
+    },
+    exchangeEnded(summary) {
+      const { protocol, mode, outcome, status } = summary;
+      const model = summary.model ?? unknownLabel;
+      instruments.inFlight(protocol).dec();
+      instruments.requests(protocol, model, mode, outcome, statusLabel(status)).inc();
+      if (summary.streamOpened) {
+        instruments.streamsOpen(protocol).dec();
+        instruments.endings(protocol, streamEndings[outcome]).inc();
+      }
+      countParameters(summary, instruments);
+      countAttempts(summary, instruments);
+      countRoom(summary.room, instruments);
+      if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
+    },
+    attach: (next) => void (sources = next),
+    holdsExpired: (count) => instruments.holdsExpired.inc(count),
+    recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
+    webhookDelivered(webhook, result) {
+      // An alert on a rare result needs its series before the first one.
+      for (const one of deliveryResults)
+        instruments.webhookDeliveries(webhook, one).inc(one === result ? 1 : 0);
+    },
+    usageSampled: (result) => instruments.samples(result).inc(),
+    shadows: shadowReports(instruments),
+    keyLookUpShed: () => instruments.limited('lookups').inc(),
+    configReloaded: (result) => instruments.configReloads(result).inc(),
+    certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
+    connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
+    requestRefused: (reason) => instruments.requestsRefused(reason).inc(),
+    upstreamCounts: () => countsOfUpstreams(instruments),
+    async expose() {
+      if (sources !== null) readSources(sources, instruments);
+      return { contentType: registry.contentType, body: await registry.metrics() };
+    },
+    async figures() {
+      if (sources !== null) readSources(sources, instruments);
+      return readFigures(registry);
+    },
+  };
+}
+
+function countParameters({ stripped, outcome, refusal }: ExchangeSummary, instruments: Instruments): void {
+  for (const name of stripped) instruments.stripped(strippedLabel(name)).inc();
+  if (refusal === null) return;
+  if (outcome === 'refused' && refusal.param !== null)
+    instruments.rejected(registeredName(refusal.param)).inc();
+  const cause = limitCause(refusal);
+  if (cause !== null) instruments.limited(cause).inc();
+}
+
+/** A status as a label: passthrough answers may have any number, labels come from a closed set. */
+function statusLabel(status: number): string {
+  return status >= 200 && status < 600 ? String(status) : 'other';
+}
+
+/** The limit behind a refusal; `null` for any other refusal. */
+function limitCause({ code, limit }: Refusal): string | null {
+  if (code === 'insufficient_balance') return 'balance';
+  if (code === 'balance_held') return 'held';
+  if (code === 'budget_exhausted') return 'budget';
+  if (code === 'budget_held') return 'budget_held';
+  if (limit === null) return null;
+  return limit.source === 'upstream' && limit.kind !== 'queue' ? 'upstream' : limit.kind;
+}
+
+function countAttempts({ attempts }: ExchangeSummary, instruments: Instruments): void {
+  for (const { upstream, result, violations } of attempts) {
+    instruments.attempts(upstream, result).inc();
+    for (const kind of violations) instruments.violations(upstream, kind).inc();
+  }
+}
+
+/** Observes what only a dispatched request has. */
+function observeAnswer(
+  summary: ExchangeSummary,
+  model: string,
+  upstream: string,
+  instruments: Instruments,
+): void {
+  const waitMs = summary.limiterMs + (summary.room?.firstWaitMs ?? 0);
+  const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos, hedge } = summary;
+  if (hedge !== null) instruments.hedges(model, hedge).inc();
+  if (queuedMs !== null) instruments.overhead('dispatch').observe((queuedMs - waitMs) / 1_000);
+  if (handoverMs !== null) instruments.overhead('first_byte').observe(handoverMs / 1_000);
+  // A passthrough request may be anything: it must not distort the figures of models.
+  if (protocol === 'passthrough') return;
+  instruments.duration(operation, model, upstream).observe(totalMs / 1_000);
+  if (mode === 'stream' && firstTextMs !== null)
+    instruments.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
+  if (chargeNanos > 0) instruments.charged(model).inc(chargeNanos);
+  if (usage === null) return;
+  const { outputTokens } = usage;
+  if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
+    instruments
+      .perToken(operation, model, upstream)
+      .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
+  for (const [type, field] of tokenTypes) {
+    instruments.tokens(model, type).inc(usage[field]);
+    instruments.tokenUsage(operation, model, upstream, type).observe(usage[field]);
+  }
+}

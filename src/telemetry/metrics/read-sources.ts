@@ -1,0 +1,102 @@
+import type { RootFigures } from '../../background/keep-roots.ts';
+import type { LedgerFigures } from '../../background/monitor-ledger.ts';
+import type { TopKey } from '../../background/watch-top-keys.ts';
+import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
+import type { DriftFigures } from '../../domain/money/usage-drift.ts';
+import type { RoomView } from '../../domain/ports/rooms.ts';
+import type { Instruments } from './instruments.ts';
+import { showRooms } from './room-instruments.ts';
+
+const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
+
+/** What gauges are read from on every scrape. */
+export interface MetricSources {
+  /** The circuit state of every upstream; one that asked for a pause counts as open. */
+  readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+  /** The upstreams with limits. */
+  readonly rooms: () => readonly RoomView[];
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
+  /** `null` where another process shows those of the shared database. */
+  readonly ledgerFigures: () => LedgerFigures | null;
+  /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
+  readonly settlementLagMs: () => number;
+  /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
+  readonly oldestRecordAgeMs: () => number | null;
+  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` where there is none to show. */
+  readonly oldestEventAgeMs: () => number | null;
+  /** The newest root over the ledger; `null` before the first one, and where another process shows it. */
+  readonly ledgerRoot: () => RootFigures | null;
+  /** How reported and counted tokens relate. */
+  readonly usageDrift: () => readonly DriftFigures[];
+  /** The keys that spent most today; none where another process shows them. */
+  readonly topKeys: () => readonly TopKey[];
+  /** Log lines lost since the start. */
+  readonly logLinesDropped: () => number;
+}
+
+/** Sets the gauges to what their sources say now. */
+export function readSources(sources: MetricSources, instruments: Instruments): void {
+  const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys } = instruments;
+  upstreamState.reset();
+  for (const [upstream, state] of Object.entries(upstreamStates()))
+    upstreamState.set({ upstream }, stateValues[state]);
+  modelAvailable.reset();
+  for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
+  showRooms(sources.rooms(), instruments);
+  showLedger(ledgerFigures(), instruments);
+  showRoot(sources.ledgerRoot(), instruments);
+  showDrift(sources.usageDrift(), instruments);
+  ledgerLag.set(settlementLagMs() / 1_000);
+  showAge(sources.oldestRecordAgeMs(), oldestRecord);
+  showAge(sources.oldestEventAgeMs(), instruments.oldestEvent);
+  topKeys.reset();
+  for (const { keyId, keyName, chargeNanos } of sources.topKeys())
+    topKeys.set({ key_id: keyId, key_name: keyName }, Number(chargeNanos));
+  logDropped.reset();
+  logDropped.inc(logLinesDropped());
+}
+
+/** Without an age there is no series. */
+function showAge(ageMs: number | null, gauge: Instruments['oldestRecord']): void {
+  if (ageMs === null) gauge.remove();
+  else gauge.set(ageMs / 1_000);
+}
+
+/** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
+function showLedger(
+  figures: LedgerFigures | null,
+  { holds, imbalance, lowBalance, warnedBudgets }: Instruments,
+): void {
+  if (figures === null) {
+    for (const gauge of [holds, imbalance, lowBalance, warnedBudgets]) gauge.remove();
+    return;
+  }
+  holds.set(figures.openHolds);
+  imbalance.set(figures.imbalanceNanos ?? Number.NaN);
+  lowBalance.set(figures.lowBalances);
+  warnedBudgets.set(figures.warnedBudgets);
+}
+
+function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {
+  for (const gauge of [rootNumber, rootAge]) gauge.remove();
+  if (root === null) return;
+  rootNumber.set(root.number);
+  rootAge.set(root.ageMs / 1_000);
+}
+
+/** Pairs without figures have no series: upstreams and models may have left the config. */
+function showDrift(
+  all: readonly DriftFigures[],
+  { reportedRatio, driftRatio, driftUncertainty }: Instruments,
+): void {
+  for (const gauge of [reportedRatio, driftRatio, driftUncertainty]) gauge.reset();
+  for (const { upstream, model, kind, ratio, drift } of all) {
+    const labels = { upstream, model, kind };
+    reportedRatio.set(labels, ratio);
+    if (drift === null) continue;
+    driftRatio.set(labels, drift.ratio);
+    driftUncertainty.set(labels, drift.uncertainty);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault, Trace, Tracer } from '../../domain/ports/telemetry.ts';
+import type { TracingSettings } from '../../domain/tracing-settings.ts';
+import type { OtelTracer } from './otel.ts';
+
+/** A tracer that may still be loading, and that is closed at the end of the process. */
+export interface Tracing extends Tracer {
+  /** Resolves when tracing has started or failed to start. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Sends the last spans, within a limited time. Never rejects. */
+  close(): Promise<void>;
+}
+
+const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
+
+/**
+ * Traces nothing and forwards no trace headers: they would identify the client to a provider, and refer its spans to a
+ * parent that no span of ours continues.
+ */
+export const untraced: Tracer = { begin: () => noTrace };
+
+/** Traces requests if there are settings for it. OpenTelemetry is loaded only then, so that it costs nothing otherwise. */
+export function createTracing(settings: TracingSettings | null, clock: Clock, report: ReportFault): Tracing {
+  let otel = null as OtelTracer | null;
+  const load = async (chosen: TracingSettings): Promise<void> => {
+    try {
+      const { createOtelTracer } = await import('./otel.ts');
+      otel = createOtelTracer(chosen, clock, report);
+    } catch (error) {
+      report('tracing disabled: OpenTelemetry failed to start', error);
+    }
+  };
+  const ready = settings === null ? Promise.resolve() : load(settings);
+  return {
+    ready,
+    begin(head) {
+      try {
+        return otel === null ? noTrace : guarded(otel.begin(head), report);
+      } catch (error) {
+        report('tracing a request failed', error);
+        return noTrace;
+      }
+    },
+    async close() {
+      await ready;
+      await otel?.close();
+    },
+  };
+}
+
+/** A trace whose faults are reported and do not fail the request. */
+function guarded(trace: Trace, report: ReportFault): Trace {
+  const safely = <Value>(work: () => Value, otherwise: Value): Value => {
+    try {
+      return work();
+    } catch (error) {
+      report('tracing a request failed', error);
+      return otherwise;
+    }
+  };
+  return {
+    id: trace.id,
+    attempt: () => safely(() => trace.attempt(), {}),
+    ended: (summary) => safely(() => trace.ended(summary), undefined),
+  };
+}
