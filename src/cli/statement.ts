@@ -12,8 +12,8 @@ import { count } from '../shared/count.ts';
 import { formatUsd } from '../shared/money.ts';
 import { openAdmin } from './admin-client.ts';
 import { describeError } from './describe-error.ts';
-import { findKeyId, keyPath } from './find-key.ts';
-import { withOptionNames } from './option-names.ts';
+import { findKeyId, keyPath } from './keys/find-key.ts';
+import { withOptionNames } from './keys/option-names.ts';
 import type { Json } from './output.ts';
 
 /** The options of `statement get`, as commander names them. */

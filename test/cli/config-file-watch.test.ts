@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { stateOfFile, watchConfigFile } from '../../src/cli/config-file-watch.ts';
+import { stateOfFile, watchConfigFile } from '../../src/cli/serve/config-file-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';

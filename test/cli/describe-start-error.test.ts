@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeStartError } from '../../src/cli/describe-start-error.ts';
-import { serveCommand } from '../../src/cli/serve-command.ts';
+import { describeStartError } from '../../src/cli/serve/describe-start-error.ts';
+import { serveCommand } from '../../src/cli/serve/serve-command.ts';
 import { checkConfig } from '../../src/config/load.ts';
 
 /** An error as Node throws it for a system call. */

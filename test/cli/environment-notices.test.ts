@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { environmentNotices } from '../../src/cli/environment-notices.ts';
-import type { ServeOptions } from '../../src/cli/serve-config.ts';
+import { environmentNotices } from '../../src/cli/serve/environment-notices.ts';
+import type { ServeOptions } from '../../src/cli/serve/serve-config.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 

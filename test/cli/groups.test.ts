@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { showGroups } from '../../src/cli/groups.ts';
+import { showGroups } from '../../src/cli/keys/groups.ts';
 import type { ConfigInput } from '../../src/index.ts';
-import { listKeys, showKey } from '../../src/cli/keys.ts';
+import { listKeys, showKey } from '../../src/cli/keys/keys.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 import { startServing } from '../support/serving-process.ts';
 import { startGateway } from '../support/test-gateway.ts';

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/load.ts';
-import { loadServeConfig } from '../../src/cli/serve-config.ts';
-import type { ServeOptions } from '../../src/cli/serve-config.ts';
+import { loadServeConfig } from '../../src/cli/serve/serve-config.ts';
+import type { ServeOptions } from '../../src/cli/serve/serve-config.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 function fileWith(listeners: string): string {

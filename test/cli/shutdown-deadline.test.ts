@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createDeadline } from '../../src/cli/shutdown.ts';
+import { createDeadline } from '../../src/cli/serve/shutdown.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

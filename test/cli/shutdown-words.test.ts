@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { endOnSignalOrFault } from '../../src/cli/shutdown.ts';
+import { endOnSignalOrFault } from '../../src/cli/serve/shutdown.ts';
 import type { ComposedGateway } from '../../src/gateway.ts';
 
 /** The handlers of a process whose gateway never finishes closing, and what it says on standard error. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { loadServeConfig } from '../../src/cli/serve-config.ts';
+import { loadServeConfig } from '../../src/cli/serve/serve-config.ts';
 import { composeGateway } from '../../src/gateway.ts';
 import { parseDuration } from '../../src/shared/duration.ts';
 import { readYaml } from '../observability/monitoring-files.ts';

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createKey, showKey, updateKey } from '../../src/cli/keys.ts';
+import { createKey, showKey, updateKey } from '../../src/cli/keys/keys.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { showRequest } from '../../src/cli/show-request.ts';
-import { showUsage } from '../../src/cli/usage.ts';
-import type { UsageOptions } from '../../src/cli/usage.ts';
+import { showRequest } from '../../src/cli/requests/show-request.ts';
+import { showUsage } from '../../src/cli/requests/usage.ts';
+import type { UsageOptions } from '../../src/cli/requests/usage.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

@@ -45,14 +45,14 @@ export const scorecardFaults: readonly Mutation[] = [
   },
   {
     name: 'scorecard drain: a process that ends without its answers',
-    file: 'src/cli/shutdown.ts',
+    file: 'src/cli/serve/shutdown.ts',
     find: 'void finish(gateway.close());',
     replace: 'void finish(Promise.resolve());',
     ...section('drain', 0.04),
   },
   {
     name: 'scorecard reload: a broken config file that is not counted',
-    file: 'src/cli/reload-on-change.ts',
+    file: 'src/cli/serve/reload-on-change.ts',
     find: 'reloaded.reloadFailed(forRunningProcess(error, file));',
     replace: 'void forRunningProcess;',
     ...section('reload', 0.005),

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { saveFile } from '../../src/cli/save-file.ts';
+import { saveFile } from '../../src/cli/database/save-file.ts';
 import { compareStatements } from '../../src/domain/statements/check-statement.ts';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';

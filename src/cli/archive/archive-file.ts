@@ -2,7 +2,7 @@ import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSyn
 import { dirname } from 'node:path';
 import { parseUsd } from '../../shared/money.ts';
 import { parseJson } from '../../shared/parse-json.ts';
-import { saveFile } from '../save-file.ts';
+import { saveFile } from '../database/save-file.ts';
 
 /** The forms of an archive. */
 export type ArchiveForm = 'csv' | 'json';

@@ -8,6 +8,6 @@ export function addBackupCommand(program: Command): void {
     .description("copy the running gateway's database to a file, and check the copy")
     .option('--force', 'replace an existing file')
     .action((file: string, { force = false }: { force?: boolean }) =>
-      report(async () => (await import('../backup.ts')).backUp(file, force)),
+      report(async () => (await import('../database/backup.ts')).backUp(file, force)),
     );
 }

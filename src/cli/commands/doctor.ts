@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import type { DoctorOptions } from '../doctor.ts';
+import type { DoctorOptions } from '../doctor/doctor.ts';
 
 const help = `
 Each upstream is called about ten times, as the gateway calls it, which costs a few hundred tokens.
@@ -42,6 +42,6 @@ export function addDoctorCommand(program: Command): void {
     .addHelpText('after', help)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : wrongUsage))
     .action(async (url: string | undefined, options: DoctorOptions) =>
-      (await import('../doctor.ts')).runDoctor(url, options),
+      (await import('../doctor/doctor.ts')).runDoctor(url, options),
     );
 }

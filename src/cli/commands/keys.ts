@@ -1,11 +1,11 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../key-options.ts';
+import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../keys/key-options.ts';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
 import { listOf, wholeNumber } from './arguments.ts';
 
-const loadActions = () => import('../keys.ts');
+const loadActions = () => import('../keys/keys.ts');
 
 /** Adds `textgate keys create|list|groups|show|update|revoke|rotate|credit`. */
 export function addKeysCommands(program: Command): void {
@@ -32,7 +32,7 @@ export function addKeysCommands(program: Command): void {
     .command('groups')
     .description('list the groups of the config, with what their keys have spent together')
     .option('--json', 'print JSON')
-    .action((options: Json) => report(async () => (await import('../groups.ts')).showGroups(options)));
+    .action((options: Json) => report(async () => (await import('../keys/groups.ts')).showGroups(options)));
   add('show <key>', 'show one key').action((key: string, options: Json) =>
     report(async () => (await loadActions()).showKey(key, options)),
   );

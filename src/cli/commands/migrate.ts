@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { MigrateOptions } from '../migrate.ts';
+import type { MigrateOptions } from '../database/migrate.ts';
 import { report } from '../output.ts';
 
 const help = `
@@ -23,6 +23,6 @@ export function addMigrateCommand(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', help)
     .action((sqlite: string, postgres: string | undefined, options: MigrateOptions) =>
-      report(async () => (await import('../migrate.ts')).migrate(sqlite, postgres, options)),
+      report(async () => (await import('../database/migrate.ts')).migrate(sqlite, postgres, options)),
     );
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
-import type { RecordOptions } from '../records.ts';
+import type { RecordOptions } from '../requests/records.ts';
 import { wholeNumber } from './arguments.ts';
 
 const archiveHelp = `
@@ -31,7 +31,7 @@ export function addRecordsCommands(program: Command): void {
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .action((options: RecordOptions) =>
-      report(async () => (await import('../records.ts')).listRecords(options)),
+      report(async () => (await import('../requests/records.ts')).listRecords(options)),
     );
   records
     .command('archive [file]')
@@ -54,5 +54,7 @@ export function addRecordsCommands(program: Command): void {
     .command('verify')
     .description('recompute all balances, holds and charges from their rows, and compare')
     .option('--json', 'print JSON')
-    .action((options: Json) => report(async () => (await import('../ledger.ts')).verifyLedger(options)));
+    .action((options: Json) =>
+      report(async () => (await import('../database/ledger.ts')).verifyLedger(options)),
+    );
 }

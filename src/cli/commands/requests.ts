@@ -10,20 +10,22 @@ export function addRequestCommands(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', partsOfIds('the requests in progress and the newest 1,000 records'))
     .action((request: string, options: Json) =>
-      report(async () => (await import('../show-request.ts')).showRequest(request, options)),
+      report(async () => (await import('../requests/show-request.ts')).showRequest(request, options)),
     );
   program
     .command('in-flight')
     .description('list the requests in progress, oldest first')
     .option('--json', 'print JSON')
-    .action((options: Json) => report(async () => (await import('../in-flight.ts')).listInFlight(options)));
+    .action((options: Json) =>
+      report(async () => (await import('../requests/in-flight.ts')).listInFlight(options)),
+    );
   program
     .command('cancel <request>')
     .description('cancel a request in progress')
     .option('--json', 'print JSON')
     .addHelpText('after', partsOfIds('the requests in progress'))
     .action((request: string, options: Json) =>
-      report(async () => (await import('../in-flight.ts')).cancelRequest(request, options)),
+      report(async () => (await import('../requests/in-flight.ts')).cancelRequest(request, options)),
     );
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { serveVariables } from '../../config/environment-variables.ts';
 import { npmAdvice, takenByNpm } from './npm-options.ts';
-import type { ServeOptions } from '../serve-config.ts';
+import type { ServeOptions } from '../serve/serve-config.ts';
 import { configFileOf, configOption, portNumber } from './arguments.ts';
 
 /** The environment variables, for the help text. */
@@ -39,6 +39,8 @@ export function addServeCommand(program: Command): void {
       if (file !== undefined && taken.length > 0)
         command.error(`error: npm took --${taken.join(' and --')} as its own option: ${npmAdvice}`);
       const config = configFileOf(file, options, command);
-      await (await import('../serve.ts')).serve({ ...options, ...(config === undefined ? {} : { config }) });
+      await (
+        await import('../serve/serve.ts')
+      ).serve({ ...options, ...(config === undefined ? {} : { config }) });
     });
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { report } from '../output.ts';
-import type { UsageOptions } from '../usage.ts';
+import type { UsageOptions } from '../requests/usage.ts';
 import { listOf } from './arguments.ts';
 
 const help = `
@@ -28,5 +28,7 @@ export function addUsageCommand(program: Command): void {
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .addHelpText('after', help)
-    .action((options: UsageOptions) => report(async () => (await import('../usage.ts')).showUsage(options)));
+    .action((options: UsageOptions) =>
+      report(async () => (await import('../requests/usage.ts')).showUsage(options)),
+    );
 }

@@ -1,10 +1,10 @@
-import { readVariable } from '../config/environment.ts';
-import type { Environment } from '../config/environment.ts';
-import type { ListenerOptions } from '../config/given-settings.ts';
-import { ConfigError, environmentConfig, loadConfigFile, readConfigText } from '../config/load.ts';
-import { describeUnset } from '../config/quotable.ts';
-import type { Config } from '../config/schema/schema.ts';
-import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
+import { readVariable } from '../../config/environment.ts';
+import type { Environment } from '../../config/environment.ts';
+import type { ListenerOptions } from '../../config/given-settings.ts';
+import { ConfigError, environmentConfig, loadConfigFile, readConfigText } from '../../config/load.ts';
+import { describeUnset } from '../../config/quotable.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import { namesInConfig, namesInEnvironment } from '../../config/setting-names.ts';
 
 /** The options of `serve`, as commander names them. */
 export interface ServeOptions extends ListenerOptions {

@@ -1,5 +1,5 @@
-import { nearestName } from '../shared/nearest-name.ts';
-import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
+import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
 
 /** Among how many keys a name is searched; with as many, older ones may have it, too, and commands need the id. */
 export const maxSearchedKeys = 10_000;

@@ -1,4 +1,4 @@
-import { AdminRefusal } from './admin-client.ts';
+import { AdminRefusal } from '../admin-client.ts';
 
 /** What an operator writes for a field of the admin API; other fields have the name of their argument. */
 const options: Readonly<Record<string, string>> = {

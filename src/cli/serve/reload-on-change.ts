@@ -1,7 +1,7 @@
-import { systemClock } from '../composition/clock.ts';
-import { ConfigError } from '../config/load.ts';
-import type { Config } from '../config/schema/schema.ts';
-import type { LogDestination } from '../telemetry/log/log-destination.ts';
+import { systemClock } from '../../composition/clock.ts';
+import { ConfigError } from '../../config/load.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { LogDestination } from '../../telemetry/log/log-destination.ts';
 import { watchConfigFile } from './config-file-watch.ts';
 import type { FileState } from './config-file-watch.ts';
 import { loadServeConfig, readServeText } from './serve-config.ts';

@@ -1,6 +1,6 @@
-import type { Config } from '../config/schema/schema.ts';
-import { describeError, isSystemError } from './describe-error.ts';
-import type { SystemError } from './describe-error.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import { describeError, isSystemError } from '../describe-error.ts';
+import type { SystemError } from '../describe-error.ts';
 import type { ServeOptions } from './serve-config.ts';
 
 /** How much higher the port is that is suggested instead of one in use. */

@@ -1,5 +1,5 @@
-import { readVariable } from '../config/environment.ts';
-import type { Environment } from '../config/environment.ts';
+import { readVariable } from '../../config/environment.ts';
+import type { Environment } from '../../config/environment.ts';
 import type { ServeOptions } from './serve-config.ts';
 
 /** How the gateway is started: in a checkout, or from the package or image. */

@@ -1,4 +1,4 @@
-import type { Json } from './output.ts';
+import type { Json } from '../output.ts';
 
 /** The options of `create` and `update`, as commander names them. */
 export interface KeyOptions extends Json {

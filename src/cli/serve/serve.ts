@@ -1,19 +1,19 @@
 import { readFileSync, statSync } from 'node:fs';
-import { systemClock } from '../composition/clock.ts';
-import { ConfigError } from '../config/load.ts';
-import type { Config } from '../config/schema/schema.ts';
-import { openStandardStream } from '../telemetry/log/log-destination.ts';
+import { systemClock } from '../../composition/clock.ts';
+import { ConfigError } from '../../config/load.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import { openStandardStream } from '../../telemetry/log/log-destination.ts';
 import { stateOfFile } from './config-file-watch.ts';
-import { describeError } from './describe-error.ts';
+import { describeError } from '../describe-error.ts';
 import { environmentNotices } from './environment-notices.ts';
 import { describeStartError } from './describe-start-error.ts';
-import { maxColumns, wrap } from './output.ts';
+import { maxColumns, wrap } from '../output.ts';
 import { runGateway } from './run-gateway.ts';
 import { loadServeConfig, readServeText } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { serveCommand } from './serve-command.ts';
 import { sharedWorkerCount } from './worker-count.ts';
-import { takeSeat } from './workers/seat.ts';
+import { takeSeat } from '../workers/seat.ts';
 
 /**
  * Starts the gateway, which then runs until a signal: in this process, or in several workers, of which this process may
@@ -40,7 +40,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     // Loaded here, so that one process alone has nothing of it.
     if (seat === null && count > 1)
       await (
-        await import('./workers/supervise.ts')
+        await import('../workers/supervise.ts')
       ).supervise({ config, text, watched }, count, options, stderr);
     else await runGateway(config, options, stderr, { seat, ending, watched });
   } catch (error) {

@@ -1,8 +1,8 @@
-import { commandVariables, serveVariables } from '../config/environment-variables.ts';
-import { readVariable } from '../config/environment.ts';
-import type { Environment } from '../config/environment.ts';
-import { nearestName } from '../shared/nearest-name.ts';
-import { npmAdvice, takenByNpm } from './commands/npm-options.ts';
+import { commandVariables, serveVariables } from '../../config/environment-variables.ts';
+import { readVariable } from '../../config/environment.ts';
+import type { Environment } from '../../config/environment.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
+import { npmAdvice, takenByNpm } from '../commands/npm-options.ts';
 import type { ServeOptions } from './serve-config.ts';
 
 /** All variables that are read: by `serve`, and by the commands for operators. */

@@ -1,7 +1,7 @@
-import type { ComposedGateway } from '../gateway.ts';
-import { formatDuration } from '../shared/duration.ts';
-import type { LogDestination } from '../telemetry/log/log-destination.ts';
-import { describeError } from './describe-error.ts';
+import type { ComposedGateway } from '../../gateway.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import type { LogDestination } from '../../telemetry/log/log-destination.ts';
+import { describeError } from '../describe-error.ts';
 
 /** How long the process may run on after an uncaught error, in milliseconds. */
 const crashLimitMs = 4_500;

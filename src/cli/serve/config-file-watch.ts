@@ -1,6 +1,6 @@
 import { promises, statSync } from 'node:fs';
 import type { BigIntStats } from 'node:fs';
-import type { Clock } from '../domain/ports/clock.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 
 /** How often a config file is checked for changes, in milliseconds: polling finds every kind of replacement. */
 const watchMs = 1_000;

@@ -1,8 +1,8 @@
-import type { Check, UpstreamReport } from '../doctor/report.ts';
-import { presentDoctor } from '../http/present/doctor.ts';
-import { escapeControlCharacters } from '../shared/control-characters.ts';
-import { count } from '../shared/count.ts';
-import { maxColumns, wrap } from './output.ts';
+import type { Check, UpstreamReport } from '../../doctor/report.ts';
+import { presentDoctor } from '../../http/present/doctor.ts';
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
+import { count } from '../../shared/count.ts';
+import { maxColumns, wrap } from '../output.ts';
 
 /** The columns of the status and of a check's id; a longer id is followed by its detail without a gap. */
 const statusColumns = 9;

@@ -1,9 +1,9 @@
-import type { presentGroup } from '../http/present/group.ts';
-import { count } from '../shared/count.ts';
-import { callAdmin, readList } from './admin-client.ts';
+import type { presentGroup } from '../../http/present/group.ts';
+import { count } from '../../shared/count.ts';
+import { callAdmin, readList } from '../admin-client.ts';
 import { maxSearchedKeys } from './find-key.ts';
-import { writeTable } from './output.ts';
-import type { Json } from './output.ts';
+import { writeTable } from '../output.ts';
+import type { Json } from '../output.ts';
 
 type GroupObject = ReturnType<typeof presentGroup>;
 

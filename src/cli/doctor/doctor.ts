@@ -1,18 +1,18 @@
 import { existsSync } from 'node:fs';
-import { readVariable } from '../config/environment.ts';
-import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
-import { writePath } from '../config/problem.ts';
-import { describeUnset } from '../config/quotable.ts';
-import type { Config } from '../config/schema/schema.ts';
-import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
-import { examineUpstreams } from '../composition/upstreams/doctor.ts';
-import type { UpstreamReport } from '../doctor/report.ts';
-import type { SettingNames } from '../domain/diagnosis/call-target.ts';
-import type { DialectName } from '../protocol/upstream/dialects.ts';
-import { parseDuration } from '../shared/duration.ts';
-import { describeError } from './describe-error.ts';
+import { readVariable } from '../../config/environment.ts';
+import { checkConfig, environmentConfig, loadConfigFile } from '../../config/load.ts';
+import { writePath } from '../../config/problem.ts';
+import { describeUnset } from '../../config/quotable.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../../config/setting-names.ts';
+import { examineUpstreams } from '../../composition/upstreams/doctor.ts';
+import type { UpstreamReport } from '../../doctor/report.ts';
+import type { SettingNames } from '../../domain/diagnosis/call-target.ts';
+import type { DialectName } from '../../protocol/upstream/dialects.ts';
+import { parseDuration } from '../../shared/duration.ts';
+import { describeError } from '../describe-error.ts';
 import { writeBlock, writeJson, writeSummary } from './doctor-table.ts';
-import type { Json } from './output.ts';
+import type { Json } from '../output.ts';
 
 /** The options of `doctor`, as commander names them. */
 export interface DoctorOptions extends Json {

@@ -1,9 +1,9 @@
-import { defaultAdminPort, defaultHost, defaultPort } from '../config/default-addresses.ts';
-import type { Config } from '../config/schema/schema.ts';
-import type { FetchedModelList } from '../models/model-discovery.ts';
-import { escapeControlCharacters } from '../shared/control-characters.ts';
-import { maxColumns, wrap } from './output.ts';
-import { reachable } from './reachable.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from '../../config/default-addresses.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { FetchedModelList } from '../../models/model-discovery.ts';
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
+import { maxColumns, wrap } from '../output.ts';
+import { reachable } from '../reachable.ts';
 
 /** How operators call the command: in a checkout, or from the package or image. */
 const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';

@@ -1,10 +1,10 @@
-import type { PresentedUsage } from '../http/present/usage.ts';
-import { formatUsd, parseUsd } from '../shared/money.ts';
-import { nearestName } from '../shared/nearest-name.ts';
-import { readCsv, readList } from './admin-client.ts';
-import { findKeyId } from './find-key.ts';
-import { withOptionNames } from './option-names.ts';
-import { writeTable } from './output.ts';
+import type { PresentedUsage } from '../../http/present/usage.ts';
+import { formatUsd, parseUsd } from '../../shared/money.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
+import { readCsv, readList } from '../admin-client.ts';
+import { findKeyId } from '../keys/find-key.ts';
+import { withOptionNames } from '../keys/option-names.ts';
+import { writeTable } from '../output.ts';
 
 /** The options of `usage`, as commander names them. */
 export interface UsageOptions {

@@ -1,4 +1,4 @@
-import { readList } from './admin-client.ts';
+import { readList } from '../admin-client.ts';
 
 /** In how many of the newest records a part of an id is searched. */
 const maxSearchedRecords = 1_000;

@@ -1,8 +1,8 @@
-import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
-import { keyPath } from './find-key.ts';
+import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
+import { keyPath } from '../keys/find-key.ts';
 import { findRequestId } from './find-request.ts';
-import { writeTable } from './output.ts';
-import type { Json } from './output.ts';
+import { writeTable } from '../output.ts';
+import type { Json } from '../output.ts';
 
 /** For how many keys a list shows the name; beyond that it shows the id. */
 const maxNamedKeys = 50;

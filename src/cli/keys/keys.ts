@@ -1,15 +1,15 @@
-import { escapeControlCharacters } from '../shared/control-characters.ts';
-import { parseDuration } from '../shared/duration.ts';
-import { parseUsd } from '../shared/money.ts';
-import type { PresentedKey } from '../http/admin/keys.ts';
-import { callAdmin, readList } from './admin-client.ts';
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
+import { parseDuration } from '../../shared/duration.ts';
+import { parseUsd } from '../../shared/money.ts';
+import type { PresentedKey } from '../../http/admin/keys.ts';
+import { callAdmin, readList } from '../admin-client.ts';
 import { withOptionNames } from './option-names.ts';
 import { settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { describeGroup } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
-import { writeTable, writeTime } from './output.ts';
-import type { Json } from './output.ts';
+import { writeTable, writeTime } from '../output.ts';
+import type { Json } from '../output.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
 type KeyObject = PresentedKey & { readonly key?: string };

@@ -1,13 +1,13 @@
-import { systemClock } from '../composition/clock.ts';
-import { moveDatabase } from '../composition/storage/move-database.ts';
-import type { Moved } from '../composition/storage/move-database.ts';
-import { readVariable } from '../config/environment.ts';
-import { describeUnset } from '../config/quotable.ts';
-import { count } from '../shared/count.ts';
-import { isPostgresUrl } from '../shared/postgres-url.ts';
-import type { Json } from './output.ts';
-import { wrap, maxColumns } from './output.ts';
-import { createProgress } from './progress.ts';
+import { systemClock } from '../../composition/clock.ts';
+import { moveDatabase } from '../../composition/storage/move-database.ts';
+import type { Moved } from '../../composition/storage/move-database.ts';
+import { readVariable } from '../../config/environment.ts';
+import { describeUnset } from '../../config/quotable.ts';
+import { count } from '../../shared/count.ts';
+import { isPostgresUrl } from '../../shared/postgres-url.ts';
+import type { Json } from '../output.ts';
+import { wrap, maxColumns } from '../output.ts';
+import { createProgress } from '../progress.ts';
 
 /** The options of `migrate`, as commander names them. */
 export interface MigrateOptions extends Json {

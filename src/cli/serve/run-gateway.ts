@@ -1,20 +1,20 @@
-import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
-import type { Notice } from '../config/admin-token.ts';
-import { isSharedDatabase } from '../config/database-url.ts';
-import { readLogSettings } from '../config/log-settings.ts';
-import type { Config } from '../config/schema/schema.ts';
-import type { ComposedGateway } from '../gateway.ts';
-import type { LogDestination } from '../telemetry/log/log-destination.ts';
-import { describeError } from './describe-error.ts';
-import { stopEndingOnEarlySignal } from './early-signals.ts';
+import { adminTokenFile, ensureAdminToken } from '../../config/admin-token.ts';
+import type { Notice } from '../../config/admin-token.ts';
+import { isSharedDatabase } from '../../config/database-url.ts';
+import { readLogSettings } from '../../config/log-settings.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { ComposedGateway } from '../../gateway.ts';
+import type { LogDestination } from '../../telemetry/log/log-destination.ts';
+import { describeError } from '../describe-error.ts';
+import { stopEndingOnEarlySignal } from '../early-signals.ts';
 import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
-import { reachable } from './reachable.ts';
+import { reachable } from '../reachable.ts';
 import { reloadOnChange } from './reload-on-change.ts';
 import type { Reloaded, WatchedFile } from './reload-on-change.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
-import type { Seat } from './workers/seat.ts';
+import type { Seat } from '../workers/seat.ts';
 
 /** What a process knows of itself beside the config. */
 interface Circumstances {
@@ -38,7 +38,7 @@ export async function runGateway(
     if (isSpeaker) stderr.write(`${line}\n`);
   });
   // Loaded here, so that all other commands start without the gateway's packages.
-  const { composeGateway } = await import('../gateway.ts');
+  const { composeGateway } = await import('../../gateway.ts');
   const log = readLogSettings(process.env);
   const gateway = composeGateway(config, { ...admin, ...log }, settingNamesFor(options), seat);
   const { isEnding, end } = endOnSignalOrFault(gateway, stderr, seat);
