@@ -54,6 +54,11 @@ export class Roster<Member> {
     return true;
   }
 
+  /** The place of the member that came after the one at a place of this roster; `null` after the last one. */
+  after(place: Place<Member>): Place<Member> | null {
+    return (place as Node<Member>).after;
+  }
+
   /** All members, as they are now. */
   all(): Member[] {
     const members: Member[] = [];

@@ -39,6 +39,20 @@ export const roomFaults: readonly Mutation[] = [
     tests: ['test/domain/rooms'],
   },
   {
+    name: 'positions in a line that are kept although its order has changed',
+    file: 'src/domain/rooms/fair-line.ts',
+    find: '    if (key.members.size > 0) key.start += cost / key.weight;\n    this.#loadsAhead = null;\n',
+    replace: '    if (key.members.size > 0) key.start += cost / key.weight;\n',
+    tests: ['test/domain/rooms'],
+  },
+  {
+    name: 'a full line that is added up for each refusal',
+    file: 'src/coordination/rooms/timed-room.ts',
+    find: 'this.expectedMs(this.line.load, tokens, nowMs)',
+    replace: 'this.expectedMs([...this.line.loadsAhead().values()].at(-1) ?? this.line.load, tokens, nowMs)',
+    tests: ['test/coordination/rooms'],
+  },
+  {
     name: 'a request that stays in other lines after it got a place',
     file: 'src/coordination/rooms/rooms.ts',
     find: 'const left = lines.filter(({ room: other, ticket }) => other.line.leave(ticket));',
@@ -195,7 +209,7 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'an announced wait that forgets who is ahead',
     file: 'src/domain/rooms/room.ts',
-    find: 'this.#held.waitMs(startedMs, maxInFlight, ahead.length, nowMs)',
+    find: 'this.#held.waitMs(startedMs, maxInFlight, ahead.requests, nowMs)',
     replace: 'this.#held.waitMs(startedMs, maxInFlight, 0, nowMs)',
     tests: ['test/coordination/rooms'],
   },

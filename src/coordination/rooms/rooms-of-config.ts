@@ -7,6 +7,7 @@ export function roomsOfConfig(rooms: Rooms, config: number): Rooms {
     enter: (request, signal) => rooms.enter({ ...request, config }, signal),
     enterAtOnce: (request) => rooms.enterAtOnce({ ...request, config }),
     waiting: (requestId) => rooms.waiting(requestId),
+    pausedMs: (upstream) => rooms.pausedMs(upstream),
     views: () => rooms.views(),
   };
 }

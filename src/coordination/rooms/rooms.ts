@@ -13,7 +13,7 @@ import type { Ticket } from '../../domain/rooms/fair-line.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
 import { TimedRoom, shortestWait } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';
-import { expectedMs, joinLines, position } from './waiting-entry.ts';
+import { expectedAtFirst, joinLines, outlook } from './waiting-entry.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
 
 const nothing = (): void => {};
@@ -67,12 +67,11 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
 
   waiting(requestId: string): WaitingForRoom | null {
     const entry = this.#waiting.get(requestId);
-    if (entry === undefined) return null;
-    return {
-      position: position(entry),
-      expectedMs: expectedMs(entry, this.#clock.monotonicMs()),
-      upstreams: entry.lines.map(({ room }) => room.upstream),
-    };
+    return entry === undefined ? null : outlook(entry, this.#clock.monotonicMs());
+  }
+
+  pausedMs(upstream: string): number {
+    return this.#rooms.get(upstream)?.pausedMs(this.#clock.monotonicMs()) ?? 0;
   }
 
   views(): readonly RoomView[] {
@@ -155,7 +154,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
         this.#waiting.delete(request.requestId);
         resolve(result.kind === 'entered' ? { ...result, expectedMs: expected } : result);
       });
-      const expected = expectedMs(entry, nowMs);
+      const expected = expectedAtFirst(entry, nowMs);
       signal.addEventListener('abort', interrupt);
       this.#waiting.set(request.requestId, entry);
       // The line may have been empty, and a limit lets the request in later.

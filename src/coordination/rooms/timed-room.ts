@@ -39,15 +39,17 @@ export class TimedRoom extends Room<WaitingEntry> {
 
   /** In how many milliseconds a request may start; 0 at once, `Infinity` if another one has to end first. */
   startsInMs({ tokens }: Pick<RoomRequest, 'tokens'>, extent: Extent, nowMs: number): number {
-    return Math.max(this.#pausedMs(), this.availableAtMs(tokens, extent, nowMs) - nowMs);
+    return Math.max(this.#unusedMs(), this.availableAtMs(tokens, extent, nowMs) - nowMs);
   }
 
   /** Whether a request may wait in the line: not if that is full, or a limit or a pause surely lasts longer than it may wait. */
   mayBeJoined(request: RoomRequest, nowMs: number): boolean {
+    // First of all what costs nothing: a full line refuses many.
+    if (this.line.size >= this.settings.queue) return false;
     const patienceMs = this.patienceMs(request, nowMs);
     const startsInMs = this.startsInMs(request, 'certain', nowMs);
     const isInTime = startsInMs === Number.POSITIVE_INFINITY || startsInMs < patienceMs;
-    return patienceMs > 0 && isInTime && this.line.size < this.settings.queue;
+    return patienceMs > 0 && isInTime;
   }
 
   /** How long a request may wait from now on, in milliseconds; 0 or less if it may not. */
@@ -71,7 +73,7 @@ export class TimedRoom extends Room<WaitingEntry> {
 
   /** How long a request waits that comes now, in milliseconds: an estimate. */
   expectedForNextMs({ tokens }: RoomRequest, nowMs: number): number {
-    return Math.max(this.#pausedMs(), this.expectedMs(null, tokens, nowMs));
+    return Math.max(this.#unusedMs(), this.expectedMs(this.line.load, tokens, nowMs));
   }
 
   /** Has the line looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
@@ -88,7 +90,8 @@ export class TimedRoom extends Room<WaitingEntry> {
     this.#cancel();
   }
 
-  #pausedMs(): number {
+  /** For how long it is not to be used for a reason of its surroundings, in milliseconds. */
+  #unusedMs(): number {
     return this.#options.pausedMs?.(this.upstream) ?? 0;
   }
 }

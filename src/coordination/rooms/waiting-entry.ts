@@ -1,5 +1,5 @@
 import type { Ticket } from '../../domain/rooms/fair-line.ts';
-import type { Entry, RoomRequest } from '../../domain/ports/rooms.ts';
+import type { Entry, RoomRequest, WaitingForRoom } from '../../domain/ports/rooms.ts';
 import type { TimedRoom } from './timed-room.ts';
 
 /** Its place in the line of one upstream. */
@@ -34,12 +34,22 @@ export function joinLines(
   return entry;
 }
 
-/** The shortest wait that is expected in any of its lines from now on, in milliseconds. */
-export function expectedMs({ lines, request }: WaitingEntry, nowMs: number): number {
-  return Math.min(...lines.map(({ room, ticket }) => room.expectedMs(ticket, request.tokens, nowMs)));
+/** The shortest wait that is expected in any of its lines when it joins them, in milliseconds. */
+export function expectedAtFirst({ lines, request }: WaitingEntry, nowMs: number): number {
+  const waits = lines.map(({ room, ticket }) =>
+    room.expectedMs(room.line.loadAhead(ticket), request.tokens, nowMs),
+  );
+  return Math.min(...waits);
 }
 
-/** The best of its places: 1 is the next one. */
-export function position({ lines }: WaitingEntry): number {
-  return 1 + Math.min(...lines.map(({ room, ticket }) => room.line.ahead(ticket).length));
+/** What it has to expect now, for a look at many requests: the first one of a line counts for all others, too. */
+export function outlook({ lines, request }: WaitingEntry, nowMs: number): WaitingForRoom {
+  let ahead = Number.POSITIVE_INFINITY;
+  let expectedMs = Number.POSITIVE_INFINITY;
+  for (const { room, ticket } of lines) {
+    const load = room.line.loadsAhead().get(ticket) ?? room.line.load;
+    ahead = Math.min(ahead, load.requests);
+    expectedMs = Math.min(expectedMs, room.expectedMs(load, request.tokens, nowMs));
+  }
+  return { position: 1 + ahead, expectedMs, upstreams: lines.map(({ room }) => room.upstream) };
 }

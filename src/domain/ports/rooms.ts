@@ -127,6 +127,8 @@ export interface Rooms {
   enterAtOnce(request: BriefRequest): Place | null;
   /** `null` for a request that does not wait. */
   waiting(requestId: string): WaitingForRoom | null;
+  /** How long an upstream is not used, as it asked for, in milliseconds; 0 for one without limits. */
+  pausedMs(upstream: string): number;
   /** All upstreams with limits. */
   views(): readonly RoomView[];
 }

@@ -1,5 +1,6 @@
 import type { LimitUse, RoomLimit } from '../ports/room-shares.ts';
 import type { RoomSettings, RoomTokens } from '../ports/rooms.ts';
+import type { Load } from './load.ts';
 import { MinuteWindow, arrivalJitterMs, minuteMs } from './minute-window.ts';
 import type { Stay } from './stay.ts';
 
@@ -70,12 +71,7 @@ export class ConfiguredLimits {
   }
 
   /** What is used of each limit that is set, and what so many requests need beside that. */
-  uses(
-    upstream: string,
-    inFlight: number,
-    waiting: { readonly requests: number; readonly tokens: number },
-    nowMs: number,
-  ): readonly LimitUse[] {
+  uses(upstream: string, inFlight: number, waiting: Load, nowMs: number): readonly LimitUse[] {
     const { maxInFlight, requestsPerMinute, tokensPerMinute } = this.limits;
     const uses: LimitUse[] = [];
     const add = (limit: RoomLimit, most: number | null, used: number, needed: number): void => {
@@ -83,7 +79,7 @@ export class ConfiguredLimits {
     };
     add('maxInFlight', maxInFlight, inFlight, waiting.requests);
     add('requestsPerMinute', requestsPerMinute, this.#starts.sum(nowMs), waiting.requests);
-    add('tokensPerMinute', tokensPerMinute, this.#countedTokens(nowMs), waiting.tokens);
+    add('tokensPerMinute', tokensPerMinute, this.#countedTokens(nowMs), waiting.input + waiting.output);
     return uses;
   }
 

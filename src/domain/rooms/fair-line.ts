@@ -1,5 +1,8 @@
+import type { RoomTokens } from '../ports/rooms.ts';
 import { Roster } from '../../shared/roster.ts';
 import type { Place } from '../../shared/roster.ts';
+import { LoadSum } from './load.ts';
+import type { Load } from './load.ts';
 
 /** How many keys that do not wait are remembered; the others begin anew, as if they had not been served before. */
 const maxRememberedKeys = 1_000;
@@ -34,15 +37,29 @@ interface QueuedTicket<Member> extends Ticket<Member> {
  * its key nothing, and a key that was idle has no claim on what it did not use.
  */
 export class FairLine<Member> {
+  readonly #tokensOf: (member: Member) => RoomTokens;
   readonly #keys = new Map<string, KeyLine<Member>>();
   /** The keys with members. */
   readonly #backlogged = new Set<KeyLine<Member>>();
   #now = 0;
   #arrivals = 0;
-  #size = 0;
+  /** All members: a refusal names them, and must not cost more the more of them there are. */
+  readonly #load = new LoadSum();
+  /** What is ahead of each member; `null` until it is asked for after a change of the order. */
+  #loadsAhead: ReadonlyMap<Ticket<Member>, Load> | null = null;
+
+  /** `tokensOf` says how many tokens are expected of a member, which never changes. */
+  constructor(tokensOf: (member: Member) => RoomTokens) {
+    this.#tokensOf = tokensOf;
+  }
 
   get size(): number {
-    return this.#size;
+    return this.#load.requests;
+  }
+
+  /** All members, added up. */
+  get load(): Load {
+    return this.#load;
   }
 
   /** Adds a member behind the others of its key. */
@@ -54,7 +71,8 @@ export class FairLine<Member> {
       this.#backlogged.add(key);
     }
     ticket.place = key.members.add(ticket);
-    this.#size++;
+    this.#load.add(this.#tokensOf(member));
+    this.#loadsAhead = null;
     return ticket;
   }
 
@@ -98,38 +116,41 @@ export class FairLine<Member> {
     if (key === undefined) return;
     key.finish += cost / key.weight;
     if (key.members.size > 0) key.start += cost / key.weight;
+    this.#loadsAhead = null;
   }
 
-  /** The members that are to be served before this one, in no order, if no other one comes. */
-  ahead(ticket: Ticket<Member>): readonly Ticket<Member>[] {
+  /**
+   * The members that are to be served before this one if no other one comes, added up. Where all members are asked after in
+   * turn, `loadsAhead` costs as much as a few of these.
+   */
+  loadAhead(ticket: Ticket<Member>): Load {
     const { key } = ticket as QueuedTicket<Member>;
-    const ahead: Ticket<Member>[] = [];
-    let tag = key.start;
-    for (const other of key.members.all()) {
+    const ahead = new LoadSum();
+    let tag = Number.NEGATIVE_INFINITY;
+    for (const { ticket: other, start } of startsOf(key)) {
+      tag = start;
       if (other === ticket) break;
-      ahead.push(other);
-      tag += other.cost / key.weight;
+      ahead.add(this.#tokensOf(other.member));
     }
-    for (const other of this.#backlogged) {
-      if (other === key) continue;
-      let start = other.start;
-      for (const rival of other.members.all()) {
+    for (const rivals of this.#backlogged) {
+      if (rivals === key) continue;
+      for (const { ticket: rival, start } of startsOf(rivals)) {
         if (start > tag || (start === tag && rival.arrival > ticket.arrival)) break;
-        ahead.push(rival);
-        start += rival.cost / other.weight;
+        ahead.add(this.#tokensOf(rival.member));
       }
     }
     return ahead;
   }
 
-  /** All members, in no order. */
-  all(): readonly Member[] {
-    return [...this.#backlogged].flatMap(({ members }) => members.all().map(({ member }) => member));
+  /** The same for each member, in one pass over the order in which they will be served; kept until that changes. */
+  loadsAhead(): ReadonlyMap<Ticket<Member>, Load> {
+    return (this.#loadsAhead ??= this.#countAhead());
   }
 
   /** Forgets what was served: all keys are equal again. Called when nothing is in progress, or the costs change their unit. */
   forget(): void {
     this.#now = 0;
+    this.#loadsAhead = null;
     for (const [keyId, key] of this.#keys) {
       key.start = 0;
       key.finish = 0;
@@ -142,7 +163,22 @@ export class FairLine<Member> {
     return this.#keys.size;
   }
 
+  #countAhead(): ReadonlyMap<Ticket<Member>, Load> {
+    const order = [];
+    for (const key of this.#backlogged) for (const next of startsOf(key)) order.push(next);
+    order.sort((a, b) => a.start - b.start || a.ticket.arrival - b.ticket.arrival);
+    const ahead = new LoadSum();
+    return new Map(
+      order.map(({ ticket }): [Ticket<Member>, Load] => {
+        const own = new LoadSum(ahead);
+        ahead.add(this.#tokensOf(ticket.member));
+        return [ticket, own];
+      }),
+    );
+  }
+
   #charge(key: KeyLine<Member>, start: number, cost: number): void {
+    this.#loadsAhead = null;
     this.#now = Math.max(this.#now, start);
     key.finish = start + cost / key.weight;
     key.start = key.finish;
@@ -151,7 +187,8 @@ export class FairLine<Member> {
   #remove(ticket: Ticket<Member>): boolean {
     const { key, place } = ticket as QueuedTicket<Member>;
     if (place === null || !key.members.remove(place)) return false;
-    this.#size--;
+    this.#load.remove(this.#tokensOf(ticket.member));
+    this.#loadsAhead = null;
     if (key.members.size === 0) this.#backlogged.delete(key);
     return true;
   }
@@ -175,5 +212,14 @@ export class FairLine<Member> {
       for (const [keyId, key] of this.#keys)
         if (key.members.size === 0 && isWanted(key)) this.#keys.delete(keyId);
     }
+  }
+}
+
+/** The members of a key, and the virtual times at which they will be served. */
+function* startsOf<Member>({ members, start, weight }: KeyLine<Member>) {
+  for (let place = members.first; place !== null; place = members.after(place)) {
+    const ticket = place.member;
+    yield { ticket, start };
+    start += ticket.cost / weight;
   }
 }

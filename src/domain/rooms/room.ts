@@ -5,10 +5,11 @@ import type { Place } from '../../shared/roster.ts';
 import { ConfiguredLimits } from './configured-limits.ts';
 import type { Extent, ShareOf } from './configured-limits.ts';
 import { FairLine } from './fair-line.ts';
-import type { Ticket } from './fair-line.ts';
 import { HeldTimes } from './held-times.ts';
 import { LearnedLimits } from './learned-limits.ts';
 import type { AnswerReport } from './learned-limits.ts';
+import { LoadSum } from './load.ts';
+import type { Load } from './load.ts';
 import type { Stay } from './stay.ts';
 
 /** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
@@ -42,7 +43,7 @@ export interface RoomStay extends Stay {
  */
 export class Room<Member extends Waiting> {
   readonly upstream: string;
-  readonly line = new FairLine<Member>();
+  readonly line = new FairLine<Member>(({ request }) => request.tokens);
   settings: RoomSettings;
   /** The tokens of a request that could not start at once and did not wait, until its need was told. */
   missed: RoomTokens | null = null;
@@ -118,9 +119,8 @@ export class Room<Member extends Waiting> {
 
   /** What this process uses of each configured limit, and what those that wait need beside that, or the one that was missed. */
   uses(nowMs: number): readonly LimitUse[] {
-    let tokens = this.missed === null ? 0 : this.missed.input + this.missed.output;
-    for (const { request } of this.line.all()) tokens += request.tokens.input + request.tokens.output;
-    const waiting = { requests: this.line.size + (this.missed === null ? 0 : 1), tokens };
+    const waiting = new LoadSum(this.line.load);
+    if (this.missed !== null) waiting.add(this.missed);
     this.missed = null;
     return this.#configured.uses(this.upstream, this.#stays.size, waiting, nowMs);
   }
@@ -180,22 +180,22 @@ export class Room<Member extends Waiting> {
     if (!stay.isByTokens && !this.#costsTokens) this.line.correct(stay.keyId, -stay.cost);
   }
 
-  /** How long a request has to wait that is in the line, or one that comes now if `ticket` is `null`: an estimate. */
-  expectedMs(ticket: Ticket<Member> | null, tokens: RoomTokens, nowMs: number): number {
-    const ahead = ticket === null ? this.line.all() : this.line.ahead(ticket).map(({ member }) => member);
-    const sum = { input: tokens.input, output: tokens.output };
-    for (const { request } of ahead) {
-      sum.input += request.tokens.input;
-      sum.output += request.tokens.output;
-    }
-    const requests = ahead.length + 1;
+  /** How long the upstream is not used, as its answers asked for, in milliseconds. */
+  pausedMs(nowMs: number): number {
+    return Math.max(0, this.#pausedUntilMs - nowMs);
+  }
+
+  /** How long a request has to wait behind some others of the line, in milliseconds: an estimate. */
+  expectedMs(ahead: Load, tokens: RoomTokens, nowMs: number): number {
+    const sum = { input: ahead.input + tokens.input, output: ahead.output + tokens.output };
+    const requests = ahead.requests + 1;
     const maxInFlight = this.maxInFlight();
     const startedMs = this.#stays.all().map((stay) => stay.startedMs);
     const forPlaces =
-      maxInFlight === null ? 0 : this.#held.waitMs(startedMs, maxInFlight, ahead.length, nowMs);
+      maxInFlight === null ? 0 : this.#held.waitMs(startedMs, maxInFlight, ahead.requests, nowMs);
     const forLimits = this.#configured.waitMs(requests, sum.input + sum.output, nowMs);
     const forLearned = this.settings.learnLimits ? this.#learned.waitMs(requests, sum, nowMs) : 0;
-    return Math.ceil(Math.max(0, this.#pausedUntilMs - nowMs, forPlaces, forLimits, forLearned));
+    return Math.ceil(Math.max(this.pausedMs(nowMs), forPlaces, forLimits, forLearned));
   }
 
   view(nowMs: number): RoomView {
@@ -208,9 +208,9 @@ export class Room<Member extends Waiting> {
       tokensLeft: this.#configured.tokensLeft(nowMs),
       learned: learnLimits ? this.#learned.views(nowMs) : [],
       learnedInFlight: learnLimits ? this.#learned.learnedInFlight : null,
-      pausedMs: Math.max(0, this.#pausedUntilMs - nowMs),
+      pausedMs: this.pausedMs(nowMs),
       waiting: this.line.size,
-      expectedMs: this.expectedMs(null, { input: 0, output: 0 }, nowMs),
+      expectedMs: this.expectedMs(this.line.load, { input: 0, output: 0 }, nowMs),
     };
   }
 

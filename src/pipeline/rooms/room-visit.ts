@@ -116,7 +116,7 @@ export class RoomVisit {
    */
   mayReturn({ ending, route: { upstream } }: Pick<FailedAttempt, 'ending' | 'route'>): boolean {
     if (ending.kind !== 'failed' || ending.failure.kind !== 'rate_limited') return false;
-    return this.#ports.rooms.views().some((room) => room.upstream === upstream && room.pausedMs > 0);
+    return this.#ports.rooms.pausedMs(upstream) > 0;
   }
 
   /** Gives back a place that no attempt has given back. */

@@ -65,6 +65,10 @@ export class WatchedRooms implements Rooms {
     return this.#rooms.waiting(requestId);
   }
 
+  pausedMs(upstream: string): number {
+    return this.#rooms.pausedMs(upstream);
+  }
+
   views(): ReturnType<Rooms['views']> {
     return this.#rooms.views();
   }

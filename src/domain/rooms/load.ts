@@ -1,0 +1,34 @@
+import type { RoomTokens } from '../ports/rooms.ts';
+
+/** How many requests some are, and how many tokens are expected of them together. */
+export interface Load extends RoomTokens {
+  readonly requests: number;
+}
+
+const none: Load = { requests: 0, input: 0, output: 0 };
+
+/** A load to which requests are added, or from which they are taken. */
+export class LoadSum implements Load {
+  requests: number;
+  input: number;
+  output: number;
+
+  /** Begins with what another load is now. */
+  constructor({ requests, input, output }: Load = none) {
+    this.requests = requests;
+    this.input = input;
+    this.output = output;
+  }
+
+  add({ input, output }: RoomTokens): void {
+    this.requests++;
+    this.input += input;
+    this.output += output;
+  }
+
+  remove({ input, output }: RoomTokens): void {
+    this.requests--;
+    this.input -= input;
+    this.output -= output;
+  }
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { openRooms } from '../../support/room-scene.ts';
+
+const waiting = 1_000;
+
+/** A line of 1,000 requests of ten keys, and how often those of them that wait are read. */
+function fullLine() {
+  const scene = openRooms({ far: { maxInFlight: 4, queue: waiting } });
+  let reads = 0;
+  const tokens = {
+    get input() {
+      reads++;
+      return 1;
+    },
+    output: 1,
+  };
+  const ids = Array.from({ length: 4 + waiting }, (_, number) => `${number % 10} ${number}`);
+  for (const id of ids) scene.come(id, { tokens });
+  return {
+    scene,
+    ids: ids.slice(4),
+    readsOf: (work: () => void): number => {
+      const before = reads;
+      work();
+      return reads - before;
+    },
+  };
+}
+
+test('a refusal at a full line reads none of those that wait', () => {
+  const { scene, readsOf } = fullLine();
+  const reads = readsOf(() => {
+    expect(scene.come('late').entry).toMatchObject({ kind: 'full', waiting });
+    expect(scene.rooms.pausedMs('far')).toBe(0);
+    expect(scene.rooms.views()).toMatchObject([{ waiting }]);
+  });
+  expect(reads).toBe(0);
+});
+
+test('a look at all that wait reads each of them as often, however many there are', () => {
+  const { scene, ids, readsOf } = fullLine();
+  const look = (): void => {
+    for (const id of ids) expect(scene.rooms.waiting(id)).not.toBeNull();
+  };
+  // Once to be counted as ahead of others, and once as the one that waits.
+  expect(readsOf(look)).toBe(2 * waiting);
+  // The order has not changed.
+  expect(readsOf(look)).toBe(waiting);
+});
