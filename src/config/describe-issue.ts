@@ -28,6 +28,7 @@ export function describeIssue(
     const known = knownKeys(schema, path);
     return issue.keys.map((key) => describeUnknownKey(path, key, known));
   }
+  if (issue.code === 'invalid_value') return [{ path, message: withNearest(issue, valueAt(input, path)) }];
   const here = issue.code === 'invalid_type' ? schemaAt(schema, path) : null;
   const message = here === null ? issue.message : describeType(issue.message, here, valueAt(input, path));
   return [{ path, message }];
@@ -101,11 +102,19 @@ export function suggestion(wrong: string, known: readonly string[]): string {
     : `; did you mean '${writeFreeName(nearest)}'?`;
 }
 
+/** Completes the message of a value that is none of those to choose from by the most similar one. It is not quoted itself. */
+function withNearest({ message, values }: z.core.$ZodIssueInvalidValue, value: unknown): string {
+  const known = values.filter((each) => typeof each === 'string');
+  if (typeof value !== 'string' || nearestName(value, known) === null) return message;
+  return `${message}${suggestion(value, known)}`;
+}
+
 /** What is expected where a text with a unit or a form of its own is wanted. */
 const nouns: Readonly<Record<ValueKind, string>> = {
   duration: 'a duration',
   size: 'a size',
   usd: 'USD as a decimal string',
+  share: 'a percentage such as 5%',
   url: 'an address',
   secret: 'a text',
   key: 'a text',

@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { formatByteSize } from '../shared/byte-size.ts';
 import { formatDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
+import { formatShare } from '../shared/share.ts';
 import { isPostgresUrl } from '../shared/postgres-url.ts';
 import { schemaOf } from './read-config.ts';
 import { mapValues } from './schema/schema-walk.ts';
@@ -65,5 +66,6 @@ function writeValue(value: unknown, kind: PlaceKind): unknown {
   if (kind === 'duration') return formatDuration(value);
   if (kind === 'size') return formatByteSize(value);
   if (kind === 'instant') return new Date(value).toISOString();
+  if (kind === 'share') return formatShare(value);
   return kind === 'usd' ? formatUsd(value) : value;
 }

@@ -15,6 +15,7 @@ export type ValueKind =
   | 'duration'
   | 'size'
   | 'usd'
+  | 'share'
   | 'url'
   | 'secret'
   | 'key'

@@ -243,9 +243,25 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 4: upstreams.local.apiKey: braces make an object of it: put a text in quotes',
   ],
   [
+    'a misspelt policy',
+    withModel(`{ ${route}, free: true, policy: fastst }`),
+    `line 3: models.small.policy: expected "order" or "least_in_flight" or "fastest" or "cheapest" or "affinity"; did you mean 'fastest'?`,
+  ],
+  [
+    'a policy that resembles none',
+    withModel(`{ ${route}, free: true, policy: round_robin }`),
+    'line 3: models.small.policy: expected "order" or "least_in_flight" or "fastest" or "cheapest" or "affinity"',
+  ],
+  [
+    'a misspelt value in a list',
+    withUpstream('dialects: [Chat, antropic]'),
+    `line 4: upstreams.local.dialects[0]: expected "chat" or "responses" or "anthropic" or "gemini"; did you mean 'chat'?`,
+    `line 4: upstreams.local.dialects[1]: expected "chat" or "responses" or "anthropic" or "gemini"; did you mean 'anthropic'?`,
+  ],
+  [
     'a percentage without its sign',
     withModel(`{ ${route}, free: true, hedge: { budget: 5 } }`),
-    'line 3: models.small.hedge.budget: expected a text, not a number: write for example 5%',
+    'line 3: models.small.hedge.budget: neither a percentage nor a number from 0 to 1: write 5% or 0.05',
   ],
   [
     'a command in one text',

@@ -110,7 +110,16 @@ const model = fc.oneof(
     routes: fc.array(route, { minLength: 2, maxLength: 2 }),
     price,
     thinks: fc.constant(true as const),
-    hedge: fc.record({ after: fc.constantFrom('p95', '2.5s'), budget: fc.constantFrom('5%', '0.25%') }),
+    hedge: fc.record({ after: fc.constantFrom('p95', '2.5s'), budget: fc.constantFrom('5%', '0.25%', 0.07) }),
+  }),
+  fc.record({
+    routes: fc.array(route, { minLength: 1, maxLength: 2 }),
+    price,
+    shadow: fc.record({
+      route: fc.record({ upstream: fc.constant('mine'), model: fc.constant('m') }),
+      share: fc.oneof(fc.constantFrom('5%', '0.05'), fc.double({ min: 0, max: 1, noNaN: true })),
+      free: fc.constant(true as const),
+    }),
   }),
 );
 

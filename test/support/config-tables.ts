@@ -9,6 +9,7 @@ const kindNames: Readonly<Record<ValueKind, string>> = {
   duration: 'duration',
   size: 'size',
   usd: 'USD',
+  share: 'percentage',
   url: 'address',
   database: 'address',
   secret: 'secret',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDuration } from '../../shared/duration.ts';
 import type { HedgePolicy } from '../../domain/routing/hedging.ts';
+import { share } from './values.ts';
 
 /** The longest time to wait before a second request, in milliseconds: an hour. */
 const maxAfterMs = 3_600_000;
@@ -14,15 +15,6 @@ const after = z
     return durationMs === null || (durationMs > 0 && durationMs <= maxAfterMs);
   }, 'expected a duration above 0 and of at most an hour');
 
-/** A share such as `5%`. */
-const percentage = z
-  .string()
-  .regex(/^(100|\d{1,2}(\.\d{1,2})?)%$/, 'expected a percentage from 0.01% to 100%, such as 5%')
-  .refine(
-    (text) => Number.parseFloat(text) > 0,
-    'expected more than 0%: leave hedge out for no second requests',
-  );
-
 /** When a request is sent to a second route, too. */
 export const hedge = z.strictObject({
   after: after.default('p95').meta({
@@ -30,8 +22,9 @@ export const hedge = z.strictObject({
       'After which time without text a second request is sent: `p95` is the time within which 95 % of the recent first texts of the route came, `2s` is a fixed one.',
     examples: ['p95', '2s'],
   }),
-  budget: percentage
-    .default('5%')
+  budget: share
+    .refine((budget) => budget > 0, 'expected more than 0%: leave hedge out for no second requests')
+    .prefault('5%')
     .describe(
       "How many second requests there may be, as a share of the model's other requests to upstreams.",
     ),
@@ -42,6 +35,6 @@ export function hedgePolicyOf({ after: text, budget }: z.output<typeof hedge>): 
   const ms = parseDuration(text);
   return {
     after: ms === null ? { kind: 'quantile', share: Number(text.slice(1)) / 100 } : { kind: 'time', ms },
-    budget: Number.parseFloat(budget) / 100,
+    budget,
   };
 }

@@ -14,6 +14,12 @@ const kindSchemas: Readonly<Partial<Record<ValueKind, JsonSchema>>> = {
   duration: { type: 'string', pattern: String.raw`^\d+(\.\d+)?(ms|s|m|h|d)$|${reference}` },
   size: { type: 'string', pattern: String.raw`^\d+ ?(B|KiB|MiB|GiB)$|${reference}` },
   instant: { type: 'string', pattern: String.raw`^\d{4}-\d{2}-\d{2}(T.+)?$|${reference}` },
+  share: {
+    type: ['string', 'number'] as unknown as 'string',
+    minimum: 0,
+    maximum: 1,
+    pattern: String.raw`^(100|\d{1,2}(\.\d+)?)%$|^([01]|0?\.\d+)$|${reference}`,
+  },
   usd: {
     type: ['string', 'number'] as unknown as 'string',
     minimum: 0,

@@ -14,7 +14,7 @@ export const shadow = z
       description: 'Where the copies go.',
       examples: [{ upstream: 'local', model: 'qwen3-4b' }],
     }),
-    share: share.meta({ description: 'The share of the requests, from 0 to 1.', examples: [0.05] }),
+    share: share.meta({ description: 'The share of the requests.', examples: ['5%'] }),
     price: price.optional().meta({
       description:
         'What the route costs, in USD per million tokens: it counts for the budget and is compared, and no key pays it. A shadow has either a price or `free: true`.',
@@ -33,7 +33,7 @@ export const shadow = z
   .superRefine(({ price: set, free, budgetPerDay }, context) => {
     if ((set === undefined) === (free === undefined))
       context.addIssue({ code: 'custom', message: 'expected either a price or free: true' });
-    // Copies are paid for beside the requests themselves: without a bound, a share of 1 doubles what a provider bills.
+    // Copies are paid for beside the requests themselves: without a bound, a share of 100% doubles what a provider bills.
     else if ((set === undefined) !== (budgetPerDay === undefined))
       context.addIssue({
         code: 'custom',
@@ -45,5 +45,5 @@ export const shadow = z
       });
   })
   .meta({
-    examples: [{ route: { upstream: 'local', model: 'qwen3-4b' }, share: 0.05, free: true }],
+    examples: [{ route: { upstream: 'local', model: 'qwen3-4b' }, share: '5%', free: true }],
   });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
+import { formatShare, parseShare } from '../../shared/share.ts';
 import { describeSurroundings } from '../around-secret.ts';
 import { duration, maxLimit, storedText, valueKinds, wholeNumberWithin } from '../../shared/schema-values.ts';
 
@@ -23,11 +24,26 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
   return z.preprocess(readDigits, wholeNumberWithin(min, max)) as unknown as z.ZodType<number, number>;
 }
 
-/** A share from 0 to 1. A string of digits counts as one, because a value from the environment is text. */
-export const share = z.preprocess(
-  (value) => (typeof value === 'string' && /^\d*\.?\d+$/.test(value) ? Number(value) : value),
-  z.number().min(0).max(1),
-) as unknown as z.ZodType<number, number>;
+/** A share as a percentage such as `5%`, or as a number from 0 to 1, read into the latter. */
+export const share = z
+  .preprocess(
+    (value) => (typeof value === 'number' ? String(value) : value),
+    z.string().transform((text, context) => {
+      const read = parseShare(text);
+      if (read !== null) return read;
+      context.issues.push({ code: 'custom', input: text, message: whyNoShare(text) });
+      return z.NEVER;
+    }),
+  )
+  .register(valueKinds, { kind: 'share' }) as unknown as z.ZodType<number, number | string>;
+
+/** What is wrong with a share, and what to write instead. A number above 1 may be meant as a percentage. */
+function whyNoShare(text: string): string {
+  const meant = parseShare(`${text.trim()}%`);
+  return meant === null
+    ? 'expected a percentage from 0% to 100%, such as 5%, or the same as a number from 0 to 1, such as 0.05'
+    : `neither a percentage nor a number from 0 to 1: write ${formatShare(meant)} or ${meant}`;
+}
 
 /** A limit of requests, of a key or of all keys. */
 export const requestLimit = wholeNumber(1, maxLimit);
