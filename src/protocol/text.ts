@@ -42,6 +42,8 @@ export interface TextRequest {
   readonly includeUsage: boolean;
   /** The client's own output cap in tokens: a hint to the upstream, not a promise. */
   readonly maxOutputTokens: number | null;
+  /** What the client says of the prompt's beginning: that requests with the same one share it. Never sent upstream. */
+  readonly promptCacheKey: string | null;
   /** `null` for a chat request. */
   readonly responses: ResponsesExtras | null;
   readonly shownCharge: ShownCharge;

@@ -123,6 +123,35 @@ test('a chat stays on one replica, moves while that is down, and comes back to w
   expect(await ask(chat)).toEqual({ used: home, cached: chat.length - 3 });
 });
 
+test('affinity sends requests with the same prompt_cache_key to the same replica, which does not see the key', async () => {
+  const replicas = await Promise.all([startReplica(), startReplica(), startReplica()]);
+  onTestFinished(() => Promise.all(replicas.map((replica) => replica.close())).then(() => {}));
+  const upstreams = Object.fromEntries(replicas.map(({ url }, index) => [`replica-${index}`, { url }]));
+  const { gateway } = await open('affinity', upstreams);
+  const count = 12;
+  for (let number = 0; number < count; number++) {
+    const content = `question ${number}`;
+    const prompt_cache_key = 'canary-manual';
+    const { data, response } = await gateway.client.chat.completions
+      .create({ model: 'small', messages: [{ role: 'user', content }], prompt_cache_key })
+      .withResponse();
+    expect(data.choices[0]?.message.content).toBe('yes');
+    expect(response.headers.get('x-textgate-stripped')).toBe('prompt_cache_key');
+    const answer = await gateway.client.responses.create({
+      model: 'small',
+      input: content,
+      prompt_cache_key,
+    });
+    expect(answer.prompt_cache_key).toBe(prompt_cache_key);
+  }
+  expect(replicas.map(({ seen }) => seen.length).toSorted((one, other) => one - other)).toEqual([
+    0,
+    0,
+    2 * count,
+  ]);
+  for (const { seen } of replicas) for (const { body } of seen) expect(body).not.toContain('canary');
+});
+
 test('measures are listed and outlast a reload, but not another address of the upstream', async () => {
   const upstream = await startUpstream();
   onTestFinished(() => upstream.close());

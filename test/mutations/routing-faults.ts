@@ -13,6 +13,13 @@ export const routingFaults: readonly Mutation[] = [
     tests: units,
   },
   {
+    name: 'an affinity that does not know the cache key of a client',
+    file: 'src/domain/routing/affinity.ts',
+    find: "promptCacheKey ? [{ role: 'prompt_cache_key', text: promptCacheKey }] : headTurns(turns)",
+    replace: 'headTurns(turns)',
+    tests: sockets,
+  },
+  {
     name: 'an affinity that moves with every turn',
     file: 'src/domain/routing/affinity.ts',
     find: 'asked === -1 ? turns.length : asked + 1',

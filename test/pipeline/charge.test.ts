@@ -98,6 +98,7 @@ function recordedText(asked: Asked): Charged {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    promptCacheKey: null,
     responses: null,
     stripped: [],
   } as const;

@@ -3,8 +3,8 @@ import type { TextTurn } from '../../protocol/text.ts';
 import type { Route } from '../routing.ts';
 import type { OrderTerms } from './policies.ts';
 
-/** How much of a turn counts for the head of a conversation, in UTF-16 code units, and how many turns do. */
-const maxTurnChars = 4_096;
+/** How much of a turn or a cache key counts for the head of a conversation, in UTF-16 code units, and how many turns do. */
+const maxPieceChars = 4_096;
 const maxHeadTurns = 8;
 
 /** The most requests that a route has in progress, as a multiple of its share of all: others go to the next route. */
@@ -29,13 +29,15 @@ export function orderByAffinity(terms: OrderTerms): readonly Route[] {
 }
 
 /**
- * The digest of what stays the same in all turns of a conversation: its instructions and its first turn of the user. It
- * covers the key, so equal conversations of two keys are placed independently: otherwise a key that sends another key's
- * words would always reach the cache that has them, and see it by a fast first text.
+ * The digest of what stays the same in all turns of a conversation: its instructions and its first turn of the user, or what
+ * the client itself named as common to some requests. It covers the key, so equal conversations of two keys are placed
+ * independently: otherwise a key that sends another key's words would always reach the cache that has them, and see it by a
+ * fast first text.
  */
-function headOf({ keyId, model, request: { turns } }: OrderTerms): string {
+function headOf({ keyId, model, request: { turns, promptCacheKey } }: OrderTerms): string {
   const head: (string | number)[] = [keyId, model.id];
-  for (const { role, text } of headTurns(turns)) head.push(role, text.length, text.slice(0, maxTurnChars));
+  const pieces = promptCacheKey ? [{ role: 'prompt_cache_key', text: promptCacheKey }] : headTurns(turns);
+  for (const { role, text } of pieces) head.push(role, text.length, text.slice(0, maxPieceChars));
   return digest(JSON.stringify(head));
 }
 

@@ -15,7 +15,7 @@ const nearFactor = 1.5;
 /** A request that needs an order of its model's routes. */
 export interface OrderTerms {
   readonly model: Pick<OfferedModel, 'id' | 'routes' | 'holdTokens'>;
-  readonly request: Pick<TextRequest, 'turns' | 'maxOutputTokens'>;
+  readonly request: Pick<TextRequest, 'turns' | 'maxOutputTokens' | 'promptCacheKey'>;
   readonly keyId: string;
   /** On the monotonic clock. */
   readonly nowMs: number;

@@ -48,6 +48,7 @@ export function readChatRequest(
     stream,
     includeUsage: options?.include_usage === true,
     maxOutputTokens: cap as number | null,
+    promptCacheKey: (values['prompt_cache_key'] ?? null) as string | null,
     responses: null,
     shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
     stripped: context.stripped.list(),

@@ -1,4 +1,14 @@
-import { forward, misplaced, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import {
+  forward,
+  keepOnly,
+  misplaced,
+  onlyNeutral,
+  refused,
+  refusedUnless,
+  required,
+  rules,
+  strip,
+} from './rule.ts';
 import type { Rule } from './rule.ts';
 import {
   extensionParameters,
@@ -55,7 +65,13 @@ export const chatParameters: readonly Rule[] = [
   ...rules('modalities', array, onlyNeutral([['text']], textOnly), 'text only'),
   ...rules('audio prediction web_search_options', object, refused(textOnly), 'text only'),
   ...rules('metadata', stringMap, strip, 'nothing is stored'),
-  ...rules('user safety_identifier prompt_cache_key', string, strip, 'never passed on'),
+  ...rules('user safety_identifier', string, strip, 'never passed on'),
+  ...rules(
+    'prompt_cache_key',
+    string,
+    keepOnly,
+    'never passed on; requests with the same one may go to the same server',
+  ),
   ...rules('reasoning_effort', reasoningEffort, strip, 'added by apps that guess from a model’s name'),
   ...rules('verbosity', verbosity, strip, 'added by apps that guess from a model’s name'),
   ...rules('reasoning', anything, strip, 'added by apps that guess from a model’s name'),

@@ -24,7 +24,7 @@ export interface FieldSet {
 /** Converts the value of a forwarded field into the form that the request needs. */
 export type FieldReader = (value: unknown, path: string, context: ReadContext) => unknown;
 
-/** The values of forwarded and echoed fields, by name, without the nulls. */
+/** The values of the fields that are forwarded, echoed or used here, by name, without the nulls. */
 export type FieldValues = Readonly<Record<string, unknown>>;
 
 /** Reads an object of one kind. `path` is the prefix of its fields' paths, empty for the body. */
@@ -81,12 +81,13 @@ export function objectReader(
 }
 
 function fieldOf(rule: Rule, prefix: string, readers: Readonly<Record<string, FieldReader>>): Field {
-  const { kind } = rule.policy;
+  const { policy } = rule;
+  const { kind } = policy;
   return {
     rule,
     isRequired: isRequired(rule),
     read: readers[rule.name] ?? null,
-    isKept: kind === 'forward' || kind === 'echo',
+    isKept: kind === 'forward' || kind === 'echo' || (kind === 'strip' && policy.isKept === true),
     strippedAs: kind === 'forward' ? null : prefix + rule.name,
   };
 }

@@ -50,7 +50,13 @@ export const responsesParameters: readonly Rule[] = [
   ),
   ...rules('truncation', oneOf('disabled', 'auto'), strip, 'the history is never cut'),
   ...rules('metadata', stringMap, echo, 'repeated, not stored'),
-  ...rules('user safety_identifier prompt_cache_key', string, echo, 'repeated, never passed on'),
+  ...rules('user safety_identifier', string, echo, 'repeated, never passed on'),
+  ...rules(
+    'prompt_cache_key',
+    string,
+    echo,
+    'repeated, never passed on; requests with the same one may go to the same server',
+  ),
   ...rules(
     'context_management',
     either(array, object),

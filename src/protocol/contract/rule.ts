@@ -3,7 +3,7 @@ import type { ValueType } from './value-type.ts';
 /**
  * What happens to a field whose value has the right type.
  * - `forward`: used for the request.
- * - `strip`: dropped, and named in `x-textgate-stripped`.
+ * - `strip`: dropped, and named in `x-textgate-stripped`; with `isKept`, the gateway itself uses the value.
  * - `echo`: dropped and named like `strip`, and repeated in the Responses object.
  * - `sampling`: dropped; in strict mode refused unless it is one of the defaults that clients send.
  * - `refuse`: a 400 unless the value is neutral, which means that it requests nothing that the service lacks.
@@ -11,7 +11,7 @@ import type { ValueType } from './value-type.ts';
  */
 export type FieldPolicy =
   | { readonly kind: 'forward'; readonly required?: true }
-  | { readonly kind: 'strip' }
+  | { readonly kind: 'strip'; readonly isKept?: true }
   | { readonly kind: 'echo' }
   | { readonly kind: 'sampling'; readonly defaults: readonly number[] }
   | {
@@ -34,6 +34,7 @@ export interface Rule {
 export const forward: FieldPolicy = { kind: 'forward' };
 export const required: FieldPolicy = { kind: 'forward', required: true };
 export const strip: FieldPolicy = { kind: 'strip' };
+export const keepOnly: FieldPolicy = { kind: 'strip', isKept: true };
 export const echo: FieldPolicy = { kind: 'echo' };
 
 /** Refuses a field as an unsupported parameter, unless its value is neutral. */

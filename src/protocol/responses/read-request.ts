@@ -43,13 +43,14 @@ export function readResponsesRequest(
   if (isRefusal(values)) return values;
   const history = values['input'] as readonly TextTurn[];
   const responses = readExtras(values, compatibility);
-  const { instructions, maxOutputTokens } = responses;
+  const { instructions, maxOutputTokens, promptCacheKey } = responses;
   return {
     model: values['model'] as string,
     turns: instructions === null ? history : [{ role: 'system', text: instructions }, ...history],
     stream: values['stream'] === true,
     includeUsage: true,
     maxOutputTokens,
+    promptCacheKey,
     responses,
     shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
     stripped: context.stripped.list(),

@@ -37,7 +37,7 @@ const chat: readonly TextTurn[] = [
 function namesOf(policy: PolicyName, routes: readonly Route[], terms: Partial<OrderTerms> = {}): string {
   const ordered = orderFor(policy, {
     model: { id: 'small', routes, holdTokens: 1_000 },
-    request: { turns: chat, maxOutputTokens: null },
+    request: { turns: chat, maxOutputTokens: null, promptCacheKey: null },
     keyId: 'key_1',
     nowMs: 1,
     random,
@@ -175,8 +175,12 @@ test('cheapest goes by what this request is expected to cost: its input, and its
   ];
   const long = [{ role: 'user', text: 'x'.repeat(40_000) }] as const;
   expect(namesOf('cheapest', routes)).toBe('ba');
-  expect(namesOf('cheapest', routes, { request: { turns: long, maxOutputTokens: 100 } })).toBe('ab');
-  expect(namesOf('cheapest', routes, { request: { turns: long, maxOutputTokens: 100_000 } })).toBe('ba');
+  expect(
+    namesOf('cheapest', routes, { request: { turns: long, maxOutputTokens: 100, promptCacheKey: null } }),
+  ).toBe('ab');
+  expect(
+    namesOf('cheapest', routes, { request: { turns: long, maxOutputTokens: 100_000, promptCacheKey: null } }),
+  ).toBe('ba');
 });
 
 describe('affinity', () => {
@@ -186,7 +190,7 @@ describe('affinity', () => {
     { role: 'user', text: `question ${number}` },
   ];
   const orderOf = (turns: readonly TextTurn[], routes: readonly Route[] = replicas, keyId = 'key_1') =>
-    namesOf('affinity', routes, { request: { turns, maxOutputTokens: null }, keyId });
+    namesOf('affinity', routes, { request: { turns, maxOutputTokens: null, promptCacheKey: null }, keyId });
   const numbers = Array.from({ length: 400 }, (_, number) => number);
 
   test('keeps the order of a conversation at all its turns', () => {
@@ -195,6 +199,22 @@ describe('affinity', () => {
       const later = [...begin, { role: 'assistant', text: 'yes' }, { role: 'user', text: 'why?' }] as const;
       expect(orderOf(later)).toBe(orderOf(begin));
     }
+  });
+
+  test('keeps the order of all requests of a key with the same prompt_cache_key, whatever they ask', () => {
+    const orderBy = (promptCacheKey: string | null, number: number, keyId = 'key_1'): string =>
+      namesOf('affinity', replicas, {
+        request: { turns: conversation(number), maxOutputTokens: null, promptCacheKey },
+        keyId,
+      });
+    for (const number of numbers.slice(0, 20)) {
+      expect(orderBy('manual', number)).toBe(orderBy('manual', 0));
+      expect(orderBy('', number)).toBe(orderBy(null, number));
+      expect(orderBy('x'.repeat(1_000_000), number)).toBe(orderBy('x'.repeat(1_000_000), 0));
+    }
+    const ordersBy = (draw: (number: number) => string): Set<string> => new Set(numbers.map(draw));
+    expect(ordersBy((number) => orderBy(`manual ${number}`, 0)).size).toBe(24);
+    expect(ordersBy((number) => orderBy('manual', 0, `key_${number}`)).size).toBe(24);
   });
 
   test('is the same in every process: workers, nodes and later versions find the same caches', () => {
@@ -258,7 +278,7 @@ describe('affinity', () => {
             continue;
           }
           const first = namesOf('affinity', routes, {
-            request: { turns: conversation(number), maxOutputTokens: null },
+            request: { turns: conversation(number), maxOutputTokens: null, promptCacheKey: null },
             availability: (upstream) => (available.includes(upstream) ? 'available' : 'failing'),
           }).charAt(0);
           const route = routes.find(({ upstream }) => upstream === first);
@@ -276,7 +296,7 @@ describe('affinity', () => {
 
   test('is that of the conversation if no route is available', () => {
     const cooling = namesOf('affinity', replicas, {
-      request: { turns: conversation(1), maxOutputTokens: null },
+      request: { turns: conversation(1), maxOutputTokens: null, promptCacheKey: null },
       availability: () => 'cooling',
     });
     expect(cooling).toBe(orderOf(conversation(1)));

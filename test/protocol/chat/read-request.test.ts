@@ -23,6 +23,7 @@ describe('a chat request', () => {
       includeUsage: false,
       shownCharge: { usageCost: false, chargeComment: false },
       maxOutputTokens: null,
+      promptCacheKey: null,
       responses: null,
       stripped: [],
     });

@@ -97,6 +97,7 @@ describe('a request in the Chat Completions dialect', () => {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    promptCacheKey: null,
     responses: null,
     stripped: ['temperature'],
   };

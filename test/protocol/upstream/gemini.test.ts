@@ -296,6 +296,7 @@ describe('a request in the Gemini dialect', () => {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    promptCacheKey: null,
     responses: null,
     stripped: [],
   };

@@ -133,7 +133,7 @@ function choose(
   ] as const;
   const [first] = orderFor(chooser, {
     model: { id: 'small', routes: replicas.map(({ route }) => route), holdTokens: 1 },
-    request: { turns, maxOutputTokens: null },
+    request: { turns, maxOutputTokens: null, promptCacheKey: null },
     keyId: 'key_1',
     nowMs,
     random,

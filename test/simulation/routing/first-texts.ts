@@ -58,7 +58,7 @@ export async function playFirstTexts(
     const beganMs = time.nowMs;
     const order = orderFor(policy === 'random' ? 'order' : policy, {
       model: { id: 'small', routes, holdTokens: 1 },
-      request: { turns: [], maxOutputTokens: null },
+      request: { turns: [], maxOutputTokens: null, promptCacheKey: null },
       keyId: 'key_1',
       nowMs: beganMs,
       random: drawn,
