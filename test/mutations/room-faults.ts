@@ -209,9 +209,23 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'an announced wait that forgets who is ahead',
     file: 'src/domain/rooms/room.ts',
-    find: 'this.#held.waitMs(startedMs, maxInFlight, ahead.requests, nowMs)',
-    replace: 'this.#held.waitMs(startedMs, maxInFlight, 0, nowMs)',
+    find: 'this.#held.waitMs(this.#stays.all(), maxInFlight, ahead.requests, nowMs)',
+    replace: 'this.#held.waitMs(this.#stays.all(), maxInFlight, 0, nowMs)',
     tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'announced waits by which requests in progress end after the mean time',
+    file: 'src/domain/rooms/held-times.ts',
+    find: 'longer === 0 ? meanMs : longerMs / longer - ageMs',
+    replace: 'Math.max(0, meanMs - ageMs)',
+    tests: ['test/domain/rooms'],
+  },
+  {
+    name: 'announced waits as if all other places were free when the turn comes',
+    file: 'src/domain/rooms/held-times.ts',
+    find: '(places - 1) * sample.restMs',
+    replace: '0',
+    tests: ['test/domain/rooms', 'test/simulation/rooms'],
   },
   {
     name: 'a steady refill that is counted on although others use it',

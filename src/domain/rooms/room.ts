@@ -190,9 +190,8 @@ export class Room<Member extends Waiting> {
     const sum = { input: ahead.input + tokens.input, output: ahead.output + tokens.output };
     const requests = ahead.requests + 1;
     const maxInFlight = this.maxInFlight();
-    const startedMs = this.#stays.all().map((stay) => stay.startedMs);
     const forPlaces =
-      maxInFlight === null ? 0 : this.#held.waitMs(startedMs, maxInFlight, ahead.requests, nowMs);
+      maxInFlight === null ? 0 : this.#held.waitMs(this.#stays.all(), maxInFlight, ahead.requests, nowMs);
     const forLimits = this.#configured.waitMs(requests, sum.input + sum.output, nowMs);
     const forLearned = this.settings.learnLimits ? this.#learned.waitMs(requests, sum, nowMs) : 0;
     return Math.ceil(Math.max(this.pausedMs(nowMs), forPlaces, forLimits, forLearned));

@@ -324,9 +324,9 @@ describe('the wait that is expected', () => {
     come('a1');
     come('a2');
     await pass(4_000);
-    expect(rooms.waiting('a2')).toMatchObject({ position: 1, expectedMs: 1_000 });
+    expect(rooms.waiting('a2')).toMatchObject({ position: 1, expectedMs: 4_000 });
     come('a3');
-    expect(rooms.waiting('a3')).toMatchObject({ position: 2, expectedMs: 5_000 });
+    expect(rooms.waiting('a3')).toMatchObject({ position: 2, expectedMs: 8_000 });
   });
 });
 

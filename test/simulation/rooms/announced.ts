@@ -6,20 +6,35 @@ import { SimulatedUpstream } from './upstream.ts';
 export type Durations = 'even' | 'tail';
 
 const meanMs = 3_000;
-const clients = 10;
 /** The mean pause of a client between two requests, in milliseconds. */
 const thinkMs = 10_000;
 
-/** The median of how far announced waits of at least a second were from those that followed, as a share of the latter. */
-export async function playAnnounced(seed: number, durations: Durations, hours: number): Promise<number> {
+/** The clients of an upstream with so many places: enough of them that most requests wait. */
+export const clientsOf = { 1: 10, 4: 20 } as const;
+
+/** Medians of how far waits of at least a second were from those that were expected, as shares of the waits. */
+interface AnnouncedErrors {
+  /** From what was announced. */
+  readonly announced: number;
+  /** From the position in line times the mean time between two starts: the mean where times are exponential, and known. */
+  readonly known: number;
+}
+
+/** Clients before an upstream with some places. */
+export async function playAnnounced(
+  seed: number,
+  durations: Durations,
+  places: keyof typeof clientsOf,
+  hours: number,
+): Promise<AnnouncedErrors> {
   const scene = new RoomsScene({
     seed,
     upstreams: {
-      far: new SimulatedUpstream({ slots: 1, family: 'none', tokenCount: 'at the end', clockMs: 0 }),
+      far: new SimulatedUpstream({ slots: places, family: 'none', tokenCount: 'at the end', clockMs: 0 }),
     },
     settings: {
       far: {
-        maxInFlight: 1,
+        maxInFlight: places,
         requestsPerMinute: null,
         tokensPerMinute: null,
         learnLimits: false,
@@ -31,20 +46,28 @@ export async function playAnnounced(seed: number, durations: Durations, hours: n
   });
   const { random } = scene;
   const exponential = (mean: number): number => -Math.log(1 - random()) * mean;
-  const sent: Sent[] = [];
+  const sent: (Sent & { readonly knownMs: number })[] = [];
   const keepAsking = async (keyId: string): Promise<void> => {
     for (;;) {
       await scene.sleep(exponential(thinkMs));
       const totalMs = durations === 'even' ? meanMs * (1 / 3 + (4 / 3) * random()) : exponential(meanMs);
       const call = { input: 1, outputCap: 1, output: 1, headMs: totalMs / 2, totalMs };
-      sent.push(await scene.send({ keyId, upstreams: ['far'], expected: { input: 1, output: 1 }, call }));
+      const requestId = `${keyId} ${sent.length}`;
+      const expected = { input: 1, output: 1 };
+      const sending = scene.send({ requestId, keyId, upstreams: ['far'], expected, call });
+      const position = scene.rooms.waiting(requestId)?.position ?? 0;
+      sent.push({ ...(await sending), knownMs: (position * meanMs) / places });
     }
   };
-  for (let client = 0; client < clients; client++) void keepAsking(`key${client}`);
+  for (let client = 0; client < clientsOf[places]; client++) void keepAsking(`key${client}`);
   await scene.time.run(() => scene.time.nowMs >= hours * 3_600_000);
-  const errors = sent
-    .filter(({ waitedMs }) => waitedMs >= 1_000)
-    .map(({ waitedMs, announcedMs }) => Math.abs(announcedMs - waitedMs) / waitedMs)
-    .toSorted((a, b) => a - b);
-  return errors[errors.length >> 1] ?? Number.NaN;
+  const waited = sent.filter(({ waitedMs }) => waitedMs >= 1_000);
+  return {
+    announced: median(waited.map(({ waitedMs, announcedMs }) => Math.abs(announcedMs - waitedMs) / waitedMs)),
+    known: median(waited.map(({ waitedMs, knownMs }) => Math.abs(knownMs - waitedMs) / waitedMs)),
+  };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

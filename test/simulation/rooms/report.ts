@@ -1,4 +1,4 @@
-import { playAnnounced } from './announced.ts';
+import { clientsOf, playAnnounced } from './announced.ts';
 import { playConfigured } from './configured.ts';
 import { arrivals, mean, playFairness } from './fairness.ts';
 import type { Arrival, FairnessResult, Policy } from './fairness.ts';
@@ -15,8 +15,11 @@ const mostRefused = 0.01;
 /** How many calls are refused at most where others use half of the account. */
 const mostRefusedBesideOthers = 0.06;
 
-/** How far announced waits are off at most: the median. */
-const mostAnnouncedError = 0.3;
+/** How far announced waits are off at most where times are even: the median, with one place and with four. */
+const mostAnnouncedErrors = { 1: 0.16, 4: 0.24 } as const;
+
+/** The same where times are exponential, in relation to waits by their true mean, which says all that can be known. */
+const mostBesideKnown = 1.1;
 
 /** Figures, and what is wrong with them: empty if nothing is. */
 export interface Report {
@@ -116,15 +119,24 @@ export async function reportConfigured(seed: number, requests: number): Promise<
   return { lines: [`${answered} of ${requests} answered; most in any 60 s: ${found.join('; ')}`], faults };
 }
 
-/** Ten clients before an upstream with one place. */
+/** Clients before an upstream with one place, and with four. */
 export async function reportAnnounced(seed: number, hours: number): Promise<Report> {
-  const even = await playAnnounced(seed, 'even', hours);
-  const tail = await playAnnounced(seed, 'tail', hours);
-  const lines = [
-    `answers of 1 to 5 s: announced waits are off by ${percent(even)} (median)`,
-    `answers of any length, exponential: by ${percent(tail)} (no promise: the past says little of the next one)`,
-  ];
-  return { lines, faults: even <= mostAnnouncedError ? [] : [`off by ${percent(even)}`] };
+  const lines: string[] = [];
+  const faults: string[] = [];
+  for (const places of [1, 4] as const) {
+    const even = await playAnnounced(seed, 'even', places, hours);
+    const tail = await playAnnounced(seed, 'tail', places, hours);
+    const name = `${places === 1 ? 'one place' : `${places} places`}, ${clientsOf[places]} clients`;
+    lines.push(
+      `${name}, answers of 1 to 5 s: announced waits are off by ${percent(even.announced)} (median)`,
+      `${name}, exponential answers: by ${percent(tail.announced)}, with their mean known by ${percent(tail.known)}`,
+    );
+    if (even.announced > mostAnnouncedErrors[places])
+      faults.push(`${name}: off by ${percent(even.announced)}`);
+    if (tail.announced > mostBesideKnown * tail.known)
+      faults.push(`${name}, exponential: off by ${percent(tail.announced)}`);
+  }
+  return { lines, faults };
 }
 
 export function percent(share: number): string {

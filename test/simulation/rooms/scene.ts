@@ -21,6 +21,8 @@ export interface Sent {
 
 /** A request of the simulation. */
 export interface SimulatedRequest {
+  /** By which the rooms know it; a number without one. */
+  readonly requestId?: string;
   readonly keyId: string;
   /** The key by which the rooms share places: one for all makes them serve by age. */
   readonly fairKeyId?: string;
@@ -65,7 +67,7 @@ export class RoomsScene {
   /** Sends a request through the rooms to an upstream, once more after a refusal, as the gateway does. */
   async send(request: SimulatedRequest): Promise<Sent> {
     const { keyId, fairKeyId = keyId, weight = 1, upstreams, expected, call } = request;
-    const requestId = String(this.#requests++);
+    const { requestId = String(this.#requests++) } = request;
     const cameMs = this.time.nowMs;
     let waitedMs = 0;
     let announcedMs = 0;
