@@ -17,8 +17,8 @@ export interface RoomSummary {
   /** How long it waited before it was sent, and in all, in milliseconds. */
   readonly firstWaitMs: number;
   readonly waitMs: number;
-  /** Why it was refused; `null` if it was not. */
-  readonly refusal: NoPlace['kind'] | null;
+  /** Why it was refused, and by the lines of which upstreams; `null` if it was not. */
+  readonly refusal: Pick<NoPlace, 'kind' | 'upstreams'> | null;
 }
 
 /** One finished request, for metrics, the log and traces. */

@@ -141,6 +141,9 @@ test('a request that left while it waited is never sent', async () => {
   expect(first.calls.map(({ asked }) => asked)).toEqual(['one', 'three']);
 });
 
+/** Counts refusals by the upstreams whose lines refused. */
+const refusals = 'textgate_upstream_queue_refusals_total';
+
 describe('a request that gets no place', () => {
   test('is refused at once when the line is full, without a record, and is told how many wait', async () => {
     const { ask, first, waiting, admin, metrics } = await open({ maxInFlight: 1, queue: 1 });
@@ -148,6 +151,8 @@ describe('a request that gets no place', () => {
     await called(first, 1);
     const next = ask('two');
     await waiting(1);
+    // An alert on the increase needs the series before the first refusal.
+    expect(await metrics()).toContain(`${refusals}{upstream="u0",reason="full"} 0`);
     const refused = ask('three');
     await refused.ended;
     expect(refused.status).toBe(429);
@@ -163,7 +168,7 @@ describe('a request that gets no place', () => {
     expect(refused.text).not.toMatch(/u0|127\.0\.0\.1/);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(refused.headers.get('x-should-retry')).toBeNull();
-    expect(await metrics()).toContain('textgate_upstream_queue_refusals_total{reason="full"} 1');
+    expect(await metrics()).toContain(`${refusals}{upstream="u0",reason="full"} 1`);
     first.calls[0]?.say();
     await called(first, 2);
     first.calls[1]?.say();
@@ -189,7 +194,7 @@ describe('a request that gets no place', () => {
     });
     expect(late.headers.get('x-textgate-queue-ms')).toBe('20000');
     const shown = await metrics();
-    expect(shown).toContain('textgate_upstream_queue_refusals_total{reason="timed_out"} 1');
+    expect(shown).toContain(`${refusals}{upstream="u0",reason="timed_out"} 1`);
     expect(shown).toContain('textgate_requests_waiting{reason="upstream"} 0');
     expect(shown).toContain('textgate_wait_seconds_count{reason="upstream"} 1');
   });
@@ -247,6 +252,33 @@ describe('a model with two routes', () => {
     for (const { calls } of upstreams) calls.at(-1)?.say();
     await Promise.all(answers.map(({ ended }) => ended));
     expect(second.calls.map(({ asked }) => asked)).toEqual(['two', 'three']);
+  });
+
+  test('counts a refusal at each upstream whose line refused', async () => {
+    const full = { maxInFlight: 1, queueWait: '0s' };
+    const { ask, upstreams, first, metrics } = await open(full, full);
+    const [, second] = upstreams as [HeldUpstream, HeldUpstream];
+    const answers = [ask('one'), ask('two')];
+    await called(first, 1);
+    await called(second, 1);
+    const refused = ask('three');
+    await refused.ended;
+    expect(refused.status).toBe(429);
+    expect(refused.text).not.toMatch(/u0|u1/);
+    const shown = await metrics();
+    expect(
+      shown
+        .split('\n')
+        .filter((line) => line.startsWith(refusals))
+        .toSorted(),
+    ).toEqual([
+      `${refusals}{upstream="u0",reason="full"} 1`,
+      `${refusals}{upstream="u0",reason="timed_out"} 0`,
+      `${refusals}{upstream="u1",reason="full"} 1`,
+      `${refusals}{upstream="u1",reason="timed_out"} 0`,
+    ]);
+    for (const { calls } of upstreams) calls[0]?.say();
+    await Promise.all(answers.map(({ ended }) => ended));
   });
 
   test('never waits if one of them has no limits', async () => {

@@ -11,7 +11,7 @@ import type {
 } from '../../domain/ports/rooms.ts';
 import type { Ticket } from '../../domain/rooms/fair-line.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
-import { TimedRoom, shortestWait } from './timed-room.ts';
+import { TimedRoom, refusalBy } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';
 import { expectedAtFirst, joinLines, outlook } from './waiting-entry.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
@@ -49,10 +49,10 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const longestMs = Math.max(...open.map((room) => room.patienceMs(request, nowMs)));
     // Once it waits, it waits in all lines, full ones, too: else it would wait for one upstream while another one is free.
     if (open.length > 0) return this.#wait(request, rooms, longestMs, signal);
-    const shortest = shortestWait(rooms, request, nowMs);
+    const refusal = refusalBy(rooms, request, nowMs);
     const { waitedMs } = request;
     const isTimedOut = waitedMs > 0 && rooms.every(({ settings }) => settings.queueWaitMs <= waitedMs);
-    return isTimedOut ? { kind: 'timed_out', waitedMs: 0, ...shortest } : { kind: 'full', ...shortest };
+    return isTimedOut ? { kind: 'timed_out', waitedMs: 0, ...refusal } : { kind: 'full', ...refusal };
   }
 
   enterAtOnce(request: Asked): Place | null {
@@ -166,7 +166,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   #timedOut({ lines, request, sinceMs }: WaitingEntry): Entry {
     const nowMs = this.#clock.monotonicMs();
     const rooms = lines.map(({ room }) => room);
-    return { kind: 'timed_out', waitedMs: nowMs - sinceMs, ...shortestWait(rooms, request, nowMs) };
+    return { kind: 'timed_out', waitedMs: nowMs - sinceMs, ...refusalBy(rooms, request, nowMs) };
   }
 
   /** Lets in those at the heads of lines for whom there is room; who gets in leaves other lines, which are then served, too. */

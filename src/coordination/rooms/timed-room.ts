@@ -1,6 +1,6 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RoomShares } from '../../domain/ports/room-shares.ts';
-import type { RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
+import type { Entry, RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
 import type { Extent } from '../../domain/rooms/configured-limits.ts';
 import { Room } from '../../domain/rooms/room.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
@@ -96,16 +96,16 @@ export class TimedRoom extends Room<WaitingEntry> {
   }
 }
 
-/** The shortest wait among some rooms for a request that comes now, and how many wait there. */
-export function shortestWait(
+/** What a refusal by some rooms says: whose they are, and how long the shortest wait is among them, and how many wait there. */
+export function refusalBy(
   rooms: readonly TimedRoom[],
   request: RoomRequest,
   nowMs: number,
-): { readonly waiting: number; readonly expectedMs: number } {
+): Omit<Extract<Entry, { readonly kind: 'full' }>, 'kind'> {
   let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
   for (const room of rooms) {
     const expectedMs = room.expectedForNextMs(request, nowMs);
     if (expectedMs < shortest.expectedMs) shortest = { waiting: room.line.size, expectedMs };
   }
-  return shortest;
+  return { upstreams: rooms.map(({ upstream }) => upstream), ...shortest };
 }

@@ -66,11 +66,20 @@ export type Entry =
       /** The wait that was expected when it joined the lines; 0 if it did not wait. */
       readonly expectedMs: number;
     }
-  /** All lines are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait among them. */
-  | { readonly kind: 'full'; readonly waiting: number; readonly expectedMs: number }
+  /**
+   * All lines, those of `upstreams`, are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait
+   * among them.
+   */
+  | {
+      readonly kind: 'full';
+      readonly upstreams: readonly string[];
+      readonly waiting: number;
+      readonly expectedMs: number;
+    }
   /** It waited as long as it may; `expectedMs` is what a request that joins now has to expect. */
   | {
       readonly kind: 'timed_out';
+      readonly upstreams: readonly string[];
       readonly waiting: number;
       readonly waitedMs: number;
       readonly expectedMs: number;

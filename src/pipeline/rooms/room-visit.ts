@@ -30,7 +30,7 @@ export class RoomVisit {
   #upstream: string | null = null;
   #waitMs = 0;
   #firstWaitMs = 0;
-  #refusal: NoPlace['kind'] | null = null;
+  #refusal: NoPlace | null = null;
 
   constructor(terms: VisitTerms, exchange: Exchange, ports: Ports) {
     this.#terms = terms;
@@ -71,7 +71,7 @@ export class RoomVisit {
     this.#firstWaitMs = this.#waitMs;
     if (entry === null || entry.kind === 'entered') return null;
     if (entry.kind !== 'interrupted') {
-      this.#refusal = entry.kind;
+      this.#refusal = entry;
       return refused(roomRefusal(entry));
     }
     const { signal } = this.#exchange.interruption;

@@ -17,7 +17,7 @@ import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
 import { countsOfUpstreams } from './upstream-counts.ts';
-import { countRoom, roomRefusals } from './room-instruments.ts';
+import { countRoom } from './room-instruments.ts';
 import { shadowReports } from './shadow-instruments.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
@@ -98,7 +98,6 @@ export function createMetrics(): Metrics {
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
   for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
   for (const result of sampleResults) instruments.samples(result).inc(0);
-  for (const reason of roomRefusals) instruments.roomRefusals(reason).inc(0);
 
   return {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),

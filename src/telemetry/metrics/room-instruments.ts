@@ -6,7 +6,7 @@ import type { Constructors } from './metric-constructors.ts';
 const waitBuckets = [0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120];
 
 /** Why a request got no place at an upstream with limits. */
-export const roomRefusals = ['full', 'timed_out'] as const;
+const roomRefusals = ['full', 'timed_out'] as const;
 
 /** The metrics of upstreams with limits. */
 export type RoomInstruments = ReturnType<typeof roomInstruments>;
@@ -22,9 +22,9 @@ export function roomInstruments({ counterBy, gauge, histogramBy }: Constructors)
       waitBuckets,
     ),
     roomRefusals: counterBy(
-      ['reason'],
+      ['upstream', 'reason'],
       'textgate_upstream_queue_refusals_total',
-      'Requests refused because no more may wait for an upstream with limits (full), or because they waited too long (timed_out).',
+      'Requests refused because no more may wait for an upstream with limits (full), or because they waited too long (timed_out); one for which several were possible counts at each.',
     ),
     roomInFlight: gauge(
       'textgate_upstream_in_flight',
@@ -47,19 +47,22 @@ export function roomInstruments({ counterBy, gauge, histogramBy }: Constructors)
 /** Counts what became of an ended request's search for places. */
 export function countRoom(room: RoomSummary | null, instruments: RoomInstruments): void {
   if (room === null) return;
-  if (room.refusal !== null) instruments.roomRefusals(room.refusal).inc();
-  else if (room.upstream !== null) instruments.roomWaits(room.upstream).observe(room.waitMs / 1_000);
+  const { refusal, upstream, waitMs } = room;
+  if (refusal !== null)
+    for (const refusing of refusal.upstreams) instruments.roomRefusals(refusing, refusal.kind).inc();
+  else if (upstream !== null) instruments.roomWaits(upstream).observe(waitMs / 1_000);
 }
 
-/** Sets the gauges of the upstreams with limits. */
+/** Sets the gauges of the upstreams with limits. An alert on their refusals needs the series before the first one. */
 export function showRooms(
   views: readonly RoomView[],
-  { roomInFlight, roomLimit, roomWaiting }: RoomInstruments,
+  { roomInFlight, roomLimit, roomWaiting, roomRefusals: refusals }: RoomInstruments,
 ): void {
   for (const gauge of [roomInFlight, roomLimit, roomWaiting]) gauge.reset();
   for (const { upstream, inFlight, maxInFlight, waiting } of views) {
     roomInFlight.set({ upstream }, inFlight);
     roomWaiting.set({ upstream }, waiting);
+    for (const reason of roomRefusals) refusals(upstream, reason).inc(0);
     if (maxInFlight !== null) roomLimit.set({ upstream }, maxInFlight);
   }
 }

@@ -107,10 +107,15 @@ describe('a room of an upstream', () => {
   test('refuses at once when its line is full, or nothing may wait', () => {
     const { come } = openRooms({ far: { maxInFlight: 1, queue: 2 } });
     for (const id of ['a1', 'a2', 'a3']) come(id);
-    expect(come('b1').entry).toEqual({ kind: 'full', waiting: 2, expectedMs: 0 });
+    expect(come('b1').entry).toEqual({ kind: 'full', upstreams: ['far'], waiting: 2, expectedMs: 0 });
     const impatient = openRooms({ far: { maxInFlight: 1, queueWaitMs: 0 } });
     impatient.come('a1');
-    expect(impatient.come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 0 });
+    expect(impatient.come('a2').entry).toEqual({
+      kind: 'full',
+      upstreams: ['far'],
+      waiting: 0,
+      expectedMs: 0,
+    });
   });
 
   test('ends a wait that lasts too long, which costs its key nothing', async () => {
@@ -219,7 +224,7 @@ describe('a request that may go to several upstreams', () => {
     come('a2');
     const first = come('a3', { upstreams: ['near'] });
     const both = come('a4');
-    expect(come('b1', { upstreams: ['near'] }).entry).toMatchObject({ kind: 'full' });
+    expect(come('b1', { upstreams: ['near'] }).entry).toMatchObject({ kind: 'full', upstreams: ['near'] });
     near.leave(null);
     await pass(0);
     placeOf(first).leave(null);
@@ -293,7 +298,7 @@ describe('limits of a minute', () => {
   test('refuse at once what would surely wait for longer than it may', () => {
     const { come } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 30_000 } });
     come('a1');
-    expect(come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 61_000 });
+    expect(come('a2').entry).toEqual({ kind: 'full', upstreams: ['far'], waiting: 0, expectedMs: 61_000 });
   });
 
   test('let a request wait for tokens that those in progress may leave over', async () => {
@@ -523,6 +528,11 @@ describe('a pause', () => {
     await scene.pass(1);
     expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 5_000 });
     untilMs = 60_000;
-    expect(scene.come('a2').entry).toEqual({ kind: 'full', waiting: 0, expectedMs: 55_000 });
+    expect(scene.come('a2').entry).toEqual({
+      kind: 'full',
+      upstreams: ['far'],
+      waiting: 0,
+      expectedMs: 55_000,
+    });
   });
 });
