@@ -4,7 +4,7 @@ import { holdStreams } from './compare/hold-streams.ts';
 import { help, readOptions } from './compare/options.ts';
 import type { Options } from './compare/options.ts';
 import { canMeasure } from './compare/process-usage.ts';
-import { runRounds } from './compare/rounds.ts';
+import { chooseScenarios, chooseSubjects, runRounds } from './compare/rounds.ts';
 import { doubtsOf } from './compare/run.ts';
 import type { BenchRun } from './compare/run.ts';
 import { describeSurroundings } from './compare/surroundings.ts';
@@ -13,7 +13,8 @@ import { writeReport } from './report/write-report.ts';
 import { ownCheckout } from './subjects/textgate.ts';
 
 /**
- * Measures the gateway beside nginx, a naive rewriter, Portkey and a direct connection, in interleaved rounds of one run.
+ * Measures the gateway beside nginx, a naive rewriter, Portkey and a direct connection, in interleaved rounds that start
+ * them anew.
  * `npm run bench -- --help`; docs/operators/performance.md has the method.
  */
 
@@ -42,11 +43,23 @@ async function main(options: Options): Promise<void> {
 // Without this, the subjects would outlive a bench that is ended by a signal.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
+const options = optionsOrExit();
 try {
-  const options = readOptions(process.argv.slice(2));
   if (options === null) print(help);
   else await main(options);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
+}
+
+/** What the command line asks for; ends the process with code 2 and a word if that is wrong. */
+function optionsOrExit(): Options | null {
+  try {
+    const read = readOptions(process.argv.slice(2));
+    if (read !== null) for (const check of [chooseScenarios, chooseSubjects]) check(read);
+    return read;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${help}`);
+    process.exit(2);
+  }
 }

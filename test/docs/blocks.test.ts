@@ -144,7 +144,7 @@ const notRun: Readonly<Record<string, string>> = {
   'npm test': 'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.test.ts',
-  'npm run bench                       # everything, in about twelve minutes':
+  'npm run bench                       # everything, in up to half an hour':
     'takes minutes; its options are checked by test/bench',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',

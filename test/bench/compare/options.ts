@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 /** What the command line asks for. */
 export interface Options {
   readonly rounds: number;
+  /** When no further round is begun: it should end before this many minutes from the start. */
+  readonly minutes: number;
   readonly isQuick: boolean;
   /** Parts of names of scenarios and subjects; empty means all. */
   readonly only: readonly string[];
@@ -19,8 +21,9 @@ export interface Options {
 }
 
 export const help = `npm run bench -- [options]
-  --rounds N         rounds of each load (default 5; quick 1); each start of a process is measured in half as many
-  --quick            fewer requests and one round, in about two minutes: a direction rather than a result
+  --rounds N         rounds, each with new processes (default 5; quick 1); starts and memory are measured in half as many
+  --minutes N        no round is begun that would end later than this after the start (default 30)
+  --quick            fewer requests and one round, in about four minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
   --subjects A,B     only these of textgate, postgres, nodes, workers-1, workers-2, workers-4,
                      nginx, naive, portkey, direct
@@ -33,6 +36,7 @@ export const help = `npm run bench -- [options]
 
 const defaultRounds = 5;
 const quickRounds = 1;
+const defaultMinutes = 30;
 
 /** Reads the command line; null when it asks for help. Throws what is wrong with it. */
 export function readOptions(args: readonly string[]): Options | null {
@@ -40,6 +44,7 @@ export function readOptions(args: readonly string[]): Options | null {
     args: [...args],
     options: {
       rounds: { type: 'string' },
+      minutes: { type: 'string' },
       quick: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true, default: [] },
       subjects: { type: 'string', default: '' },
@@ -54,6 +59,7 @@ export function readOptions(args: readonly string[]): Options | null {
   if (values.help) return null;
   return {
     rounds: wholeNumber('rounds', values.rounds) ?? (values.quick ? quickRounds : defaultRounds),
+    minutes: wholeNumber('minutes', values.minutes) ?? defaultMinutes,
     isQuick: values.quick,
     only: values.only,
     subjects: values.subjects === '' ? [] : values.subjects.split(','),

@@ -28,7 +28,7 @@ export const scenarios: readonly Scenario[] = [
   workersScenario,
 ];
 
-/** The subjects that the options ask for. */
+/** The subjects that the options ask for. Throws when there is none of a name. */
 export function chooseSubjects({ subjects, against }: Options): readonly Subject[] {
   const all = [
     createTextgate('textgate', ownCheckout),
@@ -40,6 +40,9 @@ export function chooseSubjects({ subjects, against }: Options): readonly Subject
     portkey,
     direct,
   ];
+  const unknown = subjects.find((wanted) => !all.some(({ name }) => name === wanted));
+  if (unknown !== undefined)
+    throw new Error(`--subjects ${unknown}: there is no such subject; there are ${namesOf(all)}`);
   const isChosen = (name: string): boolean => subjects.length === 0 || subjects.includes(name);
   const before = against === null ? [] : beforeOf(against).filter(([name]) => isChosen(name));
   return [...all.filter(({ name }) => isChosen(name)), ...before.map(([, subject]) => subject)];
@@ -58,30 +61,62 @@ function runs(scenario: Scenario, subject: Subject): boolean {
   return (subject.only === null || subject.only.includes(scenario.name)) && scenario.fits(subject);
 }
 
-/** The subjects of a round, each round beginning with another one, so that none always runs first. */
-export function rotated<Item>(items: readonly Item[], round: number): readonly Item[] {
-  const first = items.length === 0 ? 0 : round % items.length;
-  return [...items.slice(first), ...items.slice(0, first)];
+/**
+ * The order of the subjects in a round: every second round has that of the one before it reversed (ABBA), so that what
+ * drifts during two rounds falls on all alike, and each such pair begins with another subject.
+ */
+export function orderOf<Item>(items: readonly Item[], round: number): readonly Item[] {
+  const first = items.length === 0 ? 0 : Math.floor(round / 2) % items.length;
+  const order = [...items.slice(first), ...items.slice(0, first)];
+  return round % 2 === 0 ? order : order.toReversed();
 }
 
-/** Runs all chosen scenarios on all chosen subjects, in interleaved rounds. */
+/** Whether scenarios that start a process for each run take part in a round: in every second one, as a start takes long. */
+const startsProcesses = (round: number): boolean => round % 2 === 0;
+
+/**
+ * Runs all chosen scenarios on all chosen subjects, in interleaved rounds. No round is begun that would end after the
+ * limit of the options if it took as long as the longest one so far.
+ */
 export async function runRounds(options: Options, print: (line: string) => void): Promise<BenchRun> {
   // The commit is that of the start: the sources are built then.
   const surroundings = describeSurroundings();
-  const runner: Runner = { stage: await Stage.open(), options, print, cells: [], absent: {} };
   const subjects = chooseSubjects(options);
-  const chosen = scenarios.filter(
-    ({ name }) => options.only.length === 0 || options.only.some((part) => name.startsWith(part)),
-  );
-  await runWarm(
-    runner,
+  const chosen = chooseScenarios(options);
+  const runner: Runner = { stage: await Stage.open(), options, print, cells: [], absent: {} };
+  const [fresh, lasting] = [
+    chosen.filter(({ isFresh }) => isFresh),
     chosen.filter(({ isFresh }) => !isFresh),
-    subjects,
-  );
-  for (const scenario of chosen.filter(({ isFresh }) => isFresh)) await runFresh(runner, scenario, subjects);
+  ];
+  const startedMs = performance.now();
+  let longestMs = 0;
+  for (let round = 0; round < options.rounds; round++) {
+    const begunMs = performance.now();
+    if (begunMs - startedMs + longestMs > options.minutes * 60_000) {
+      print(`only ${round} of ${options.rounds} rounds fit into ${options.minutes} minutes`);
+      break;
+    }
+    await runLasting(runner, lasting, subjects, round);
+    if (startsProcesses(round))
+      for (const scenario of fresh) await runFresh(runner, scenario, subjects, round);
+    longestMs = Math.max(longestMs, performance.now() - begunMs);
+  }
   runner.stage.close();
   const { cells, absent } = runner;
   return { surroundings, isQuick: options.isQuick, absent, cells };
+}
+
+/** The scenarios that the options ask for. Throws when a name is none. */
+export function chooseScenarios({ only }: Options): readonly Scenario[] {
+  const isMeant = (part: string, { name }: Scenario): boolean => name.startsWith(part);
+  const unknown = only.find((part) => !scenarios.some((scenario) => isMeant(part, scenario)));
+  if (unknown !== undefined)
+    throw new Error(`--only ${unknown}: no scenario begins so; there are ${namesOf(scenarios)}`);
+  return scenarios.filter((scenario) => only.length === 0 || only.some((part) => isMeant(part, scenario)));
+}
+
+function namesOf(items: readonly { readonly name: string }[]): string {
+  return items.map(({ name }) => name).join(', ');
 }
 
 interface Runner {
@@ -106,37 +141,53 @@ async function start({ stage, absent, print }: Runner, subject: Subject): Promis
   }
 }
 
-/** Runs scenarios on subjects that run all the time. */
-async function runWarm(
+/**
+ * Runs a round of scenarios on subjects that are started for it and run all of them: what the compiler and the heap of one
+ * process happened to do is then a part of the spread over the rounds, and does not look like a difference.
+ */
+async function runLasting(
   runner: Runner,
   chosen: readonly Scenario[],
   subjects: readonly Subject[],
+  round: number,
 ): Promise<void> {
   const running = new Map<Subject, RunningSubject>();
-  for (const subject of subjects.filter((one) => chosen.some((scenario) => runs(scenario, one)))) {
+  const wanted = subjects.filter((one) => chosen.some((scenario) => runs(scenario, one)));
+  for (const subject of orderOf(wanted, round)) {
     const started = await start(runner, subject);
     if (started !== null) running.set(subject, started);
   }
   for (const scenario of chosen) {
-    const fitting = [...running].filter(([subject]) => runs(scenario, subject));
-    for (const [, one] of fitting) await scenario.warmUp(runner.stage, one, runner.options);
-    for (let round = 0; round < runner.options.rounds; round++)
-      for (const [place, [subject, one]] of rotated(fitting, round).entries())
-        await runCell(runner, scenario, one, { subject: subject.name, round, place });
+    const fitting = orderOf(
+      wanted.flatMap((subject) => {
+        const one = running.get(subject);
+        return one !== undefined && runs(scenario, subject) ? [{ name: subject.name, one }] : [];
+      }),
+      round,
+    );
+    for (const { one } of fitting) await scenario.warmUp(runner.stage, one, runner.options);
+    // There and back, as the machine may get slower within a round, too: the mean of both is what the round found.
+    for (const [place, { name, one }] of [...fitting, ...fitting.toReversed()].entries())
+      await runCell(runner, scenario, one, { subject: name, round, place });
   }
   await Promise.all([...running.values()].map((one) => one.close()));
 }
 
-/** Runs a scenario that has a process for each run, in half as many rounds. */
-async function runFresh(runner: Runner, scenario: Scenario, subjects: readonly Subject[]): Promise<void> {
+/** Runs a round of a scenario that has a process of its own for each run. */
+async function runFresh(
+  runner: Runner,
+  scenario: Scenario,
+  subjects: readonly Subject[],
+  round: number,
+): Promise<void> {
   const fitting = subjects.filter((subject) => runs(scenario, subject));
-  for (let round = 0; round < Math.ceil(runner.options.rounds / 2); round++)
-    for (const [place, subject] of rotated(fitting, round).entries()) {
-      const one = await start(runner, subject);
-      if (one === null) continue;
-      await runCell(runner, scenario, one, { subject: subject.name, round, place });
-      await one.close();
-    }
+  // These have every second round, in which the order would never be reversed.
+  for (const [place, subject] of orderOf(fitting, round / 2).entries()) {
+    const one = await start(runner, subject);
+    if (one === null) continue;
+    await runCell(runner, scenario, one, { subject: subject.name, round, place });
+    await one.close();
+  }
 }
 
 async function runCell(

@@ -6,7 +6,7 @@ export interface Cell extends Findings {
   readonly scenario: string;
   readonly subject: string;
   readonly round: number;
-  /** Its place in the order of this round, which rotates. */
+  /** Its place in the order of this round. */
   readonly place: number;
 }
 

@@ -1,7 +1,7 @@
 import type { BenchRun } from '../compare/run.ts';
 import type { Figure } from '../compare/scenario.ts';
 import { scenarios } from '../compare/rounds.ts';
-import { addedPerRound, summarize } from './statistics.ts';
+import { addedPerRound, mean, summarize } from './statistics.ts';
 import type { Summary } from './statistics.ts';
 
 /** A figure of a scenario with what was found for each subject. */
@@ -26,7 +26,7 @@ export function figureRows(runs: readonly BenchRun[]): readonly FigureRow[] {
       const found = valuesOf(runs, name, figure.name);
       const base = bases.map((subject) => found.get(subject)).find((values) => values !== undefined);
       const summaries = [...found].flatMap(([subject, values]): readonly [string, Summary][] => {
-        if (!figure.isAdded) return [[subject, summarize([...values.values()])]];
+        if (!figure.isAdded) return [[subject, summarize(values)]];
         return base === undefined ? [] : [[subject, summarize(addedPerRound(values, base))]];
       });
       const row = { id: `${name}.${figure.name}`, scenario: title, figure, bySubject: new Map(summaries) };
@@ -35,20 +35,29 @@ export function figureRows(runs: readonly BenchRun[]): readonly FigureRow[] {
   );
 }
 
-/** The values of a figure by subject and round. Rounds without a value, as when all answers failed, are left out. */
+/**
+ * The values of a figure by subject and round: the mean where a round ran it twice. Rounds without a value, as when all
+ * answers failed, are left out.
+ */
 function valuesOf(
   runs: readonly BenchRun[],
   scenario: string,
   figure: string,
 ): ReadonlyMap<string, ReadonlyMap<number, number>> {
-  const found = new Map<string, Map<number, number>>();
+  const found = new Map<string, Map<number, number[]>>();
   for (const [index, { cells }] of runs.entries())
     for (const cell of cells) {
       const value = cell.figures[figure];
       if (cell.scenario !== scenario || typeof value !== 'number' || !Number.isFinite(value)) continue;
-      const rounds = found.get(cell.subject) ?? new Map<number, number>();
-      rounds.set(index * roundsPerRun + cell.round, value);
+      const rounds = found.get(cell.subject) ?? new Map<number, number[]>();
+      const round = index * roundsPerRun + cell.round;
+      rounds.set(round, [...(rounds.get(round) ?? []), value]);
       found.set(cell.subject, rounds);
     }
-  return found;
+  return new Map(
+    [...found].map(([subject, rounds]) => [
+      subject,
+      new Map([...rounds].map(([round, values]) => [round, mean(values)])),
+    ]),
+  );
 }

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { addedPerRound, median, percentile, spreadOf, summarize } from './statistics.ts';
+import { addedPerRound, compareRounds, median, percentile, spreadOf, summarize } from './statistics.ts';
+
+/** Values of rounds in their order. */
+const roundsOf = (...values: readonly number[]): ReadonlyMap<number, number> => new Map(values.entries());
 
 describe('the statistics of the bench', () => {
   test.each<[readonly number[], number]>([
@@ -26,8 +29,26 @@ describe('the statistics of the bench', () => {
     expect(spreadOf([])).toEqual({ p50: Number.NaN, p99: Number.NaN, max: Number.NaN });
   });
 
-  test('the range is that of all rounds', () => {
-    expect(summarize([5, 9, 6])).toEqual({ median: 6, min: 5, max: 9, rounds: 3 });
+  test('half of the rounds lie between the quartiles', () => {
+    expect(summarize(roundsOf(5, 9, 6, 1, 7))).toMatchObject({ median: 6, low: 5, high: 7, rounds: 5 });
+    expect(summarize(roundsOf(1, 2))).toMatchObject({ median: 1.5, low: 1.25, high: 1.75, rounds: 2 });
+    expect(summarize(roundsOf(4))).toMatchObject({ median: 4, low: 4, high: 4, rounds: 1 });
+  });
+
+  test.each<[string, readonly number[], readonly number[]]>([
+    ['within noise', [10, 11, 12, 13, 10], [11, 12, 11, 12, 11]],
+    ['within noise', [9, 9, 9, 9, 11], [10, 10, 10, 10, 10]],
+    ['different', [9, 9, 9, 9, 9], [10, 10, 10, 10, 10]],
+    // One round of eight may be disturbed, two may not.
+    ['different', [9, 9, 9, 9, 9, 9, 9, 30], [10, 10, 10, 10, 10, 10, 10, 10]],
+    ['within noise', [9, 9, 9, 9, 9, 9, 30, 30], [10, 10, 10, 10, 10, 10, 10, 10]],
+    // The machine got slower, and both with it: each round is held against itself.
+    ['different', [10, 20, 30, 40, 50], [11, 22, 33, 44, 55]],
+    ['different', [20, 20, 20], [10, 10, 10]],
+    ['too few rounds', [20, 20], [10, 10]],
+    ['too few rounds', [20, 20, 20], [10]],
+  ])('says "%s" of %j beside %j', (verdict, own, other) => {
+    expect(compareRounds(summarize(roundsOf(...own)), summarize(roundsOf(...other)))).toBe(verdict);
   });
 
   test('what is added is the difference within each round, and rounds without a base do not count', () => {
@@ -40,6 +61,6 @@ describe('the statistics of the bench', () => {
       [0, 10],
       [1, 20],
     ]);
-    expect(addedPerRound(values, base)).toEqual([2, 5]);
+    expect(addedPerRound(values, base)).toEqual(roundsOf(2, 5));
   });
 });

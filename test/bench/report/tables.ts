@@ -1,4 +1,5 @@
 import type { FigureRow } from './figures.ts';
+import { compareRounds } from './statistics.ts';
 import type { Summary } from './statistics.ts';
 
 /** A table in Markdown; nothing without lines. */
@@ -7,18 +8,23 @@ export function table(head: readonly string[], lines: readonly string[]): string
   return [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...lines].join('\n');
 }
 
-/** The median, in brackets the range. */
+/** The median, in brackets the quartiles. */
 export function writeSummary(summary: Summary | undefined, digits: number): string {
   if (summary === undefined) return '–';
-  const { median, min, max } = summary;
-  return `${median.toFixed(digits)} (${min.toFixed(digits)}…${max.toFixed(digits)})`;
+  const { median, low, high } = summary;
+  return `${median.toFixed(digits)} (${low.toFixed(digits)}…${high.toFixed(digits)})`;
 }
 
-/** How many times the base the first one's median is. Added times have no ratio: the base adds nothing to itself. */
+/**
+ * How many times the base the first one's median is, and whether that is more than noise. Added times have no ratio: the
+ * base adds nothing to itself.
+ */
 export function writeRatio({ figure, bySubject }: FigureRow, subject: string, base: string): string {
-  const [own, other] = [subject, base].map((name) => bySubject.get(name)?.median);
-  if (figure.isAdded || own === undefined || other === undefined || other <= 0) return '–';
-  return (own / other).toFixed(2);
+  const [own, other] = [subject, base].map((name) => bySubject.get(name));
+  if (figure.isAdded || own === undefined || other === undefined || other.median <= 0) return '–';
+  const ratio = (own.median / other.median).toFixed(2);
+  const verdict = compareRounds(own, other);
+  return verdict === 'different' ? ratio : `${ratio}, ${verdict}`;
 }
 
 /** Writes how many rounds the figures are from: in the head of the table if all are from as many, else in each row. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { rotated } from '../compare/rounds.ts';
+import { orderOf } from '../compare/rounds.ts';
 import type { BenchRun, Cell } from '../compare/run.ts';
 import { drawPicture } from './draw-picture.ts';
 import { figureRows } from './figures.ts';
@@ -41,17 +41,17 @@ const costs = runOf(
 );
 
 describe('the report of the bench', () => {
-  test('shows medians, ranges and the ratios of the medians', () => {
+  test('shows medians, quartiles and the ratios of the medians', () => {
     expect(writeFigures(figureRows([costs]))).toBe(
       [
         '| 3 rounds | textgate | naive | ÷ naive |',
         '|---|---|---|---|',
-        '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | 400 (400…500) | 0.50 |',
+        '| Whole answers, 32 at once: CPU per request, µs | 200 (150…250) | 400 (400…450) | 0.50 |',
       ].join('\n'),
     );
   });
 
-  test('sums up the main figures without ranges and ratios, and without other checkouts', () => {
+  test('sums up the main figures without quartiles and ratios, and without other checkouts', () => {
     const settled = cell('settled', 'textgate', 0, { perSecond: 4_000 });
     const before = cell('whole', 'textgate-before', 0, { cpuPerRequest: 900 });
     expect(writeMainFigures(figureRows([runOf(...costs.cells, settled, before)]))).toBe(
@@ -74,7 +74,7 @@ describe('the report of the bench', () => {
     const first = runOf(cell('one', 'textgate', 0, { p50: 21 }), cell('one', 'nginx', 0, { p50: 20 }));
     const second = runOf(cell('one', 'textgate', 0, { p50: 33 }), cell('one', 'nginx', 0, { p50: 30 }));
     const [row] = figureRows([first, second]);
-    expect(row?.bySubject.get('textgate')).toEqual({ median: 2, min: 1, max: 3, rounds: 2 });
+    expect(row?.bySubject.get('textgate')).toMatchObject({ median: 2, low: 1.5, high: 2.5, rounds: 2 });
   });
 
   test('counts added time from the direct connection where nginx is absent', () => {
@@ -82,6 +82,12 @@ describe('the report of the bench', () => {
       runOf(cell('one', 'textgate', 0, { p50: 21 }), cell('one', 'direct', 0, { p50: 18 })),
     ]);
     expect(row?.bySubject.get('textgate')?.median).toBe(3);
+  });
+
+  test('takes the mean of what a round found twice', () => {
+    const again = runOf(...costs.cells, cell('whole', 'textgate', 0, { cpuPerRequest: 200 }));
+    expect(figureRows([again])[0]?.bySubject.get('textgate')).toMatchObject({ median: 200, rounds: 3 });
+    expect(figureRows([again])[0]?.bySubject.get('textgate')?.byRound.get(0)).toBe(150);
   });
 
   test('leaves out rounds in which nothing was measured', () => {
@@ -98,7 +104,7 @@ describe('the report of the bench', () => {
       [
         '|  | SQLite | PostgreSQL | PostgreSQL ÷ SQLite |',
         '|---|---|---|---|',
-        '| Whole answers, 32 at once: CPU per request, µs (1 to 3 rounds) | 200 (100…300) | 500 (500…500) | 2.50 |',
+        '| Whole answers, 32 at once: CPU per request, µs (1 to 3 rounds) | 200 (150…250) | 500 (500…500) | 2.50, too few rounds |',
         '| Whole answers, 32 at once: CPU of PostgreSQL per request, µs (1 round) | – | 700 (700…700) | – |',
       ].join('\n'),
     );
@@ -186,7 +192,10 @@ describe('the report of the bench', () => {
   });
 });
 
-test('each round begins with another subject', () => {
-  const orders = [0, 1, 2, 3].map((round) => rotated(['a', 'b', 'c'], round).join(''));
-  expect(orders).toEqual(['abc', 'bca', 'cab', 'abc']);
+test('each second round has the order of the one before it reversed, and each pair begins with another subject', () => {
+  const ordersOf = (...names: readonly string[]) =>
+    [0, 1, 2, 3, 4].map((round) => orderOf(names, round).join(''));
+  expect(ordersOf('a', 'b')).toEqual(['ab', 'ba', 'ba', 'ab', 'ab']);
+  expect(ordersOf('a', 'b', 'c')).toEqual(['abc', 'cba', 'bca', 'acb', 'cab']);
+  expect(ordersOf()).toEqual(['', '', '', '', '']);
 });

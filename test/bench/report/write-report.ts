@@ -22,7 +22,7 @@ export function writeComparison(runs: readonly BenchRun[]): string {
   return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows))].join('\n\n');
 }
 
-/** The figures: medians, in brackets the range over all rounds, and the ratios of the medians. */
+/** The figures: medians, in brackets the quartiles of the rounds, and the ratios of the medians. */
 export function writeFigures(allRows: readonly FigureRow[]): string {
   const rows = allRows.filter(({ bySubject }) => columns.some((name) => bySubject.has(name)));
   const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
@@ -44,7 +44,7 @@ const mainFigures: readonly (readonly [id: string, title: string])[] = [
   ['open.perStream', 'memory of an open stream, KB'],
 ];
 
-/** The few figures that sum up the others: medians alone, without ranges and ratios. */
+/** The few figures that sum up the others: medians alone, without quartiles and ratios. */
 export function writeMainFigures(rows: readonly FigureRow[]): string {
   const present = columns.filter((name) => name !== 'textgate-before');
   const lines = mainFigures.flatMap(([id, title]) =>
