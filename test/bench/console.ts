@@ -1,9 +1,9 @@
-import { parseArgs } from 'node:util';
 import type { BrowserContext, Page } from 'playwright-core';
 import { launchBrowser } from '../support/browser/launch.ts';
 import { consoleUrl, login } from '../support/browser/login.ts';
 import { secretOf } from '../support/filled-database.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { startBenchGateway } from './bench-gateway.ts';
 import type { BenchGateway } from './bench-gateway.ts';
 import { openStreams, startHeldUpstream } from './console/held-upstream.ts';
@@ -13,26 +13,18 @@ import { openView, timeView } from './console/time-view.ts';
  * Measures the console in front of a large database while streams are open: how long each view takes until it is usable, and
  * what open consoles cost the clients. `npm run bench:console -- --keys 10000 --records 1000000 --streams 1000`
  */
-const { values: options } = parseArgs({
+const { keys, records, streams, rounds, seconds, seed } = readScript({
+  name: 'bench:console',
   options: {
-    keys: { type: 'string', default: '10000' },
-    records: { type: 'string', default: '1000000' },
-    streams: { type: 'string', default: '1000' },
-    seed: { type: 'string', default: '19' },
-    /** How often each view is opened, and how often the load runs without and with consoles. */
-    rounds: { type: 'string', default: '5' },
-    /** How long each load takes. */
-    seconds: { type: 'string', default: '10' },
+    keys: countOption('keys in the database', 10_000),
+    records: countOption('records in it', 1_000_000),
+    streams: countOption('streams that are open meanwhile', 1_000),
+    rounds: countOption('how often each view is opened, and the load runs without and with consoles', 5),
+    seconds: countOption('how long each load takes', 10),
+    seed: seedOption(19),
   },
 });
-const [keys, records, streams, rounds, seconds] = [
-  options.keys,
-  options.records,
-  options.streams,
-  options.rounds,
-  options.seconds,
-].map(Number) as [number, number, number, number, number];
-const random = seededNumbers(Number(options.seed));
+const random = seededNumbers(seed);
 
 /** How many watch during a load, and how many requests begin in a second of each. */
 const watchers = 3;
@@ -122,7 +114,7 @@ async function compareLoads(gateway: BenchGateway, context: BrowserContext): Pro
 }
 
 const upstream = await startHeldUpstream();
-print(`${keys} keys, ${records} records, ${streams} streams, seed ${options.seed}`);
+print(`${keys} keys, ${records} records, ${streams} streams, seed ${seed}`);
 const gateway = await startBenchGateway({
   keys,
   records,

@@ -7,15 +7,19 @@ import { nextId } from '../../src/composition/next-id.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from '../support/stored-rows.ts';
+import { countOption, readScript } from '../support/script-options.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /**
- * Measures the disk that a request takes for ever, with its record, its posting and all indexes: `npm run bench:disk
- * [requests]`. Each was answered by one attempt with known usage, and charged, as most are.
+ * Measures the disk that a request takes for ever, with its record, its posting and all indexes: `npm run bench:disk --
+ * --requests 100000`. Each was answered by one attempt with known usage, and charged, as most are.
  */
 
-const requests = Number(process.argv[2] ?? 100_000);
+const { requests } = readScript({
+  name: 'bench:disk',
+  options: { requests: countOption('requests on each engine, rounded up to hundreds', 100_000) },
+});
 const keys = 50;
 const atOnce = 500;
 

@@ -1,10 +1,13 @@
 import { keyIdOf } from '../support/filled-database.ts';
+import { readScript } from '../support/script-options.ts';
 import { shown, startBenchGateway } from './bench-gateway.ts';
 
 /**
  * Measures the effect of the database's size: ten keys, then 100,000 keys and 1,000,000 records with random ids and their
  * ledger. The warm-up is printed, since the first audit runs during it. `npm run bench:keys`
  */
+
+readScript({ name: 'bench:keys', options: {} });
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 

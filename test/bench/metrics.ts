@@ -2,8 +2,11 @@ import { plainAttempt } from '../support/stored-rows.ts';
 import type { Attempt } from '../../src/domain/money/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { readScript } from '../support/script-options.ts';
 
 /** Measures how long `/metrics` takes with 50 models on each of 10 upstreams, with a series for every combination. */
+
+readScript({ name: 'bench:metrics', options: {} });
 
 const models = 50;
 const upstreams = 10;

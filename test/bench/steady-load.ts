@@ -3,18 +3,28 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { keyIdOf } from '../support/filled-database.ts';
+import { countOption, onOff, readScript } from '../support/script-options.ts';
 import { shown, startBenchGateway } from './bench-gateway.ts';
 
 /**
  * Measures whether anything on a large database delays answers: a steady load of keys with balances on 100,000 keys and
  * 1,000,000 records with their ledger, while audits run at their interval and record pages and ledger verifications
- * run repeatedly; with `backups`, backups to the same disk as well. Exits with 1 when no answer came for longer than the
- * bound. `npm run bench:steady -- [minutes, 15] [requests per second, 30] [backups]`
+ * run repeatedly; with `--backups`, backups to the same disk as well. Exits with 1 when no answer came for longer than the
+ * bound. `npm run bench:steady -- --minutes 15 --per-second 30`
  */
 
-const minutes = Number(process.argv[2] ?? 15);
-const perSecond = Number(process.argv[3] ?? 30);
-const withBackups = process.argv[4] === 'backups';
+const {
+  minutes,
+  'per-second': perSecond,
+  backups,
+} = readScript({
+  name: 'bench:steady',
+  options: {
+    minutes: countOption('how long the load takes', 15),
+    'per-second': countOption('requests in each second', 30),
+    backups: onOff('makes backups to the same disk, too'),
+  },
+});
 
 /** The longest acceptable time without an answer on two idle cores, in milliseconds. */
 const maxGapMs = 250;
@@ -62,7 +72,7 @@ const beside = Promise.all([
   repeat(500, page('&model=large')),
   repeat(500, () => gateway.time('/keys?limit=200')),
   repeat(60_000, () => command('ledger', 'verify')),
-  ...(withBackups ? [repeat(60_000, () => command('backup', 'copy.db', '--force'))] : []),
+  ...(backups ? [repeat(60_000, () => command('backup', 'copy.db', '--force'))] : []),
 ]);
 
 print(`warm-up: ${shown(await gateway.load({ perSecond, durationMs: warmUpMs }, keys))}`);

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -15,6 +14,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
+import { countOption, oneOf, onOff, readScript, seedOption } from '../support/script-options.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { createDatabase } from '../support/test-postgres.ts';
 
@@ -22,18 +22,17 @@ import { createDatabase } from '../support/test-postgres.ts';
  * Measures usage of a random year: how long a page of each grouping takes, and what the sums take of the disk. With
  * `--check` it also adds every grouping up from the records themselves. `npm run bench:usage -- --engine postgres --check`
  */
-const { values: options } = parseArgs({
+const options = readScript({
+  name: 'bench:usage',
   options: {
-    engine: { type: 'string', default: 'sqlite' },
-    records: { type: 'string', default: '1000000' },
-    seed: { type: 'string', default: '18' },
-    samples: { type: 'string', default: '40' },
-    check: { type: 'boolean', default: false },
+    engine: oneOf('the storage engine', ['sqlite', 'postgres']),
+    records: countOption('records in the year', 1_000_000),
+    samples: countOption('how often each grouping is read', 40),
+    check: onOff('adds each grouping up from the records, too'),
+    seed: seedOption(18),
   },
 });
-const records = Number(options.records);
-const samples = Number(options.samples);
-const seed = Number(options.seed);
+const { records, samples, seed } = options;
 const random = seededNumbers(seed);
 
 const [hourMs, dayMs] = [3_600_000, 86_400_000];

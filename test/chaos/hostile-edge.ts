@@ -7,17 +7,28 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
 /**
  * A paying client streams from a gateway while thousands of hostile connections without a key open and close. The process
  * must survive, the client's answers must stay complete and nearly as fast, and the memory must be freed afterwards.
- * `npm run chaos:edge [connections] [at a time]`; `FC_SEED` repeats the attacks.
+ * `npm run chaos:edge -- --connections 3000 --at-a-time 600 --seed 1`
  */
 
-const connections = Number(process.argv[2] ?? 3_000);
-/** Attackers at a time: thousands of writers in one process would starve the gateway of its share of the cores. */
-const atATime = Number(process.argv[3] ?? 600);
+const {
+  connections,
+  'at-a-time': atATime,
+  seed: given,
+} = readScript({
+  name: 'chaos:edge',
+  options: {
+    connections: countOption('hostile connections', 3_000),
+    // Thousands of writers in one process would starve the gateway of its share of the cores.
+    'at-a-time': countOption('how many of them are open at a time', 600),
+    seed: seedOption(null),
+  },
+});
 const phaseMs = 20_000;
 const warmUpMs = 5_000;
 /** The deadline of the attack, in milliseconds; it usually takes a minute or two. */
@@ -31,7 +42,7 @@ const maxSlowdown = 3;
 const leastQuietP99Ms = 50;
 const maxMemoryGrowth = 1.2;
 
-const { seed } = randomNumbers();
+const { seed } = randomNumbers(given);
 const frames = chatFrames(['one ', 'two ', 'three']);
 const upstream = createServer((request, response) => {
   request.resume().on('end', () => {

@@ -8,21 +8,25 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
 /**
  * Kills the removal of old records with SIGKILL at random moments, again and again until it comes to its end. After every
  * kill each record is in the database, in the archive, or, if the kill fell between the two, in both; at the end in the
- * archive, once; and the ledger balances each time. `npm run chaos:archive [kills]`; `FC_SEED` repeats the moments.
+ * archive, once; and the ledger balances each time. `npm run chaos:archive -- --kills 20 --seed 1`
  */
 
-const kills = Number(process.argv[2] ?? 20);
+const { kills, seed: given } = readScript({
+  name: 'chaos:archive',
+  options: { kills: countOption('kills, each with 1,500 more records', 20), seed: seedOption(null) },
+});
 const records = 1_500 * kills;
 /** The longest time from the beginning of a removal to its kill, in milliseconds. */
 const maxLifeMs = 120;
 const startMs = Date.UTC(2025, 0, 2) - records / 2;
 
-const { random, seed } = randomNumbers();
+const { random, seed } = randomNumbers(given);
 const faults: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'textgate-chaos-archive-'));
 const [file, archive] = [join(folder, 'textgate.db'), join(folder, 'archive')];

@@ -10,6 +10,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { createDatabase } from '../support/test-postgres.ts';
@@ -20,10 +21,13 @@ import type { WebhookReceiver } from '../support/webhook-receiver.ts';
  * Loads a gateway whose keys fall below their low balance again and again, before a receiver that fails at random, and kills
  * it with SIGKILL at random moments, on SQLite and on PostgreSQL. At the end each crossing that the ledger shows has exactly
  * one event, the receiver has handled exactly these, each once by its id, and those of a key in their order.
- * `npm run chaos:webhooks [kills]`; `FC_SEED` repeats the moments.
+ * `npm run chaos:webhooks -- --kills 40 --seed 1`
  */
 
-const kills = Number(process.argv[2] ?? 40);
+const { kills, seed: given } = readScript({
+  name: 'chaos:webhooks',
+  options: { kills: countOption('kills on each engine', 40), seed: seedOption(null) },
+});
 const keyCount = 40;
 const lowNanos = 10e9;
 /** The longest time from a start to its kill, in milliseconds. */
@@ -44,7 +48,7 @@ interface Payer {
   readonly secret: string;
 }
 
-const { random, seed } = randomNumbers();
+const { random, seed } = randomNumbers(given);
 const upstream = await startUpstream();
 upstream.play(sayTexts(['a ', 'b']));
 let failed = false;

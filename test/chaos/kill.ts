@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { checkLedger } from './check-ledger.ts';
 import { askNumber } from './numbered-client.ts';
 import type { Acknowledged } from './numbered-client.ts';
@@ -14,16 +15,19 @@ import { startNumberedUpstream } from './numbered-upstream.ts';
 /**
  * Loads a gateway and kills it with SIGKILL at random moments, repeatedly, for each durability mode. Checks the ledger after
  * every start: each answer that a client received whole has exactly one settled record, charged by the tokens that the
- * upstream counted; and usage: it is the sum of the records. `npm run chaos [kills]`; `FC_SEED` repeats the moments.
+ * upstream counted; and usage: it is the sum of the records. `npm run chaos -- --kills 100 --seed 1`
  */
 
-const kills = Number(process.argv[2] ?? 100);
+const { kills, seed: given } = readScript({
+  name: 'chaos',
+  options: { kills: countOption('kills in each durability mode', 100), seed: seedOption(null) },
+});
 const atATime = 8;
 /** The longest time from a start to its kill, in milliseconds. */
 const maxLifeMs = 250;
 const maxRecoveryMs = 1_000;
 
-const { random, seed } = randomNumbers();
+const { random, seed } = randomNumbers(given);
 const faults: string[] = [];
 const upstream = await startNumberedUpstream();
 

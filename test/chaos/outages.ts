@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { readScript } from '../support/script-options.ts';
 import { checkLedger } from './check-ledger.ts';
 import { askNumber } from './numbered-client.ts';
 import type { Acknowledged } from './numbered-client.ts';
@@ -15,6 +16,8 @@ import type { ServedProcess } from './served-process.ts';
  * a full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the ledger must
  * match exactly what clients received. `npm run chaos:outages`; takes about two minutes.
  */
+
+readScript({ name: 'chaos:outages', options: {} });
 
 const atATime = 8;
 const keyCount = 4;

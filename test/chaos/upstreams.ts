@@ -4,16 +4,20 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readAnswer } from '../support/client-answer.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { chatFrames, sayTexts } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 /**
  * Two equal upstreams under load; one repeatedly dies with all its connections and recovers. Clients must notice next to
  * nothing, and the recovered upstream must soon get its share of the load again.
- * `npm run chaos:upstreams [cycles]`; `FC_SEED` repeats the moments.
+ * `npm run chaos:upstreams -- --cycles 5 --seed 1`
  */
 
-const cycles = Number(process.argv[2] ?? 5);
+const { cycles, seed: given } = readScript({
+  name: 'chaos:upstreams',
+  options: { cycles: countOption('deaths and returns of the upstream', 5), seed: seedOption(null) },
+});
 const workers = 16;
 const maxFailedShare = 0.001;
 const maxReturnMs = 10_000;
@@ -23,7 +27,7 @@ const moreMs = 3_000;
 /** The duration of one answer, in milliseconds: long enough that some are interrupted whenever the upstream dies. */
 const answerMs = 2;
 
-const { random, seed } = randomNumbers();
+const { random, seed } = randomNumbers(given);
 const served = { dying: 0, steady: 0 };
 
 async function listen(name: keyof typeof served, port: number): Promise<Server> {

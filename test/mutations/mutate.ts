@@ -106,7 +106,7 @@ const mutations: readonly Mutation[] = [
       'if (decided) for (const sql of settleRecord.changes) await run(sql, [...values, ...decided]); ' +
       'const settled = readSettlement(decided?.slice(3) ?? null);',
     tests: [],
-    script: ['test/chaos/kill.ts', '30'],
+    script: ['test/chaos/kill.ts', '--kills', '30'],
   },
   {
     name: 'a hold that reads the balance first and takes it later',

@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { factor, onOff, readScript, seedOption } from '../support/script-options.ts';
 import { publish, publishedCommit, shown } from './publish.ts';
 import type { SectionRun } from './publish.ts';
 import type { Section } from './section.ts';
@@ -14,31 +14,34 @@ import type { Section } from './section.ts';
 /** How many faults of a section are printed. */
 const maxFaultsPrinted = 20;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { seed: { type: 'string' }, scale: { type: 'string' }, publish: { type: 'boolean' } },
-});
-const seed = values.seed === undefined ? randomNumbers().seed : Number(values.seed);
-if (!Number.isSafeInteger(seed)) throw new Error('--seed must be a whole number');
-// For processes that a section starts.
-process.env['FC_SEED'] = String(seed);
-const scale = Number(values.scale ?? 1);
-if (!(scale > 0)) throw new Error('--scale must be a number above 0');
-const commit = values.publish ? publishedCommit() : '';
-
 const folder = join(import.meta.dirname, 'sections');
 const names = globSync('*.ts', { cwd: folder })
   .map((file) => file.replace(/\.ts$/, ''))
   .toSorted();
-const unknown = positionals.filter((name) => !names.includes(name));
-if (unknown.length > 0)
-  throw new Error(`There is no section ${unknown.join(', ')}. Sections: ${names.join(', ')}`);
+const {
+  parts,
+  scale,
+  publish: publishes,
+  seed: given,
+} = readScript({
+  name: 'scorecard',
+  options: {
+    scale: factor('how much is tried, of what is tried otherwise', 1),
+    publish: onOff('writes the figures into the documentation, of a clean checkout only'),
+    seed: seedOption(null),
+  },
+  parts: names,
+});
+const { seed } = randomNumbers(given);
+// For processes that a section starts.
+process.env['FC_SEED'] = String(seed);
+const commit = publishes ? publishedCommit() : '';
 
 const runs: SectionRun[] = [];
-for (const name of positionals.length === 0 ? names : positionals) runs.push(await runSection(name));
+for (const name of parts.length === 0 ? names : parts) runs.push(await runSection(name));
 const failed = runs.filter(({ faults }) => faults.length > 0);
-if (values.publish && failed.length === 0) publish(runs, commit);
-if (values.publish && failed.length > 0) print('Nothing is published: a bound is broken.');
+if (publishes && failed.length === 0) publish(runs, commit);
+if (publishes && failed.length > 0) print('Nothing is published: a bound is broken.');
 process.exit(failed.length === 0 ? 0 : 1);
 
 async function runSection(name: string): Promise<SectionRun> {

@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util';
 import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/domain/money/usage-drift.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { normal } from './distributions.ts';
 
 /**
@@ -80,12 +80,12 @@ export function firstAlarm({ ratio, change }: Scenario, seed: number): number | 
 }
 
 function main(): void {
-  const { values } = parseArgs({
-    options: { runs: { type: 'string', default: '1000' }, seed: { type: 'string', default: '1' } },
+  const { runs, seed } = readScript({
+    name: 'simulate:drift',
+    options: { runs: countOption('runs of each scenario', 1_000), seed: seedOption(1) },
   });
-  const runs = Number(values.runs);
   for (const scenario of [...constant, ...changing]) {
-    const alarms = Array.from({ length: runs }, (_, run) => firstAlarm(scenario, Number(values.seed) + run));
+    const alarms = Array.from({ length: runs }, (_, run) => firstAlarm(scenario, seed + run));
     const early = alarms.filter((at) => at !== null && at <= (scenario.change === 1 ? samples : changeAt));
     const delays = alarms
       .flatMap((at) => (at === null || at <= changeAt || scenario.change === 1 ? [] : [at - changeAt]))

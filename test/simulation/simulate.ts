@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { addCounts, describeCounts, noCounts } from './counts.ts';
 import { runHistory } from './run-history.ts';
 import type { HistoryResult } from './run-history.ts';
@@ -11,14 +11,19 @@ import type { HistoryResult } from './run-history.ts';
 /** How often progress is printed, in milliseconds. */
 const progressMs = 10_000;
 
-const { values } = parseArgs({
-  options: { histories: { type: 'string' }, seed: { type: 'string' }, history: { type: 'string' } },
+const options = readScript({
+  name: 'simulate',
+  options: {
+    histories: countOption('histories, each with the next seed', 1_000),
+    seed: seedOption(null),
+    history: { ...seedOption(null), help: 'the seed of the one history that is repeated, and printed' },
+  },
 });
-process.exitCode = values.history === undefined ? await runAll() : await repeatOne(Number(values.history));
+process.exitCode = options.history === null ? await runAll() : await repeatOne(options.history);
 
 async function runAll(): Promise<number> {
-  const histories = Number(values.histories ?? 1_000);
-  const seed = Number(values.seed ?? Date.now() % 2 ** 31);
+  const { histories } = options;
+  const seed = options.seed ?? Date.now() % 2 ** 31;
   print(`${histories} histories from seed ${seed}`);
   const counts = noCounts();
   const startedMs = performance.now();

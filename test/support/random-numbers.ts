@@ -1,8 +1,11 @@
 import { propertyRun } from './property-run.ts';
 
-/** Random numbers from 0 up to 1, repeatable by a seed (`FC_SEED`); mulberry32. */
-export function randomNumbers(): { readonly random: () => number; readonly seed: number } {
-  const { seed } = propertyRun();
+/** Random numbers from 0 up to 1, repeatable by a seed (the one that is given, or `FC_SEED`); mulberry32. */
+export function randomNumbers(given: number | null = null): {
+  readonly random: () => number;
+  readonly seed: number;
+} {
+  const seed = given ?? propertyRun().seed;
   return { random: seededNumbers(seed), seed };
 }
 

@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util';
 import { randomNumbers } from '../../support/random-numbers.ts';
 import { postgresPrograms, startPostgresServer } from '../../support/postgres-server.ts';
+import { countOption, readScript, seedOption } from '../../support/script-options.ts';
 import { postgresAbsence } from '../../support/test-postgres.ts';
 import { clock } from './clock.ts';
 import { database } from './database.ts';
@@ -16,7 +16,7 @@ import { strict } from './strict.ts';
 
 /**
  * Loads and breaks several gateways over one PostgreSQL: limits, money and leases must hold in all of it.
- * `npm run chaos:nodes -- [scenario …] [--seconds N] [--outage N] [--times N]`; `FC_SEED` repeats the random choices.
+ * `npm run chaos:nodes -- [scenario …] --seconds 60 --outage 30 --times 3 --seed 1`
  */
 
 /** Every scenario, and how often it breaks something if `--times` does not say so. */
@@ -37,19 +37,16 @@ const scenarios: Readonly<
 
 const maxShownFaults = 20;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
+const { parts, ...given } = readScript({
+  name: 'chaos:nodes',
   options: {
-    seconds: { type: 'string', default: '60' },
-    outage: { type: 'string', default: '30' },
-    times: { type: 'string' },
+    seconds: countOption('how long a load takes', 60),
+    outage: countOption('how long an outage takes, in seconds', 30),
+    times: countOption('how often each scenario breaks something', null),
+    seed: seedOption(null),
   },
+  parts: Object.keys(scenarios),
 });
-const unknown = positionals.filter((name) => scenarios[name] === undefined);
-if (unknown.length > 0) {
-  process.stderr.write(`unknown: ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}\n`);
-  process.exit(2);
-}
 if (postgresPrograms === null && postgresAbsence !== null) {
   process.stderr.write(`skipped: ${postgresAbsence}\n`);
   process.exit(2);
@@ -59,9 +56,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 // A server of its own has connections for it, whatever else uses that of all tests.
 const server = postgresPrograms === null ? null : await startPostgresServer();
 
-const { random, seed } = randomNumbers();
+const { random, seed } = randomNumbers(given.seed);
 let faulty = 0;
-for (const name of positionals.length > 0 ? positionals : Object.keys(scenarios)) {
+for (const name of parts.length > 0 ? parts : Object.keys(scenarios)) {
   const scenario = scenarios[name];
   if (scenario === undefined) continue;
   if (scenario.needsServer && postgresPrograms === null) {
@@ -71,9 +68,9 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(scenarios)
   const options: ScenarioOptions = {
     random,
     server: server?.url(),
-    seconds: Number(values.seconds),
-    outageSeconds: Number(values.outage),
-    times: Number(values.times ?? scenario.times ?? 1),
+    seconds: given.seconds,
+    outageSeconds: given.outage,
+    times: given.times ?? scenario.times ?? 1,
   };
   const startedMs = performance.now();
   const { figures, faults } = await scenario.play(options);

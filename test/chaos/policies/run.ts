@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { countOption, readScript, seedOption } from '../../support/script-options.ts';
 import { playPolicies } from './play.ts';
 
 /**
@@ -9,15 +9,13 @@ import { playPolicies } from './play.ts';
 /** How many faults are shown. */
 const maxShown = 20;
 
-const { values } = parseArgs({
-  options: {
-    requests: { type: 'string', default: '10000' },
-    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-  },
+const { requests, seed: given } = readScript({
+  name: 'chaos:policies',
+  options: { requests: countOption('random requests', 10_000), seed: seedOption(null) },
 });
-const seed = Number(values.seed);
+const seed = given ?? Date.now() % 2 ** 31;
 const startedMs = performance.now();
-const { faults, figures } = await playPolicies(seed, Number(values.requests));
+const { faults, figures } = await playPolicies(seed, requests);
 const shown = Object.entries(figures).map(([name, figure]) => `  ${name}: ${figure}\n`);
 const seconds = ((performance.now() - startedMs) / 1_000).toFixed(0);
 process.stdout.write(`seed ${seed}, ${seconds} s\n${shown.join('')}`);

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import type { HedgePolicy } from '../../../src/domain/routing/hedging.ts';
+import { countOption, readScript, seedOption } from '../../support/script-options.ts';
 import { play } from './play.ts';
 import type { Played, Shape } from './play.ts';
 import { longTail, stalls, together } from './shapes.ts';
@@ -33,10 +33,10 @@ function write(name: string, played: Played): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { requests: { type: 'string', default: '40000' }, seed: { type: 'string', default: '1' } },
+  const terms = readScript({
+    name: 'simulate:hedge',
+    options: { requests: countOption('requests of each run', 40_000), seed: seedOption(1) },
   });
-  const terms = { requests: Number(values.requests), seed: Number(values.seed) };
   const policies: readonly (readonly [string, HedgePolicy])[] = [
     ['after p95, budget 5 %', usualPolicy],
     ['after 1 s, budget 5 %', { ...usualPolicy, after: { kind: 'time', ms: 1_000 } }],

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { countOption, onOff, readScript, seedOption } from '../../support/script-options.ts';
 import { drawPolicies } from './draw.ts';
 import type { Policy } from './fairness.ts';
 import { meansOf, reportAnnounced, reportConfigured, reportFairness, reportLearned } from './report.ts';
@@ -11,15 +11,14 @@ import type { FairnessMeans, Report } from './report.ts';
  * --seed 1 --runs 200`. Exits with 1 if one is broken. `--pictures` writes the picture of the documentation.
  */
 
-const { values } = parseArgs({
+const { seed, runs, pictures } = readScript({
+  name: 'simulate:rooms',
   options: {
-    seed: { type: 'string', default: '1' },
-    runs: { type: 'string', default: '200' },
-    pictures: { type: 'boolean', default: false },
+    runs: countOption('runs of fairness', 200),
+    seed: seedOption(1),
+    pictures: onOff('draws the picture of the documentation'),
   },
 });
-const seed = Number(values.seed);
-const runs = Number(values.runs);
 
 const parts: readonly (readonly [string, () => Promise<Report>])[] = [
   [
@@ -40,7 +39,7 @@ for (const [title, report] of parts) {
   process.stdout.write(`${title} (seed ${seed}):\n${lines.map((line) => `  ${line}\n`).join('')}`);
   for (const fault of faults) process.stdout.write(`  BROKEN: ${fault}\n`);
 }
-if (values.pictures) await drawAll();
+if (pictures) await drawAll();
 process.stdout.write(`${broken} bounds broken\n`);
 process.exitCode = broken === 0 ? 0 : 1;
 

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { countOption, readScript, seedOption } from '../../support/script-options.ts';
 import { playConversations } from './conversations.ts';
 import { playFirstTexts } from './first-texts.ts';
 
@@ -7,10 +7,11 @@ import { playFirstTexts } from './first-texts.ts';
  * what each of them reads from caches, and how long its requests wait for their first text.
  */
 
-const { values } = parseArgs({
-  options: { seed: { type: 'string', default: '1' }, runs: { type: 'string', default: '5' } },
+const { runs, seed: first } = readScript({
+  name: 'simulate:routing',
+  options: { runs: countOption('runs, each with the next seed', 5), seed: seedOption(1) },
 });
-const seeds = Array.from({ length: Number(values.runs) }, (_, run) => Number(values.seed) + run);
+const seeds = Array.from({ length: runs }, (_, run) => first + run);
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 
