@@ -8,6 +8,7 @@ interface Listed {
   readonly request_id: string;
   readonly upstream?: string;
   readonly first_byte_ms?: number;
+  readonly waits_for?: string | null;
 }
 
 /** A gateway with a model whose first upstream refuses connections, and a model whose upstream never answers. */
@@ -20,6 +21,7 @@ async function startGateway() {
         closed: { url: 'http://127.0.0.1:1/v1' },
         demo: { url: 'demo:' },
         silent: { url: silent.url },
+        single: { url: silent.url, maxInFlight: 1, queueWait: '2m' },
       },
       models: {
         second: {
@@ -30,6 +32,7 @@ async function startGateway() {
           price: { input: '1', output: '2' },
         },
         slow: { routes: [{ upstream: 'silent', model: 'm2' }], free: true },
+        narrow: { routes: [{ upstream: 'single', model: 'm3' }], free: true },
       },
     },
     keySettings: { concurrency: 5, balance: '3.00' },
@@ -152,6 +155,24 @@ describe('textgate show, in-flight and cancel', () => {
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toContain('No request with this id is running.');
     expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status 499$/m);
+    await silent.close();
+  });
+
+  test('in-flight and show say which upstream a request waits for, its place in line, and how long it may take', async () => {
+    const { gateway, silent, ask, running } = await startGateway();
+    const answers = [ask('narrow')];
+    await eventually('the upstream is called', () => silent.running === 1);
+    answers.push(ask('narrow'));
+    await expect.poll(async () => (await running()).length).toBe(2);
+    const rows = await running();
+    const waits = rows.find(({ waits_for: what }) => what === 'upstream');
+    const id = waits?.request_id ?? '';
+    const listed = (await gateway.run('in-flight')).stdout;
+    expect(listed).toMatch(new RegExp(`^${id} .* narrow +single +place 1, ~\\d+ (s|min)$`, 'm'));
+    const shown = (await gateway.run('show', id)).stdout;
+    expect(shown).toMatch(/^waits for +single: place 1, ~\d+ (s|min)$/m);
+    for (const { request_id: each } of rows) await gateway.run('cancel', each);
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([499, 499]);
     await silent.close();
   });
 

@@ -3,6 +3,7 @@ import { keyPath } from '../keys/find-key.ts';
 import { findRequestId } from './find-request.ts';
 import { writeTable } from '../output.ts';
 import type { Json } from '../output.ts';
+import { writePlace } from '../write-place.ts';
 
 /** For how many keys a list shows the name; beyond that it shows the id. */
 const maxNamedKeys = 50;
@@ -17,9 +18,12 @@ export interface RunningObject {
   readonly model: string | null;
   /** The upstream that was called last. */
   readonly upstream: string | null;
+  /** The upstreams that it waits for; `null` for one that waits for none. */
+  readonly waits_at: readonly string[] | null;
   /** What it waits for, and its place in line as far as that is known; `null` for one that does not wait. */
   readonly waits_for: 'slot' | 'upstream' | null;
   readonly position: number | null;
+  readonly expected_wait_ms: number | null;
   /** When the first text arrived, in milliseconds after the request. */
   readonly first_byte_ms: number | null;
   /** The process that runs it, where several share a database. */
@@ -57,13 +61,14 @@ function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): stri
     request.protocol ?? '-',
     request.mode ?? '-',
     request.model ?? '-',
-    request.upstream ?? '-',
+    request.upstream ?? request.waits_at?.join(', ') ?? '-',
     firstTextOf(request),
   ];
 }
 
-function firstTextOf({ first_byte_ms: firstTextMs, waits_for: waits, position }: RunningObject): string {
-  if (position !== null) return `${position}. in line`;
+function firstTextOf(request: RunningObject): string {
+  const { first_byte_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = request;
+  if (position !== null) return writePlace(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? '-' : `${firstTextMs} ms`;
 }

@@ -6,6 +6,7 @@ import { count } from '../../shared/count.ts';
 import { waitOf } from '../keys/keys.ts';
 import { writeFields } from '../output.ts';
 import type { Json } from '../output.ts';
+import { writePlace } from '../write-place.ts';
 
 interface UsageObject {
   readonly input_tokens: number;
@@ -32,7 +33,10 @@ interface AttemptObject {
 }
 
 /** A record as the admin listener returns it. */
-interface RecordObject extends Omit<RunningObject, 'first_byte_ms' | 'node'> {
+interface RecordObject extends Omit<
+  RunningObject,
+  'first_byte_ms' | 'node' | 'waits_for' | 'waits_at' | 'position' | 'expected_wait_ms'
+> {
   readonly mode: string;
   readonly model: string;
   /** Absent in the answers of earlier versions. */
@@ -73,7 +77,7 @@ export async function showRequest(request: string, { json }: Json): Promise<stri
   const fields = [['request', id], ...(await keyFields(found)), ...journeyOf(found)] as const;
   const rest =
     record === null ? progressFields(found.upstream, running?.first_byte_ms) : recordFields(record);
-  return writeFields([...fields, ...rest]);
+  return writeFields([...fields, ...waitFields(running), ...rest]);
 }
 
 /** An open record has what was known at its beginning: its upstream and its first text are those of the running request. */
@@ -144,6 +148,14 @@ function recordFields(record: RecordObject): readonly Field[] {
     ['charge', `${record.charge} USD`],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
   ];
+}
+
+/** What a request in progress waits for. */
+function waitFields(running: RunningObject | null): readonly Field[] {
+  if (running === null || running.waits_for === null) return [];
+  const { waits_for: what, waits_at: upstreams, position, expected_wait_ms: expectedMs } = running;
+  const where = upstreams === null ? `a ${what}` : upstreams.join(', ');
+  return [['waits for', position === null ? where : `${where}: ${writePlace(position, expectedMs)}`]];
 }
 
 /** How far a request in progress has come. */

@@ -1,6 +1,7 @@
 import type { PresentedStatusRow } from '../../http/present/status.ts';
 import { cell, widthOf } from '../../telemetry/log/terminal-text.ts';
 import { writeMs } from '../write-ms.ts';
+import { writePlace } from '../write-place.ts';
 import { nameOfKey } from './rows.ts';
 
 /** A column of the requests in progress. */
@@ -85,7 +86,7 @@ function align(text: string, width: number, isRight: boolean): string {
 
 function firstTextOf(row: PresentedStatusRow): string {
   const { first_text_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = row;
-  if (position !== null && expectedMs !== null) return `${position}. in line, ${writeMs(expectedMs)}`;
+  if (position !== null && expectedMs !== null) return writePlace(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
 }
