@@ -15,6 +15,9 @@ const leastBufferedMs = 2_000;
 /** The part of a stream's duration after which its first text counts as having arrived at the end. */
 const endShare = 0.9;
 
+/** The longest time, in milliseconds, within which text that was held back arrives: a slow first text of a short answer takes longer. */
+const mostSpreadMs = 150;
+
 /** The fewest pieces of text that could have been sent one by one. */
 const leastPieces = 4;
 
@@ -85,7 +88,11 @@ function typeOf(contentType: string): string {
 
 function finishedRules(read: ReadAnswer, { source }: Asked): readonly BrokenRule[] {
   const { violations, firstTextMs, totalMs, deltas } = read;
-  const isLate = totalMs >= leastBufferedMs && (firstTextMs ?? 0) >= totalMs * endShare;
+  const isLate =
+    totalMs >= leastBufferedMs &&
+    firstTextMs !== null &&
+    firstTextMs >= totalMs * endShare &&
+    totalMs - firstTextMs <= mostSpreadMs;
   const isBuffered = read.terms.streamAsked && isLate && deltas.length >= leastPieces && !hasThoughts(read);
   const rules: BrokenRule[] = [];
   if (violations.has('missing_done'))

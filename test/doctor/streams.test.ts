@@ -293,6 +293,8 @@ describe('what the gateway mends is a warning', () => {
     expect(judge({})).toEqual(['s', 's.buffered']);
     expect(judge({ firstTextMs: 100 })).toEqual(['s']);
     expect(judge({ thoughtChars: 10 })).toEqual(['s']);
+    // A slow start of a short answer, whose pieces still came one after the other.
+    expect(judge({ firstTextMs: 3_034, totalMs: 3_278 })).toEqual(['s']);
     expect(judge({ firstTextMs: 49, totalMs: 50 })).toEqual(['s']);
   });
 });
