@@ -76,7 +76,7 @@ async function findTried(id: string, keys: KeyDirectory): Promise<ApiKey | Refus
 function unknownKey(): Refusal {
   return refuse(
     'invalid_api_key',
-    "No valid API key was given. Send the header 'Authorization: Bearer <key>' with a key issued by this service.",
+    "No valid API key was given: it is missing, mistyped, expired or revoked. Send the header 'Authorization: Bearer <key>' with a key issued by this service, or ask its operator for a new one.",
   );
 }
 
