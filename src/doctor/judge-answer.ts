@@ -15,7 +15,7 @@ const leastBufferedMs = 2_000;
 /** The part of a stream's duration after which its first text counts as having arrived at the end. */
 const endShare = 0.9;
 
-/** The longest time, in milliseconds, within which text that was held back arrives: a slow first text of a short answer takes longer. */
+/** The longest time, in milliseconds, in which text that was held back arrives: streamed text of a short answer takes longer. */
 const mostSpreadMs = 150;
 
 /** The fewest pieces of text that could have been sent one by one. */
