@@ -37,7 +37,7 @@ export function Login({ notice, onSession }: Props): VNode {
     <main class="narrow">
       <h1>textgate console</h1>
       <${Fault} text=${error ?? notice} />
-      <form method="post" action="session" onSubmit=${submit}>
+      <form class="login" method="post" action="session" onSubmit=${submit}>
         <div class="field">
           <label for="token">Admin token, or read-only token</label>
           <input
@@ -47,7 +47,12 @@ export function Login({ notice, onSession }: Props): VNode {
             type="password"
             autocomplete="current-password"
             required
+            aria-describedby="token-hint"
           />
+          <p class="hint" id="token-hint">
+            The gateway says at its start where it is: in <code>data/admin-token</code>, unless its config or
+            ${' '}<code>TEXTGATE_ADMIN_TOKEN</code> sets one.
+          </p>
         </div>
         <button class="primary">Log in</button>
       </form>

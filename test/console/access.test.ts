@@ -87,8 +87,8 @@ describe.skipIf(browserAbsence !== null)(`access to the console (${browserAbsenc
     const other = await context.newPage();
     await other.goto(consoleUrl(adminUrl));
     // What a page has asked for before a logout is answered first, so that no refusal of it is complained of.
-    await other.getByText('Requests per second').waitFor();
-    await page.getByText('Requests per second').waitFor();
+    await other.getByText('Requests/s').waitFor();
+    await page.getByText('Requests/s').waitFor();
     await logoutButton(other).click();
     await tokenField(other).waitFor();
     await page.reload();

@@ -23,7 +23,16 @@ interface Props {
   readonly isUtc?: boolean;
   /** Writes a value of the axis and of the legend. */
   readonly write?: (value: number) => string;
+  /** The least that the axes show, in seconds and in values: a few points of a short time would fill the chart. */
+  readonly least?: Least;
 }
+
+interface Least {
+  readonly seconds: number;
+  readonly value: number;
+}
+
+const noLeast: Least = { seconds: 0, value: 0 };
 
 const height = 220;
 
@@ -38,6 +47,7 @@ export function Chart({
   isStacked = false,
   isUtc = false,
   write = formatShort,
+  least = noLeast,
 }: Props): VNode {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -51,7 +61,7 @@ export function Chart({
     const draw = (): void => {
       plot.current?.destroy();
       plot.current = new uPlot(
-        options(element, series, { isStacked, isUtc, write }),
+        options(element, series, { isStacked, isUtc, write, least }),
         latest.current,
         element,
       );
@@ -102,7 +112,7 @@ function toData(times: readonly number[], series: readonly Series[], isStacked: 
 function options(
   element: HTMLElement,
   series: readonly Series[],
-  { isStacked, isUtc, write }: Required<Pick<Props, 'isStacked' | 'isUtc' | 'write'>>,
+  { isStacked, isUtc, write, least }: Required<Pick<Props, 'isStacked' | 'isUtc' | 'write' | 'least'>>,
 ): uPlot.Options {
   const colour = (name: string): string => readColour(element, name);
   const axis = {
@@ -117,8 +127,14 @@ function options(
     ...(isUtc ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
-    axes: [axis, { ...axis, size: 64, values: (_plot, values) => values.map((value) => write(value)) }],
+    scales: {
+      x: { range: ({ data: [times] }, first, last) => timeRange(times, least) ?? [first, last] },
+      y: { range: (_plot, _least, most) => [0, Math.max(most * 1.05, least.value) || 1] },
+    },
+    axes: [
+      { ...axis, values: timeFormats },
+      { ...axis, size: 76, values: (_plot, values) => values.map((value) => write(value)) },
+    ],
     series: [
       {},
       ...series.map(({ name }, index) => {
@@ -134,6 +150,38 @@ function options(
     ],
   };
 }
+
+/**
+ * The range of the times, and of as much time before them as is shown at least. `null` where nothing is to be added: of a
+ * single time the library would show years.
+ */
+function timeRange(times: ArrayLike<number>, { seconds }: Least): uPlot.Range.MinMax | null {
+  const [first, last] = [times[0], times[times.length - 1]];
+  if (seconds === 0 || first === undefined || last === undefined) return null;
+  return [Math.min(first, last - seconds), last];
+}
+
+/**
+ * The times of the axis by their distance in seconds, in 24 hours and with the month's name, as all times of the pages:
+ * distance, format, and what is written below it where the year, the day or the minute begins.
+ */
+const timeFormats: uPlot.Axis.Values = [
+  [86_400 * 28, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [86_400, '{MMM} {D}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{MMM} {D}', null, '\n{MMM} {D}', null, null, null, 1],
+  [1, ':{ss}', '\n{MMM} {D} {HH}:{mm}', null, '\n{MMM} {D} {HH}:{mm}', null, '\n{HH}:{mm}', null, 1],
+  [
+    0.001,
+    ':{ss}.{fff}',
+    '\n{MMM} {D} {HH}:{mm}',
+    null,
+    '\n{MMM} {D} {HH}:{mm}',
+    null,
+    '\n{HH}:{mm}',
+    null,
+    1,
+  ],
+];
 
 /** A colour of the style in the theme that is shown: a canvas knows neither variables nor themes. */
 function readColour(element: HTMLElement, name: string): string {

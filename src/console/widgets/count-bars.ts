@@ -5,12 +5,14 @@ import { formatCount } from './format.ts';
 interface Props {
   readonly counts: Readonly<Record<string, number>>;
   readonly label: (name: string) => ComponentChildren;
+  /** The colour of a bar, beside its label; without it all are of one that says nothing. */
+  readonly moodOf?: (name: string) => string;
   /** Said where nothing was counted. */
   readonly empty: string;
 }
 
 /** Counts by name with their bars, most first. */
-export function CountBars({ counts, label, empty }: Props): VNode {
+export function CountBars({ counts, label, moodOf = () => 'plain', empty }: Props): VNode {
   const rows = Object.entries(counts)
     .filter(([, count]) => count > 0)
     .toSorted(([, a], [, b]) => b - a);
@@ -22,7 +24,9 @@ export function CountBars({ counts, label, empty }: Props): VNode {
         ([name, count]) => html`
           <li key=${name}>
             <span>${label(name)}</span>
-            <meter aria-hidden="true" min="0" max=${most} value=${count}></meter>
+            <svg class=${`bar ${moodOf(name)}`} aria-hidden="true" preserveAspectRatio="none">
+              <rect width=${`${(count / most) * 100}%`} height="100%" />
+            </svg>
             <span class="number">${formatCount(count)}</span>
           </li>
         `,

@@ -7,12 +7,14 @@ interface Props {
   readonly note?: ComponentChildren;
   /** How it is: a colour beside the words, never instead of them. */
   readonly mood?: 'good' | 'warning' | 'bad';
+  /** Whether the value is a text, such as an address or a time, which would fill several lines at the size of a number. */
+  readonly isText?: boolean;
 }
 
 /** One figure with its name; several stand in a `Figures`. */
-export function Figure({ label, value, note, mood }: Props): VNode {
+export function Figure({ label, value, note, mood, isText = false }: Props): VNode {
   return html`
-    <div class=${`figure ${mood ?? ''}`}>
+    <div class=${`figure ${mood ?? ''} ${isText ? 'words' : ''}`}>
       <dt>${label}</dt>
       <dd>
         <strong>${value}</strong>

@@ -44,6 +44,12 @@ export function formatDuration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** A wait that is estimated, in whole seconds or minutes: estimates are off by a sixth and more. */
+export function formatWait(milliseconds: number): string {
+  const seconds = Math.max(1, Math.round(milliseconds / 1_000));
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}
+
 /** A name of the gateway's API as words: `client_closed` becomes `client closed`. */
 export function asWords(name: string): string {
   return name.replaceAll('_', ' ');

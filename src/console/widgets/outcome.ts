@@ -12,8 +12,13 @@ const moods: Readonly<Record<string, string>> = {
   drained: 'warning',
 };
 
+/** The colour of an outcome. */
+export function outcomeMood(name: string): string {
+  return moods[name] ?? 'bad';
+}
+
 /** How a request ended, in words and in a colour. */
 export function Outcome({ name }: { readonly name: string | null }): VNode {
   if (name === null) return html`<span class="badge plain">in progress</span>`;
-  return html`<span class=${`badge ${moods[name] ?? 'bad'}`}>${asWords(name)}</span>`;
+  return html`<span class=${`badge ${outcomeMood(name)}`}>${asWords(name)}</span>`;
 }

@@ -44,7 +44,7 @@ export function KeyFacts({ of: key }: { readonly of: Key }): VNode {
           facts=${[
             ['requests at once', count(limits.concurrency)],
             ['requests per minute', count(limits.requests_per_minute)],
-            ['wait for a slot', `at most ${formatDuration(limits.queue_wait_ms)}`],
+            ['wait for a slot', waitOf(limits.queue_wait_ms)],
             ['weight before upstreams', formatCount(key.weight)],
             ['tokens per minute', count(limits.tokens_per_minute)],
             ['tokens per day', count(limits.tokens_per_day)],
@@ -100,4 +100,9 @@ function count(value: number | null): string {
 
 function list(values: readonly string[] | null, none: string): string {
   return values === null || values.length === 0 ? none : values.join(', ');
+}
+
+/** How long a request too many may wait for a slot. */
+function waitOf(milliseconds: number): string {
+  return milliseconds === 0 ? 'no waiting' : `at most ${formatDuration(milliseconds)}`;
 }

@@ -8,6 +8,9 @@ import { Chart } from '../../widgets/chart.ts';
 const intervalMs = 2_000;
 const maxPoints = 300;
 
+/** A minute, and as many requests as have whole numbers at the axis. */
+const least = { seconds: 60, value: 5 };
+
 interface Point {
   /** In seconds since 1970. */
   readonly at: number;
@@ -39,6 +42,7 @@ export function LiveChart({ status, isLost }: Props): VNode {
     label="Requests in progress, waiting, and ended per second, since this page was opened"
     times=${times}
     series=${series}
+    least=${least}
   />`;
 }
 

@@ -73,9 +73,9 @@ function State({ status }: { readonly status: Status }): VNode {
         value=${formatCount(inFlight.waiting)}
         mood=${inFlight.waiting > 0 ? 'warning' : undefined}
       />
-      <${Figure} label="Requests per second" value=${recent.per_second} />
+      <${Figure} label="Requests/s" value=${recent.per_second} />
       <${Figure}
-        label="Output tokens per second"
+        label="Output tokens/s"
         value=${formatShort(Math.round(recent.output_tokens / recent.seconds))}
       />
       <${Figure}

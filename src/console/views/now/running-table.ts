@@ -9,7 +9,7 @@ import { Confirm } from '../../widgets/confirm.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
-import { formatCount, formatDuration, shortId } from '../../widgets/format.ts';
+import { formatCount, formatDuration, formatWait, shortId } from '../../widgets/format.ts';
 
 export type RunningRow = PresentedStatusRow;
 
@@ -33,7 +33,10 @@ export function RunningTable({ rows, now, total, isComplete, onMore }: Props): V
   const columns = useMemo(() => columnsOf(rows, now, mayCancel), [rows, now, mayCancel]);
   const hidden = total - rows.length;
   return html`
-    <${Field} label="Filter" type="search" value=${filter} onInput=${setFilter} />
+    ${
+      (rows.length > 0 || filter !== '') &&
+      html`<${Field} label="Filter" type="search" value=${filter} onInput=${setFilter} />`
+    }
     ${
       !isComplete &&
       html`<p class="notice">
@@ -123,7 +126,7 @@ export function ageOf({ created_at: createdAt }: RunningRow, now: number): numbe
 
 function writeFirstText(row: RunningRow): string {
   const { waits_for: waitsFor, position, expected_wait_ms: expected, first_text_ms: firstText } = row;
-  if (position !== null && expected !== null) return `${position}. in line, ${formatDuration(expected)}`;
+  if (position !== null && expected !== null) return `place ${position}, ~${formatWait(expected)}`;
   if (waitsFor !== null) return waitsFor === 'slot' ? 'waits for a slot' : 'waits for its upstream';
   return firstText === null ? '–' : formatDuration(firstText);
 }

@@ -14,7 +14,7 @@ export function UpstreamList({ upstreams }: { readonly upstreams: Status['upstre
     <ul class="cards">
       ${rows.map(
         ([name, { state, cause, running, waiting }]) => html`
-          <li key=${name}>
+          <li key=${name} class=${cause === undefined ? '' : 'broad'}>
             <p>
               <a href=${linkTo('upstreams', name)}><strong>${name}</strong></a
               >${' '}
@@ -23,7 +23,7 @@ export function UpstreamList({ upstreams }: { readonly upstreams: Status['upstre
             <p class="note">
               ${formatCount(running)} in progress${waiting > 0 && `, ${formatCount(waiting)} waiting`}
             </p>
-            ${cause !== undefined && html`<p>${cause}</p>`}
+            ${cause !== undefined && html`<p class="cause">${cause}</p>`}
           </li>
         `,
       )}

@@ -107,7 +107,10 @@ function Means({ model, means }: Pick<Shadow, 'model' | 'means'>): VNode {
       rows=${rows}
       keyOf=${({ name }: Mean) => name}
     />
-    <p class="note">Of ${formatCount(pairs)} ${pairs === 1 ? 'pair' : 'pairs'} that both finished.</p>
+    <p class="note">
+      Of ${formatCount(pairs)} ${pairs === 1 ? 'pair' : 'pairs'} that both finished. The cost of an answer is
+      what its key was charged, that of a shadow is what its provider asks.
+    </p>
   `;
 }
 

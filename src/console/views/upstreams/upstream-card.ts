@@ -4,7 +4,7 @@ import { linkTo } from '../../route.ts';
 import { asWords, countsText, formatCount, formatTime } from '../../widgets/format.ts';
 import { UpstreamState } from '../../widgets/upstream-state.ts';
 import { CircuitBadge, CircuitText } from './circuit-text.ts';
-import { usageOf } from './room-text.ts';
+import { usageOf } from './limit-texts.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 interface Props {
@@ -19,7 +19,7 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
   return html`
     <li>
       <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
-      <${Health} upstream=${upstream} now=${now} />
+      <${Health} upstream=${upstream} now=${now} isBrief=${true} />
       <dl class="facts">
         <div>
           <dt>Address</dt>
@@ -36,7 +36,7 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
         ${
           room !== null &&
           html`<div>
-            <dt>Limit</dt>
+            <dt>Limits</dt>
             <dd>${usageOf(room)}</dd>
           </div>`
         }
@@ -53,21 +53,30 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
   `;
 }
 
+interface HealthProps extends Props {
+  /** Whether a circuit without a failure needs no more than its badge. */
+  readonly isBrief?: boolean;
+}
+
 /** How an upstream is: its state with the cause, and its circuit. */
-export function Health({ upstream, now }: Props): VNode {
+export function Health({ upstream, now, isBrief = false }: HealthProps): VNode {
   const { state, cause, circuit, probes, availability, paused_until: pausedUntil } = upstream;
   return html`
     <p><${UpstreamState} state=${state} />${' '}<${CircuitBadge} circuit=${circuit} /></p>
     ${cause !== null && html`<p class="cause">${cause}</p>`}
     ${pausedUntil !== null && html`<p>It asked for a pause until ${formatTime(pausedUntil)}.</p>`}
     ${availability !== 'available' && html`<p>${availabilities[availability]}</p>`}
-    <${CircuitText} circuit=${circuit} now=${now} />
+    ${(!isBrief || !isCalm(circuit)) && html`<${CircuitText} circuit=${circuit} now=${now} />`}
     ${
       probes !== null &&
       probes.state !== 'closed' &&
       html`<p>The circuit of its probes is ${asWords(probes.state)}.</p>`
     }
   `;
+}
+
+function isCalm({ state, failures_in_a_row: failures, window }: Upstream['circuit']): boolean {
+  return state === 'closed' && failures === 0 && window.failures === 0;
 }
 
 const availabilities = {

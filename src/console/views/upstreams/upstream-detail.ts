@@ -74,10 +74,14 @@ function Facts({ upstream }: Pick<Props, 'upstream'>): VNode {
   const { origin, dialect, running, last_ok_at: lastOk, last_failed_at: lastFailed } = upstream;
   return html`
     <${Figures}>
-      <${Figure} label="Address" value=${origin} note=${`protocol: ${dialect}`} />
+      <${Figure} label="Address" isText=${true} value=${origin} note=${`protocol: ${dialect}`} />
       <${Figure} label="In progress" value=${running === null ? '–' : formatCount(running)} />
-      <${Figure} label="Last answer" value=${lastOk === null ? '–' : formatTime(lastOk)} />
-      <${Figure} label="Last failure" value=${lastFailed === null ? '–' : formatTime(lastFailed)} />
+      <${Figure} label="Last answer" isText=${true} value=${lastOk === null ? '–' : formatTime(lastOk)} />
+      <${Figure}
+        label="Last failure"
+        isText=${true}
+        value=${lastFailed === null ? '–' : formatTime(lastFailed)}
+      />
     <//>
   `;
 }

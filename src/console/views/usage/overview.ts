@@ -33,8 +33,10 @@ export function Overview({ search }: { readonly search: URLSearchParams }): VNod
     course.reload();
   };
   return html`
-    <${OpenRequest} />
-    <${Controls} query=${query} days=${days} />
+    <div class="split">
+      <${Controls} query=${query} days=${days} />
+      <${OpenRequest} />
+    </div>
     <${FilterList}
       filters=${query.filters}
       linkOf=${(filters: UsageQuery['filters']) => usageLink({ ...query, filters })}

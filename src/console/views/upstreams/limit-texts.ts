@@ -1,0 +1,35 @@
+import type { PresentedUpstream } from '../../../http/present/upstream.ts';
+import { formatCount } from '../../widgets/format.ts';
+
+export type Room = NonNullable<PresentedUpstream['room']>;
+
+/** How its limits are used and how many wait, on one line. */
+export function usageOf(room: Room): string {
+  const texts = limitsOf(room).map(([, text]) => text);
+  const used = texts.length === 0 ? 'none reached or learned yet' : texts.join('; ');
+  return room.waiting === 0 ? used : `${used}; ${formatCount(room.waiting)} waiting`;
+}
+
+/** A line for each limit, by a name of its own. */
+export function limitsOf(room: Room): readonly (readonly [string, string])[] {
+  const {
+    max_in_flight: most,
+    starts_left: starts,
+    tokens_left: tokens,
+    learned_in_flight: learnedMost,
+  } = room;
+  return [
+    ...(most === null
+      ? []
+      : [['flight', `${formatCount(room.in_flight)} of ${formatCount(most)} requests at a time`] as const]),
+    ...(learnedMost === null
+      ? []
+      : [['bound', `${formatCount(learnedMost)} at a time is what its answers of 429 have shown`] as const]),
+    ...(starts === null ? [] : [['starts', `${formatCount(starts)} starts left in this minute`] as const]),
+    ...(tokens === null ? [] : [['tokens', `${formatCount(tokens)} tokens left in this minute`] as const]),
+    ...room.learned.map(
+      ({ name, limit, left }) =>
+        [name, `${formatCount(left)} of ${formatCount(limit)} ${name} left, as its answers say`] as const,
+    ),
+  ];
+}
