@@ -106,16 +106,21 @@ export class BodyQueue {
   finish(fault: UpstreamFault | null): void {
     if (this.#end !== 'open') return;
     this.#end = fault;
+    this.#tellEnd();
+  }
+
+  /** Ends the body from our side, and the call with it: who waits for the end may send another call in place of this one. */
+  stop(fault: UpstreamFault): void {
+    if (this.#end !== 'open') return;
+    this.#end = fault;
+    this.#source?.abort(stopped());
+    this.#tellEnd();
+  }
+
+  #tellEnd(): void {
     this.#cancelTimer();
     this.#onEnd?.();
     this.#handOver();
-  }
-
-  /** Ends the body from our side, and the call with it. */
-  stop(fault: UpstreamFault): void {
-    if (this.#end !== 'open') return;
-    this.finish(fault);
-    this.#source?.abort(stopped());
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { readStream } from '../support/client-answer.ts';
@@ -6,7 +7,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { readLive } from '../support/live-answer.ts';
 import type { LiveAnswer } from '../support/live-answer.ts';
-import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import { chatFrames, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
@@ -52,11 +53,14 @@ async function open(
     firstText,
     retryWithin,
     limits,
+    limited = 1,
     ...options
   }: Omit<TestGatewayOptions, 'limits'> & {
     firstText?: string;
     retryWithin?: string;
     limits?: { maxInFlight: number };
+    /** Which upstream has the limits. */
+    limited?: number;
   },
   routes = 2,
 ): Promise<void> {
@@ -64,7 +68,8 @@ async function open(
   const named = upstreams
     .slice(0, routes)
     .map(
-      ({ url }, at) => [String.fromCodePoint(97 + at), { url, timeouts, ...(at === 1 && limits) }] as const,
+      ({ url }, at) =>
+        [String.fromCodePoint(97 + at), { url, timeouts, ...(at === limited && limits) }] as const,
     );
   gateway = await startGateway({
     clock,
@@ -287,6 +292,59 @@ describe('a second request beside a slow one', () => {
     expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
     expect(attemptsOf(await recordOf())).toEqual(['a truncated', 'b ok']);
   });
+
+  test('is no end of the request if its own provider refuses it: the first one may still answer', async () => {
+    upstreams[1]?.play((response) => sendJson(response, 400, '{"error":{"message":"too long for me"}}'));
+    await open({ settings: { hedge } });
+    const answer = await ask();
+    clock.advance(2_000);
+    await eventually('the second upstream has refused', () => asked()[1] === 1);
+    await heads();
+    expect(answer.text).toBe('');
+    call(0).say(...frames);
+    call(0).end();
+    await answer.ended;
+    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+    const record = await recordOf();
+    expect(attemptsOf(record)).toEqual(['a ok', 'b refused']);
+    expect(record).toMatchObject({ upstream: 'a', outcome: 'completed', charge: '0.000025' });
+    expect(await metric('textgate_hedges_total{model="small",result="lost"}')).toBe(1);
+  });
+
+  test.for([
+    ['before', [1, 0]],
+    ['after', [0, 1]],
+  ] as const)(
+    'fails %s the first one is told when to come back: the request waits for that, as without a second one',
+    async ([, turns]) => {
+      const responses: ServerResponse[] = [];
+      for (const upstream of upstreams)
+        upstream.play((response) => {
+          responses.push(response);
+        });
+      await open({ settings: { hedge }, limits: { maxInFlight: 1 }, limited: 0 });
+      const answer = readLive(gateway.post('/v1/chat/completions', chat));
+      await eventually('the first upstream is asked', () => responses.length === 1);
+      await gateway.recorded();
+      clock.advance(2_000);
+      await eventually('the second upstream is asked', () => responses.length === 2);
+      for (const at of turns) {
+        const response = responses[at];
+        if (response === undefined) throw new Error('not asked');
+        if (at === 0) sendJson(response, 429, '{}', { 'retry-after': '5' });
+        else sendJson(response, 500, '{}');
+        await heads();
+      }
+      await heads();
+      expect(responses).toHaveLength(2);
+      clock.advance(5_000);
+      await eventually('the first upstream is asked again', () => asked()[0] === 2);
+      sendStream(responses[2] as ServerResponse, frames).end();
+      await answer.ended;
+      expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+      expect(attemptsOf(await recordOf())).toEqual(['a rate_limited', 'b error', 'a ok']);
+    },
+  );
 
   test('ends with its client, as the first one does: nothing is charged', async () => {
     await open({ settings: { hedge } });

@@ -8,6 +8,7 @@ import type {
   UpstreamFault,
   Upstreams,
 } from '../../src/domain/ports/upstreams.ts';
+import type { Place } from '../../src/domain/ports/rooms.ts';
 import type { OfferedModel, Route } from '../../src/domain/routing.ts';
 import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
@@ -32,7 +33,10 @@ class HeldCall {
   readonly #piece = Promise.withResolvers<BodyPiece>();
   readonly head = this.#head.promise;
 
+  readonly signal: AbortSignal;
+
   constructor(signal: AbortSignal) {
+    this.signal = signal;
     signal.addEventListener('abort', () => {
       this.#head.resolve(interrupted);
       this.#piece.resolve(interrupted);
@@ -198,13 +202,60 @@ test('a request has one second request at most', async () => {
   expect(await resultsOf(request)).toEqual(['a error', 'b error', 'c ok']);
 });
 
-test('a text that one of the two refuses ends both', async () => {
+test('a text that the first of the two refuses ends both, as it ends a request without a second one', async () => {
   const request = await askTwice();
-  calls[1]?.play('answers 400');
+  calls[0]?.play('answers 400');
   await request.done;
   expect(calls).toHaveLength(2);
-  expect(await resultsOf(request)).toEqual(['a hedge_lost', 'b refused']);
+  expect(await resultsOf(request)).toEqual(['a refused', 'b hedge_lost']);
   expect(request.sent.status).toBe(400);
+});
+
+test('a text that the second one refuses is refused if the first one fails, too: no third route is tried', async () => {
+  for (const [behaviour, result, status] of [
+    ['answers 503', 'a error', 400],
+    ['answers 400', 'a refused', 400],
+  ] as const) {
+    calls = [];
+    const request = await askTwice();
+    calls[1]?.play('answers 400');
+    await pipeline.quiet();
+    expect(request.sent.text).toBe('');
+    calls[0]?.play(behaviour);
+    await request.done;
+    expect(calls).toHaveLength(2);
+    expect(await resultsOf(request)).toEqual([result, 'b refused']);
+    expect(request.sent.status).toBe(status);
+  }
+});
+
+test('the place of a stopped attempt is given back after its call is aborted, with and without its head', async () => {
+  for (const hasHead of [false, true]) {
+    calls = [];
+    const order: string[] = [];
+    const limits = roomSettings({ maxInFlight: 1 });
+    const rooms = new MemoryRooms(pipeline.clock, new Map(routes.map(({ upstream }) => [upstream, limits])));
+    const enterAtOnce = rooms.enterAtOnce.bind(rooms);
+    rooms.enterAtOnce = (asked) => {
+      const place = enterAtOnce(asked);
+      if (place === null) return null;
+      const leave: Place['leave'] = (usage) => {
+        order.push('place given back');
+        place.leave(usage);
+      };
+      return { ...place, answered: place.answered.bind(place), withdraw: place.withdraw.bind(place), leave };
+    };
+    const request = await askTwice({ rooms });
+    const [first, second] = calls;
+    second?.signal.addEventListener('abort', () => order.push('call aborted'));
+    if (hasHead) second?.answer();
+    first?.answer();
+    await pipeline.quiet();
+    first?.say('from 0');
+    await request.done;
+    expect(await resultsOf(request)).toEqual(['a ok', 'b hedge_lost']);
+    expect(order).toEqual(['call aborted', 'place given back']);
+  }
 });
 
 test('an error of this service in the second request gives back the place of both', async () => {

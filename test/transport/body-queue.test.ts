@@ -211,11 +211,11 @@ describe('the end of a body', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('by the gateway aborts the source, and the source’s resulting fault does not replace ours', async () => {
+  test('by the gateway aborts the source before it is told to others, and the source’s resulting fault does not replace ours', async () => {
     const { queue, noted, clock, read } = setUp();
     queue.stop({ kind: 'fault', fault: 'interrupted' });
     expect(await read()).toEqual({ kind: 'fault', fault: 'interrupted' });
-    expect(noted).toEqual(['ended: interrupted', 'abort']);
+    expect(noted).toEqual(['abort', 'ended: interrupted']);
     expect(clock.scheduled).toBe(0);
   });
 
@@ -236,7 +236,7 @@ describe('a deadline', () => {
     expect(await outcome()).toBe('waiting');
     clock.advance(1);
     expect(await outcome()).toEqual({ kind: 'fault', fault: 'first_byte_timeout' });
-    expect(noted).toEqual(['ended: first_byte_timeout', 'abort']);
+    expect(noted).toEqual(['abort', 'ended: first_byte_timeout']);
     expect(clock.scheduled).toBe(0);
   });
 
@@ -308,7 +308,7 @@ describe('a deadline', () => {
     expect(queue.fault).toBeNull();
     clock.advance(1);
     expect(queue.fault).toEqual({ kind: 'fault', fault: 'total_timeout' });
-    expect(noted).toEqual(['ended: total_timeout', 'abort']);
+    expect(noted).toEqual(['abort', 'ended: total_timeout']);
   });
 });
 
@@ -377,7 +377,7 @@ describe('a released body', () => {
     queue.release();
     expect(noted).toEqual([]);
     clock.advance(1);
-    expect(noted).toEqual(['ended: interrupted', 'abort']);
+    expect(noted).toEqual(['abort', 'ended: interrupted']);
     expect(clock.scheduled).toBe(0);
   });
 

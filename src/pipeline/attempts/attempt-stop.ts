@@ -51,7 +51,7 @@ export class AttemptStop {
     this.#cancelDeadline = null;
   }
 
-  /** Sets what is called when another attempt has text first, before this one is stopped. */
+  /** Sets what is called when another attempt has text first, once this one is stopped. */
   onLost(callback: () => void): void {
     this.#onLost = callback;
   }
@@ -66,8 +66,9 @@ export class AttemptStop {
   lose(): void {
     this.answered();
     if (this.#own.signal.aborted) return;
-    this.#onLost?.();
     this.#stop('hedge_lost');
+    // After that: a place that is given back before its call is aborted is taken for one more call than the upstream allows.
+    this.#onLost?.();
   }
 
   /** The attempt has failed, and needs no stop any more. */

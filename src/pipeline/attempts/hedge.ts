@@ -1,4 +1,3 @@
-import type { Route } from '../../domain/routing.ts';
 import { hedgeDelayMs } from '../../domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../domain/routing/hedging.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
@@ -20,8 +19,8 @@ export interface HedgeTerms {
   readonly model: string;
   /** Takes the route of a second request, its place there, and the rest of the total time; `null` if none may be sent. */
   readonly takeOther: () => Pick<AttemptTerms, 'route' | 'place' | 'leftMs'> | null;
-  /** Puts a route back, so that it may be tried later. */
-  readonly putBack: (route: Route) => void;
+  /** Adds a failure that does not end the request, whose route may be tried once more. */
+  readonly addFailure: (tried: FailedAttempt) => void;
   readonly failed: FailedAttempts;
 }
 
@@ -107,35 +106,42 @@ function startSecond(
   return second;
 }
 
-/** Waits for the first text of both attempts, or for the failure of both. */
+/**
+ * Waits for the first text of both attempts, or for the failure of both. What the client gets never is worse than without
+ * the second one: where that is refused, the first one may still answer, and only if it fails, too, the refusal goes out, as
+ * it would have if the second route had been tried then. A refusal of the first one ends both, as it ends any request.
+ */
 async function awaitBoth(
   { first, second }: { readonly first: Running; readonly second: Running },
-  { race, failed, putBack }: Pick<HedgeTerms, 'failed' | 'putBack'> & { readonly race: Race },
+  { race, failed, addFailure }: Pick<HedgeTerms, 'failed' | 'addFailure'> & { readonly race: Race },
   attempts: AttemptLog,
   { telemetry }: Ports,
 ): Promise<Tried> {
-  const earlier = await Promise.race([settled(first), settled(second)]);
-  const other = earlier.running === first ? second : first;
+  const { running, tried } = await Promise.race([settled(first), settled(second)]);
+  const other = running === first ? second : first;
   const drop = (): void =>
     void other.tried.catch((error: unknown) => telemetry.fault('attempt failed unexpectedly', error));
-  let { running, tried } = earlier;
+  const opened = (winner: Running, answer: OpenedAnswer): OpenedAnswer => {
+    attempts.hedge = winner === second ? 'won' : 'lost';
+    if (winner === second) first.received.reads(second.received.thoughts);
+    return answer;
+  };
+  if (tried.kind === 'opened') {
+    drop();
+    return opened(running, tried);
+  }
   // An attempt that was stopped because the other one has text may end before that one.
-  if (tried.kind !== 'opened' && !race.isOver && failed.isFinal(tried)) {
+  const isFinal = !race.isOver && failed.isFinal(tried);
+  if (isFinal && running === first) {
     race.stop();
     drop();
     return tried;
   }
-  if (tried.kind === 'opened') drop();
-  else {
-    running = other;
-    const last = await other.tried;
-    if (last.kind !== 'opened' && failed.add(tried)) putBack(tried.route);
-    tried = last;
-  }
-  if (tried.kind !== 'opened') return tried;
-  attempts.hedge = running === second ? 'won' : 'lost';
-  if (running === second) first.received.reads(second.received.thoughts);
-  return tried;
+  // At once: whether its route may be tried again is a matter of this moment.
+  if (!isFinal && !race.isOver) addFailure(tried);
+  const last = await other.tried;
+  if (last.kind === 'opened') return opened(other, last);
+  return isFinal && !failed.isFinal(last) ? tried : last;
 }
 
 async function settled(running: Running): Promise<{ readonly running: Running; readonly tried: Tried }> {

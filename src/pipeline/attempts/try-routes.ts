@@ -5,7 +5,7 @@ import { attempt } from './attempt.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { Exchange } from '../exchange.ts';
 import { FailedAttempts } from './failed-attempts.ts';
-import type { OpenedAnswer } from './first-part.ts';
+import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
 import { attemptHedged } from './hedge.ts';
 import type { HedgeTerms } from './hedge.ts';
 import type { Ports } from '../ports.ts';
@@ -39,6 +39,10 @@ export async function tryRoutes(
   const { visit } = exchange;
   const leftNow = (): number => deadlineMs + (visit?.laterWaitMs ?? 0) - clock.monotonicMs();
   const failed = new FailedAttempts(exchange.interruption.signal);
+  const addFailure = (tried: FailedAttempt): void => {
+    if (failed.add(tried)) untried.unshift(tried.route);
+    else if (visit?.mayReturn(tried) === true) untried.push(tried.route);
+  };
   const { hedge: policy } = model;
   const hedge: HedgeTerms | null =
     policy === undefined
@@ -47,7 +51,7 @@ export async function tryRoutes(
           policy,
           model: model.id,
           takeOther: () => takeOther(untried, leftNow(), attempts, visit, health),
-          putBack: (route) => void untried.unshift(route),
+          addFailure,
           failed,
         };
   while (attempts.count < maxAttempts && !failed.isLate) {
@@ -65,8 +69,7 @@ export async function tryRoutes(
       if (tried.ending.kind === 'failed') attempts.report(tried.logged);
       return tried.ending;
     }
-    if (failed.add(tried)) untried.unshift(tried.route);
-    else if (visit?.mayReturn(tried) === true) untried.push(tried.route);
+    addFailure(tried);
   }
   const { reported } = failed;
   if (reported === null) return allCooling(routes, health);
