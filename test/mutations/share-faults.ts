@@ -51,7 +51,7 @@ export const shareFaults: readonly Mutation[] = [
     tests: units,
   },
   {
-    name: 'a share that has grown, and serves no line',
+    name: 'a share that has grown, and serves no queue',
     file: settled,
     find: 'if (grown.length > 0) this.#rooms?.serve();',
     replace: '',

@@ -9,11 +9,11 @@ import type {
   RoomView,
   WaitingForRoom,
 } from '../../domain/ports/rooms.ts';
-import type { Ticket } from '../../domain/rooms/fair-line.ts';
+import type { Ticket } from '../../domain/rooms/fair-queue.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
 import { TimedRoom, refusalBy } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';
-import { expectedAtFirst, joinLines, outlook } from './waiting-entry.ts';
+import { expectedAtFirst, joinQueues, outlook } from './waiting-entry.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
 
 const nothing = (): void => {};
@@ -47,7 +47,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const rooms = this.#roomsOf(request);
     const open = rooms.filter((room) => room.mayBeJoined(request, nowMs));
     const longestMs = Math.max(...open.map((room) => room.patienceMs(request, nowMs)));
-    // Once it waits, it waits in all lines, full ones, too: else it would wait for one upstream while another one is free.
+    // Once it waits, it waits in all queues, full ones, too: else it would wait for one upstream while another one is free.
     if (open.length > 0) return this.#wait(request, rooms, longestMs, signal);
     const refusal = refusalBy(rooms, request, nowMs);
     const { waitedMs } = request;
@@ -59,7 +59,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const nowMs = this.#clock.monotonicMs();
     const place = this.#placeAtOnce(request, nowMs);
     if (place !== null) return place;
-    // Without a line, nothing else would show that this process needs a share.
+    // Without a queue, nothing else would show that this process needs a share.
     const missed = this.#roomsOf(request).filter((room) => room.misses(request, nowMs));
     if (missed.length > 0) this.#options.shares?.look();
     return null;
@@ -109,7 +109,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     for (const room of this.#rooms.values()) this.#serve([room]);
   }
 
-  /** Ends the timers of lines. Those who wait must have been interrupted. */
+  /** Ends the timers of queues. Those who wait must have been interrupted. */
   close(): void {
     for (const room of this.#rooms.values()) room.stop();
   }
@@ -120,9 +120,9 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     for (const upstream of upstreams) {
       const room = this.#rooms.get(upstream);
       if (room === undefined) return placeWithoutRoom(upstream);
-      if (room.line.size > 0 || room.startsInMs(request, 'share', nowMs) > 0) continue;
+      if (room.queue.size > 0 || room.startsInMs(request, 'share', nowMs) > 0) continue;
       const cost = room.costOf(tokens);
-      room.line.serveAtOnce(keyId, weight, cost);
+      room.queue.serveAtOnce(keyId, weight, cost);
       return this.#placeIn(room, room.begin(request, cost, nowMs));
     }
     return null;
@@ -132,7 +132,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     return upstreams.flatMap((upstream) => this.#rooms.get(upstream) ?? []);
   }
 
-  /** Waits in the lines of some rooms. */
+  /** Waits in the queues of some rooms. */
   #wait(
     request: RoomRequest,
     rooms: readonly TimedRoom[],
@@ -142,13 +142,13 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     return new Promise((resolve) => {
       const nowMs = this.#clock.monotonicMs();
       const leave = (ended: () => Entry): void => {
-        for (const { room, ticket } of entry.lines) room.line.leave(ticket);
+        for (const { room, ticket } of entry.queues) room.queue.leave(ticket);
         entry.end(ended());
-        this.#serve(entry.lines.map(({ room }) => room));
+        this.#serve(entry.queues.map(({ room }) => room));
       };
       const interrupt = (): void => leave(() => ({ kind: 'interrupted' }));
       const cancel = this.#clock.schedule(longestMs, () => leave(() => this.#timedOut(entry)));
-      const entry = joinLines(request, rooms, nowMs, (result) => {
+      const entry = joinQueues(request, rooms, nowMs, (result) => {
         cancel();
         signal.removeEventListener('abort', interrupt);
         this.#waiting.delete(request.requestId);
@@ -157,39 +157,39 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
       const expected = expectedAtFirst(entry, nowMs);
       signal.addEventListener('abort', interrupt);
       this.#waiting.set(request.requestId, entry);
-      // The line may have been empty, and a limit lets the request in later.
+      // The queue may have been empty, and a limit lets the request in later.
       this.#serve(rooms);
       this.#options.shares?.look();
     });
   }
 
-  #timedOut({ lines, request, sinceMs }: WaitingEntry): Entry {
+  #timedOut({ queues, request, sinceMs }: WaitingEntry): Entry {
     const nowMs = this.#clock.monotonicMs();
-    const rooms = lines.map(({ room }) => room);
+    const rooms = queues.map(({ room }) => room);
     return { kind: 'timed_out', waitedMs: nowMs - sinceMs, ...refusalBy(rooms, request, nowMs) };
   }
 
-  /** Lets in those at the heads of lines for whom there is room; who gets in leaves other lines, which are then served, too. */
+  /** Lets in those at the heads of queues for whom there is room; who gets in leaves other queues, which are then served, too. */
   #serve(rooms: readonly TimedRoom[]): void {
-    const queue = [...rooms];
-    for (let room = queue.pop(); room !== undefined; room = queue.pop()) {
+    const unserved = [...rooms];
+    for (let room = unserved.pop(); room !== undefined; room = unserved.pop()) {
       const nowMs = this.#clock.monotonicMs();
-      const head = room.line.head();
+      const head = room.queue.head();
       const inMs =
         head === null ? Number.POSITIVE_INFINITY : room.startsInMs(head.member.request, 'share', nowMs);
       if (head === null || inMs > 0) {
         room.lookAgain(inMs, () => this.#serve([room]));
         continue;
       }
-      queue.push(room, ...this.#letIn(room, head, nowMs));
+      unserved.push(room, ...this.#letIn(room, head, nowMs));
     }
   }
 
   /** Lets a request in. Returns the other rooms for which it waited. */
   #letIn(room: TimedRoom, head: Ticket<WaitingEntry>, nowMs: number): TimedRoom[] {
-    const { request, sinceMs, lines, end } = head.member;
-    room.line.serve(head);
-    const left = lines.filter(({ room: other, ticket }) => other.line.leave(ticket));
+    const { request, sinceMs, queues, end } = head.member;
+    room.queue.serve(head);
+    const left = queues.filter(({ room: other, ticket }) => other.queue.leave(ticket));
     const place = this.#placeIn(room, room.begin(request, head.cost, nowMs));
     end(entered(place, nowMs - sinceMs, 0));
     return left.map(({ room: other }) => other);
@@ -198,7 +198,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   /** Lets all in who wait for an upstream that has no limits any more. */
   #letAllIn(room: TimedRoom): void {
     const nowMs = this.#clock.monotonicMs();
-    for (let head = room.line.head(); head !== null; head = room.line.head())
+    for (let head = room.queue.head(); head !== null; head = room.queue.head())
       this.#serve(this.#letIn(room, head, nowMs));
   }
 

@@ -5,7 +5,7 @@ import type { Extent } from '../../domain/rooms/configured-limits.ts';
 import { Room } from '../../domain/rooms/room.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
 
-/** The least time until a line is looked at again, in milliseconds: timers may be early by less than one. */
+/** The least time until a queue is looked at again, in milliseconds: timers may be early by less than one. */
 const leastDelayMs = 1;
 
 /**
@@ -24,7 +24,7 @@ export interface RoomsOptions {
 
 const nothing = (): void => {};
 
-/** The room of an upstream, and the timer that looks at its line when a limit may let the next one in. */
+/** The room of an upstream, and the timer that looks at its queue when a limit may let the next one in. */
 export class TimedRoom extends Room<WaitingEntry> {
   readonly #clock: Clock;
   readonly #options: RoomsOptions;
@@ -42,10 +42,10 @@ export class TimedRoom extends Room<WaitingEntry> {
     return Math.max(this.#unusedMs(), this.availableAtMs(tokens, extent, nowMs) - nowMs);
   }
 
-  /** Whether a request may wait in the line: not if that is full, or a limit or a pause surely lasts longer than it may wait. */
+  /** Whether a request may wait in the queue: not if that is full, or a limit or a pause surely lasts longer than it may wait. */
   mayBeJoined(request: RoomRequest, nowMs: number): boolean {
-    // First of all what costs nothing: a full line refuses many.
-    if (this.line.size >= this.settings.queue) return false;
+    // First of all what costs nothing: a full queue refuses many.
+    if (this.queue.size >= this.settings.queue) return false;
     const patienceMs = this.patienceMs(request, nowMs);
     const startsInMs = this.startsInMs(request, 'certain', nowMs);
     const isInTime = startsInMs === Number.POSITIVE_INFINITY || startsInMs < patienceMs;
@@ -61,22 +61,22 @@ export class TimedRoom extends Room<WaitingEntry> {
   }
 
   /**
-   * Whether a request that joins no line could start but for the share that this process has. Then it counts among those that
+   * Whether a request that joins no queue could start but for the share that this process has. Then it counts among those that
    * wait until the shares are settled once: an upstream that only such requests use would never get a share.
    */
   misses(request: Pick<RoomRequest, 'tokens'>, nowMs: number): boolean {
     const { shares = null } = this.#options;
-    if (shares === null || this.line.size > 0 || this.startsInMs(request, 'whole', nowMs) > 0) return false;
+    if (shares === null || this.queue.size > 0 || this.startsInMs(request, 'whole', nowMs) > 0) return false;
     this.missed = request.tokens;
     return true;
   }
 
   /** How long a request waits that comes now, in milliseconds: an estimate. */
   expectedForNextMs({ tokens }: RoomRequest, nowMs: number): number {
-    return Math.max(this.#unusedMs(), this.expectedMs(this.line.load, tokens, nowMs));
+    return Math.max(this.#unusedMs(), this.expectedMs(this.queue.load, tokens, nowMs));
   }
 
-  /** Has the line looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
+  /** Has the queue looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
   lookAgain(delayMs: number, look: () => void): void {
     this.#cancel();
     this.#cancel =
@@ -105,7 +105,7 @@ export function refusalBy(
   let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
   for (const room of rooms) {
     const expectedMs = room.expectedForNextMs(request, nowMs);
-    if (expectedMs < shortest.expectedMs) shortest = { waiting: room.line.size, expectedMs };
+    if (expectedMs < shortest.expectedMs) shortest = { waiting: room.queue.size, expectedMs };
   }
   return { upstreams: rooms.map(({ upstream }) => upstream), ...shortest };
 }

@@ -29,7 +29,7 @@ export interface RoomShares {
   /** How much of a limit this process may use now, in requests or tokens: nothing may be started that makes it more. */
   of(upstream: string, limit: RoomLimit): number;
   /**
-   * Something joined a line, or a place was left: the shares are settled soon if that may change them. May be called as often
+   * Something joined a queue, or a place was left: the shares are settled soon if that may change them. May be called as often
    * as one likes.
    */
   look(): void;

@@ -39,7 +39,7 @@ export interface RoomRequest {
   readonly config?: number;
 }
 
-/** A request that takes a place if one is free, and waits in no line. */
+/** A request that takes a place if one is free, and waits in no queue. */
 type BriefRequest = Omit<RoomRequest, 'requestId' | 'waitedMs'>;
 
 /** A request's place at an upstream. */
@@ -63,11 +63,11 @@ export type Entry =
       readonly place: Place;
       /** How long it waited now; without what it had waited before. */
       readonly waitedMs: number;
-      /** The wait that was expected when it joined the lines; 0 if it did not wait. */
+      /** The wait that was expected when it joined the queues; 0 if it did not wait. */
       readonly expectedMs: number;
     }
   /**
-   * All lines, those of `upstreams`, are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait
+   * All queues, those of `upstreams`, are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait
    * among them.
    */
   | {
@@ -89,7 +89,7 @@ export type Entry =
 
 /** A request that waits for a place. */
 export interface WaitingForRoom {
-  /** The best of its places in lines: 1 is the next one. */
+  /** The best of its places in queues: 1 is the next one. */
   readonly position: number;
   /** The shortest wait that is expected from now on, in milliseconds. */
   readonly expectedMs: number;
@@ -128,11 +128,11 @@ export interface Rooms {
   /** Whether an upstream has limits: a request for upstreams without any needs no place. */
   limits(upstream: string): boolean;
   /**
-   * Takes a place: at once, without a promise, where there is one; else it waits in the lines of all its upstreams, and
+   * Takes a place: at once, without a promise, where there is one; else it waits in the queues of all its upstreams, and
    * leaves them all with the first place. Keys are served by their shares, requests of a key in the order of their arrival.
    */
   enter(request: RoomRequest, signal: AbortSignal): Entry | Promise<Entry>;
-  /** Takes a place that is free now, for a request that joins no line; `null` if there is none. */
+  /** Takes a place that is free now, for a request that joins no queue; `null` if there is none. */
   enterAtOnce(request: BriefRequest): Place | null;
   /** `null` for a request that does not wait. */
   waiting(requestId: string): WaitingForRoom | null;

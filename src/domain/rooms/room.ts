@@ -4,7 +4,7 @@ import { Roster } from '../../shared/roster.ts';
 import type { Place } from '../../shared/roster.ts';
 import { ConfiguredLimits } from './configured-limits.ts';
 import type { Extent, ShareOf } from './configured-limits.ts';
-import { FairLine } from './fair-line.ts';
+import { FairQueue } from './fair-queue.ts';
 import { HeldTimes } from './held-times.ts';
 import { LearnedLimits } from './learned-limits.ts';
 import type { AnswerReport } from './learned-limits.ts';
@@ -21,7 +21,7 @@ const maxPauseMs = 60_000;
 /** How long the others wait for the answer to the request that tries then, in milliseconds: after that, another one tries. */
 const maxTrialMs = 10_000;
 
-/** A member of a room's line: what it asks for. */
+/** A member of a room's queue: what it asks for. */
 interface Waiting {
   readonly request: RoomRequest;
 }
@@ -43,7 +43,7 @@ export interface RoomStay extends Stay {
  */
 export class Room<Member extends Waiting> {
   readonly upstream: string;
-  readonly line = new FairLine<Member>(({ request }) => request.tokens);
+  readonly queue = new FairQueue<Member>(({ request }) => request.tokens);
   settings: RoomSettings;
   /** The tokens of a request that could not start at once and did not wait, until its need was told. */
   missed: RoomTokens | null = null;
@@ -100,7 +100,7 @@ export class Room<Member extends Waiting> {
     const isByTokens =
       this.#configured.limits.tokensPerMinute !== null ||
       (this.settings.learnLimits && this.#learned.countsTokens);
-    if (isByTokens !== this.#costsTokens) this.line.forget();
+    if (isByTokens !== this.#costsTokens) this.queue.forget();
     this.#costsTokens = isByTokens;
     return isByTokens ? Math.max(1, input + output) : 1;
   }
@@ -119,13 +119,13 @@ export class Room<Member extends Waiting> {
 
   /** What this process uses of each configured limit, and what those that wait need beside that, or the one that was missed. */
   uses(nowMs: number): readonly LimitUse[] {
-    const waiting = new LoadSum(this.line.load);
+    const waiting = new LoadSum(this.queue.load);
     if (this.missed !== null) waiting.add(this.missed);
     this.missed = null;
     return this.#configured.uses(this.upstream, this.#stays.size, waiting, nowMs);
   }
 
-  /** A request starts, for which there must be room. One of the line must have been taken out of it with `line.serve`. */
+  /** A request starts, for which there must be room. One of the queue must have been taken out of it with `queue.serve`. */
   begin(request: Pick<RoomRequest, 'keyId' | 'tokens' | 'config'>, cost: number, nowMs: number): RoomStay {
     const { keyId, tokens, config = Number.POSITIVE_INFINITY } = request;
     const stay: RoomStay = {
@@ -168,8 +168,8 @@ export class Room<Member extends Waiting> {
     // A call that failed before its answer says nothing of how long answers take.
     if (isAnswered && stay.config >= this.#firstConfig) this.#held.add(nowMs - startedMs);
     if (isByTokens && this.#costsTokens && usage !== null)
-      this.line.correct(keyId, usage.input + usage.output - cost);
-    if (this.#stays.size === 0 && this.line.size === 0) this.line.forget();
+      this.queue.correct(keyId, usage.input + usage.output - cost);
+    if (this.#stays.size === 0 && this.queue.size === 0) this.queue.forget();
   }
 
   /** A request gives its place back without having been sent: others may start in its place. */
@@ -177,7 +177,7 @@ export class Room<Member extends Waiting> {
     if (stay.place === null) return;
     this.#configured.withdrawn(stay, nowMs);
     this.leave(stay, { input: 0, output: 0 }, nowMs);
-    if (!stay.isByTokens && !this.#costsTokens) this.line.correct(stay.keyId, -stay.cost);
+    if (!stay.isByTokens && !this.#costsTokens) this.queue.correct(stay.keyId, -stay.cost);
   }
 
   /** How long the upstream is not used, as its answers asked for, in milliseconds. */
@@ -185,7 +185,7 @@ export class Room<Member extends Waiting> {
     return Math.max(0, this.#pausedUntilMs - nowMs);
   }
 
-  /** How long a request has to wait behind some others of the line, in milliseconds: an estimate. */
+  /** How long a request has to wait behind some others of the queue, in milliseconds: an estimate. */
   expectedMs(ahead: Load, tokens: RoomTokens, nowMs: number): number {
     const sum = { input: ahead.input + tokens.input, output: ahead.output + tokens.output };
     const requests = ahead.requests + 1;
@@ -208,8 +208,8 @@ export class Room<Member extends Waiting> {
       learned: learnLimits ? this.#learned.views(nowMs) : [],
       learnedInFlight: learnLimits ? this.#learned.learnedInFlight : null,
       pausedMs: this.pausedMs(nowMs),
-      waiting: this.line.size,
-      expectedMs: this.expectedMs(this.line.load, { input: 0, output: 0 }, nowMs),
+      waiting: this.queue.size,
+      expectedMs: this.expectedMs(this.queue.load, { input: 0, output: 0 }, nowMs),
     };
   }
 

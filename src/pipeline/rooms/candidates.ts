@@ -18,6 +18,6 @@ export function candidates(
   const fit = graded.filter(({ upstream, availability }) =>
     availability === 'cooling' ? rooms.limits(upstream) : availability === best,
   );
-  // Two ways of one upstream are one line.
+  // Two ways of one upstream are one queue.
   return [...new Set(fit.map(({ upstream }) => upstream))];
 }

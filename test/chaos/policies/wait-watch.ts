@@ -6,7 +6,7 @@ import type { MoodyUpstreams } from './upstreams.ts';
 import type { Asking, WatchedRooms } from './watched-rooms.ts';
 
 /**
- * How long a request may wait for an upstream that is free, in milliseconds: lines are looked at again by timers, which may be
+ * How long a request may wait for an upstream that is free, in milliseconds: queues are looked at again by timers, which may be
  * late by one millisecond. A start or a token is taken for free only once it has not counted for a minute and the jitter of
  * arrivals, which is the gateway's own margin.
  */

@@ -104,7 +104,7 @@ describe('a room of an upstream', () => {
     expect(entered.slice(0, 20).filter((id) => id.startsWith('a'))).toHaveLength(4);
   });
 
-  test('refuses at once when its line is full, or nothing may wait', () => {
+  test('refuses at once when its queue is full, or nothing may wait', () => {
     const { come } = openRooms({ far: { maxInFlight: 1, queue: 2 } });
     for (const id of ['a1', 'a2', 'a3']) come(id);
     expect(come('b1').entry).toEqual({ kind: 'full', upstreams: ['far'], waiting: 2, expectedMs: 0 });
@@ -203,7 +203,7 @@ describe('a request that may go to several upstreams', () => {
     expect(placeOf(come('a4', { upstreams: ['near', 'unlimited'] })).upstream).toBe('unlimited');
   });
 
-  test('waits for all of them, and leaves all lines with the first place', async () => {
+  test('waits for all of them, and leaves all queues with the first place', async () => {
     const { come, pass, rooms } = openRooms(two);
     const near = placeOf(come('a1'));
     const far = placeOf(come('a2'));
@@ -218,7 +218,7 @@ describe('a request that may go to several upstreams', () => {
     expect(rooms.views()).toMatchObject([{ waiting: 0 }, { waiting: 0 }]);
   });
 
-  test('waits for one whose line is full, too, as long as another line is not', async () => {
+  test('waits for one whose queue is full, too, as long as another queue is not', async () => {
     const { come, pass } = openRooms({ near: { maxInFlight: 1, queue: 1 }, far: { maxInFlight: 1 } });
     const near = placeOf(come('a1'));
     come('a2');
@@ -431,7 +431,7 @@ describe('a process that shares limits with others', () => {
     expect(come('a3').entry).toMatchObject({ kind: 'full' });
   });
 
-  test('has no line for a request that takes a free place or none, and asks for a share for it', async () => {
+  test('has no queue for a request that takes a free place or none, and asks for a share for it', async () => {
     const own = { maxInFlight: 0 };
     const { shares, looks } = shareOf(own);
     const { pass, rooms } = openRooms({ far: { maxInFlight: 1 } }, { shares });

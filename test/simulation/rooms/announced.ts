@@ -16,7 +16,7 @@ export const clientsOf = { 1: 10, 4: 20 } as const;
 interface AnnouncedErrors {
   /** From what was announced. */
   readonly announced: number;
-  /** From the position in line times the mean time between two starts: the mean where times are exponential, and known. */
+  /** From the position in the queue times the mean time between two starts: the mean where times are exponential, and known. */
   readonly known: number;
 }
 

@@ -4,9 +4,9 @@ import type { FairnessMeans } from './report.ts';
 
 /** The bars of one policy, with colours that are readable on white and on black. */
 const policies: readonly { readonly policy: Policy; readonly name: string; readonly colour: string }[] = [
-  { policy: 'fair', name: 'fair line', colour: '#2f81f7' },
-  { policy: 'age', name: 'line by age', colour: '#db6d28' },
-  { policy: 'none', name: 'no line', colour: '#a371f7' },
+  { policy: 'fair', name: 'fair queue', colour: '#2f81f7' },
+  { policy: 'age', name: 'queue by age', colour: '#db6d28' },
+  { policy: 'none', name: 'no queue', colour: '#a371f7' },
 ];
 
 /** Lengths in pixels. */
@@ -49,7 +49,7 @@ export function drawPolicies(means: ReadonlyMap<Policy, FairnessMeans>): string 
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${-margin} 0 ${width + 2 * margin} ${height}" width="${width + 2 * margin}" height="${height}"`,
     ` font-family="sans-serif" font-size="12" fill="#808890" role="img">`,
-    '<title>Waits, refusals and use of an upstream with a fair line, a line by age, and no line</title>',
+    '<title>Waits, refusals and use of an upstream with a fair queue, a queue by age, and no queue</title>',
     ...parts,
     '</svg>\n',
   ].join('\n');
@@ -63,7 +63,7 @@ function barsOf(
   const bars = policies.flatMap(({ policy, name, colour }) => {
     const found = means.get(policy);
     const length = found === undefined ? Number.NaN : value(found);
-    // Without a line nothing waits.
+    // Without a queue nothing waits.
     return Number.isNaN(length) || (policy === 'none' && shown === seconds) ? [] : [{ name, colour, length }];
   });
   // Shares have one scale: a small one must not look like all.

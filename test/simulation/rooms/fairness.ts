@@ -24,7 +24,7 @@ export type Arrival = 'full' | 'greedy first' | 'empty' | 'spread' | 'closed';
 
 export const arrivals: readonly Arrival[] = ['full', 'greedy first', 'empty', 'spread', 'closed'];
 
-/** Who is served next: keys in turn, or the oldest request; without a line all are refused for whom there is no place. */
+/** Who is served next: keys in turn, or the oldest request; without a queue all are refused for whom there is no place. */
 export type Policy = 'fair' | 'age' | 'none';
 
 export interface FairnessResult {
@@ -64,7 +64,7 @@ class Play {
   /** Requests that wait, or are in progress. */
   #asking = 0;
   #busyMs = 0;
-  #linedMs = 0;
+  #queuedMs = 0;
   #earlyMs = 0;
 
   constructor(seed: number, policy: Policy) {
@@ -107,15 +107,15 @@ class Play {
   async run(): Promise<void> {
     let beforeMs = 0;
     let inFlight = 0;
-    let isLine = false;
+    let isQueue = false;
     await this.scene.time.run(() => {
       const { nowMs } = this.scene.time;
-      if (isLine) this.#linedMs += nowMs - beforeMs;
-      if (isLine) this.#busyMs += (nowMs - beforeMs) * inFlight;
+      if (isQueue) this.#queuedMs += nowMs - beforeMs;
+      if (isQueue) this.#busyMs += (nowMs - beforeMs) * inFlight;
       this.#earlyMs += Math.max(0, Math.min(earlyMs, nowMs) - beforeMs) * inFlight;
       beforeMs = nowMs;
       inFlight = this.#upstream.inFlight;
-      isLine = this.#asking > inFlight;
+      isQueue = this.#asking > inFlight;
       return this.#pending === 0 && nowMs > 0;
     });
   }
@@ -131,7 +131,7 @@ class Play {
     return {
       greedyMs: mean(waitsOf(true)),
       othersMs: mean(waitsOf(false)),
-      utilisation: this.#linedMs === 0 ? 1 : this.#busyMs / (this.#linedMs * slots),
+      utilisation: this.#queuedMs === 0 ? 1 : this.#busyMs / (this.#queuedMs * slots),
       usedEarly: this.#earlyMs / (earlyMs * slots),
       refusedOthers: refused(false),
       refusedGreedy: refused(true),

@@ -61,7 +61,7 @@ const arrivalWords: Readonly<Record<Arrival, string>> = {
   full: 'all at one instant, in any order, while the upstream is busy',
   'greedy first': 'all at one instant, the greedy key first, while the upstream is busy',
   empty: 'all at one instant, in any order, to an idle upstream',
-  spread: 'the nine at any moment while the greedy key has a line',
+  spread: 'the nine at any moment while the greedy key has a queue',
   closed: 'the nine ask again after each answer, the greedy key always has 100',
 };
 

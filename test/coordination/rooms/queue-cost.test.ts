@@ -3,8 +3,8 @@ import { openRooms } from '../../support/room-scene.ts';
 
 const waiting = 1_000;
 
-/** A line of 1,000 requests of ten keys, and how often those of them that wait are read. */
-function fullLine() {
+/** A queue of 1,000 requests of ten keys, and how often those of them that wait are read. */
+function fullQueue() {
   const scene = openRooms({ far: { maxInFlight: 4, queue: waiting } });
   let reads = 0;
   const tokens = {
@@ -27,8 +27,8 @@ function fullLine() {
   };
 }
 
-test('a refusal at a full line reads none of those that wait', () => {
-  const { scene, readsOf } = fullLine();
+test('a refusal at a full queue reads none of those that wait', () => {
+  const { scene, readsOf } = fullQueue();
   const reads = readsOf(() => {
     expect(scene.come('late').entry).toMatchObject({ kind: 'full', waiting });
     expect(scene.rooms.pausedMs('far')).toBe(0);
@@ -38,7 +38,7 @@ test('a refusal at a full line reads none of those that wait', () => {
 });
 
 test('a look at all that wait reads each of them as often, however many there are', () => {
-  const { scene, ids, readsOf } = fullLine();
+  const { scene, ids, readsOf } = fullQueue();
   const look = (): void => {
     for (const id of ids) expect(scene.rooms.waiting(id)).not.toBeNull();
   };

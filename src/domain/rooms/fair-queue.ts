@@ -7,16 +7,16 @@ import type { Load } from './load.ts';
 /** How many keys that do not wait are remembered; the others begin anew, as if they had not been served before. */
 const maxRememberedKeys = 1_000;
 
-/** A member's place in a line. */
+/** A member's place in a queue. */
 export interface Ticket<Member> {
   readonly member: Member;
-  /** The order of arrival in this line. */
+  /** The order of arrival in this queue. */
   readonly arrival: number;
-  /** What its service costs: in the same unit for all members of a line. */
+  /** What its service costs: in the same unit for all members of a queue. */
   readonly cost: number;
 }
 
-interface KeyLine<Member> {
+interface KeyQueue<Member> {
   readonly keyId: string;
   weight: number;
   /** The virtual time at which its next member is served; only of use while it has members. */
@@ -27,20 +27,20 @@ interface KeyLine<Member> {
 }
 
 interface QueuedTicket<Member> extends Ticket<Member> {
-  readonly key: KeyLine<Member>;
+  readonly key: KeyQueue<Member>;
   place: Place<QueuedTicket<Member>> | null;
 }
 
 /**
- * A line that serves keys by their weights, and the members of a key in the order of their arrival: start-time fair
- * queueing, where a key's time is set when one of its members is served. So a member that leaves the line unserved costs
+ * A queue that serves keys by their weights, and the members of a key in the order of their arrival: start-time fair
+ * queueing, where a key's time is set when one of its members is served. So a member that leaves the queue unserved costs
  * its key nothing, and a key that was idle has no claim on what it did not use.
  */
-export class FairLine<Member> {
+export class FairQueue<Member> {
   readonly #tokensOf: (member: Member) => RoomTokens;
-  readonly #keys = new Map<string, KeyLine<Member>>();
+  readonly #keys = new Map<string, KeyQueue<Member>>();
   /** The keys with members. */
-  readonly #backlogged = new Set<KeyLine<Member>>();
+  readonly #backlogged = new Set<KeyQueue<Member>>();
   #now = 0;
   #arrivals = 0;
   /** All members: a refusal names them, and must not cost more the more of them there are. */
@@ -91,7 +91,7 @@ export class FairLine<Member> {
     return best;
   }
 
-  /** Takes a member out of the line because it is served; returns whether it was in it. */
+  /** Takes a member out of the queue because it is served; returns whether it was in it. */
   serve(ticket: Ticket<Member>): boolean {
     const { key, cost } = ticket as QueuedTicket<Member>;
     if (!this.#remove(ticket)) return false;
@@ -105,7 +105,7 @@ export class FairLine<Member> {
     this.#charge(key, Math.max(this.#now, key.finish), cost);
   }
 
-  /** Takes a member out of the line that goes without being served; returns whether it was in it. */
+  /** Takes a member out of the queue that goes without being served; returns whether it was in it. */
   leave(ticket: Ticket<Member>): boolean {
     return this.#remove(ticket);
   }
@@ -177,7 +177,7 @@ export class FairLine<Member> {
     );
   }
 
-  #charge(key: KeyLine<Member>, start: number, cost: number): void {
+  #charge(key: KeyQueue<Member>, start: number, cost: number): void {
     this.#loadsAhead = null;
     this.#now = Math.max(this.#now, start);
     key.finish = start + cost / key.weight;
@@ -193,7 +193,7 @@ export class FairLine<Member> {
     return true;
   }
 
-  #of(keyId: string, weight: number): KeyLine<Member> {
+  #of(keyId: string, weight: number): KeyQueue<Member> {
     const known = this.#keys.get(keyId);
     if (known !== undefined) {
       known.weight = weight;
@@ -207,7 +207,7 @@ export class FairLine<Member> {
 
   /** Keys that do not wait, and those first that have nothing to pay off. */
   #forgetIdle(): void {
-    for (const isWanted of [({ finish }: KeyLine<Member>) => finish <= this.#now, () => true]) {
+    for (const isWanted of [({ finish }: KeyQueue<Member>) => finish <= this.#now, () => true]) {
       if (this.#keys.size < maxRememberedKeys + this.#backlogged.size) return;
       for (const [keyId, key] of this.#keys)
         if (key.members.size === 0 && isWanted(key)) this.#keys.delete(keyId);
@@ -216,7 +216,7 @@ export class FairLine<Member> {
 }
 
 /** The members of a key, and the virtual times at which they will be served. */
-function* startsOf<Member>({ members, start, weight }: KeyLine<Member>) {
+function* startsOf<Member>({ members, start, weight }: KeyQueue<Member>) {
   for (let place = members.first; place !== null; place = members.after(place)) {
     const ticket = place.member;
     yield { ticket, start };
