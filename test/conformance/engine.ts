@@ -48,7 +48,11 @@ async function readOne(
 export function describeEngine(name: string, subject: EngineSubject): void {
   const open = async (): Promise<Engine> => {
     const engine = await subject.open();
-    onTestFinished(() => engine.close());
+    onTestFinished(async () => {
+      // Leaves the database as it was found, which may be the next test's.
+      await engine.run([say('DROP TABLE items')]);
+      await engine.close();
+    });
     await engine.run([createItems]);
     return engine;
   };

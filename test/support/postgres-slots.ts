@@ -3,7 +3,7 @@ import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts'
 import type { Limits } from '../../src/domain/limits/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { openPostgres } from './test-postgres.ts';
+import { DatabasePool } from './test-postgres.ts';
 
 /** Slots in a database whose time is the test's. */
 export interface TestedSlots {
@@ -24,15 +24,20 @@ export interface TestedSlots {
   readonly engine: PostgresEngine;
 }
 
-/** Replaces the clock of a new database by a table. */
-export async function openPostgresSlots(): Promise<TestedSlots> {
-  const engine = await openPostgres();
-  const run = (sql: string, ...values: readonly (string | number | null)[]) => engine.run([{ sql, values }]);
+/** Databases whose clock is a table. */
+const slotDatabases = new DatabasePool(async (engine) => {
+  const run = (sql: string) => engine.run([{ sql, values: [] }]);
   await run('CREATE TABLE test_clock (now BIGINT NOT NULL)');
   await run('INSERT INTO test_clock VALUES (0)');
   await run(
     'CREATE OR REPLACE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS $$ SELECT now FROM test_clock $$',
   );
+});
+
+/** Opens a database whose clock is a table. */
+export async function openPostgresSlots(): Promise<TestedSlots> {
+  const engine = await slotDatabases.open();
+  const run = (sql: string, ...values: readonly (string | number | null)[]) => engine.run([{ sql, values }]);
   let clockIsSet: Promise<unknown> = Promise.resolve();
   const underWay = new Set<Promise<unknown>>();
   const timed = {
