@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
@@ -14,6 +15,9 @@ import type { TestDatabase } from '../support/test-postgres.ts';
 
 /** The time that a test may take, in milliseconds: several processes are started. */
 const slow = 90_000;
+
+/** Within this time a primary process hands over a connection that it has, in milliseconds. */
+const handedOverMs = 500;
 
 /** How a stream ended: as a whole, or with what was read of it. */
 function endOf({ text }: Asked): string {
@@ -328,6 +332,28 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
       const streams = await openStreams(served);
       served.server.signal('SIGKILL');
       await eventually('the primary process is gone', () => !isRunning(served.server.pid ?? 0));
+      finish();
+      expect((await Promise.all(streams)).map(endOf)).toEqual(fourCompleted);
+      await allEnded(pids);
+    },
+    slow,
+  );
+
+  test(
+    'finish their streams when the primary process is killed right after it handed over connections',
+    async () => {
+      const served = await start();
+      const pids = served.pids();
+      const { finish } = holdStreams();
+      const streams = await openStreams(served);
+      for (const pid of pids) process.kill(pid, 'SIGSTOP');
+      const opened = [1, 2, 3, 4].map(() => openRaw(served.url));
+      await eventually('the connections are taken', () => opened.every(({ socket }) => !socket.connecting));
+      // The primary process answers nothing that would tell that it has handed them over.
+      await wait(handedOverMs);
+      served.server.signal('SIGKILL');
+      await eventually('the primary process is gone', () => !isRunning(served.server.pid ?? 0));
+      for (const pid of pids) process.kill(pid, 'SIGCONT');
       finish();
       expect((await Promise.all(streams)).map(endOf)).toEqual(fourCompleted);
       await allEnded(pids);

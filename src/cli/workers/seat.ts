@@ -47,6 +47,9 @@ export function takeSeat(environment: NodeJS.ProcessEnv, clock: Clock): Seat | n
   for (const signal of ['SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {});
   // When the primary process is gone, `node:cluster` would end this one at once, with all of its requests.
   worker.exitedAfterDisconnect = true;
+  // What is sent before the end of the channel is noticed fails, also what `node:cluster` sends of itself: an uncaught error
+  // would cut off all requests.
+  worker.on('error', () => {});
   return createSeat(worker.id, JSON.parse(written) as SeatSettings, clock);
 }
 
