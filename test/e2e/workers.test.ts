@@ -385,6 +385,20 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
     slow,
   );
 
+  test.each([
+    ['SIGHUP', /config reloaded/],
+    ['SIGUSR2', /all workers are replaced: 2 take requests/],
+  ] as const)(
+    'obey a %s that comes while they start, once all take requests',
+    async (signalDuringStart, said) => {
+      const served = await start({ signalDuringStart });
+      await served.server.printed(said);
+      const { status } = await served.ask();
+      expect(status).toBe(200);
+    },
+    slow,
+  );
+
   test(
     'become as many as the config says when they are replaced',
     async () => {

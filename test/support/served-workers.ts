@@ -47,6 +47,8 @@ export interface WorkersOptions {
   readonly keySettings?: object;
   /** Changed sections, which are written to the config when the first worker takes requests. */
   readonly changesDuringStart?: object;
+  /** A signal that is sent when the first worker takes requests. */
+  readonly signalDuringStart?: 'SIGHUP' | 'SIGUSR2';
   /** The program's file, unless it is that of the sources. */
   readonly program?: string;
 }
@@ -76,6 +78,7 @@ async function serveWorkersIn(
   const server = start(['serve', '--config', 'textgate.yaml'], folder, {}, outputs);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
   if (options.changesDuringStart !== undefined) configure(options.changesDuringStart);
+  if (options.signalDuringStart !== undefined) server.signal(options.signalDuringStart);
   await server.printed(/workers take requests/);
   const admin: ServedWorkers['admin'] = async (method, path, body) => {
     const response = await fetch(`${adminUrl}/admin${path}`, {

@@ -82,11 +82,15 @@ export async function supervise(
     stderr.write('textgate: no worker can be started any more; the reason is above\n');
     return end(1);
   });
+  const { promise: up, resolve: started } = Promise.withResolvers<void>();
+  // Before the start: during it these signals would end the process, although its first worker takes requests.
+  const reloaded = reloadedIn(fleet, inForce, log, up);
+  if (first.watched !== null) reloadOnChange(reloaded, first.watched, options, stderr);
+  process.on('SIGUSR2', () => void up.then(() => restart(fleet, inForce, options, stderr)));
   if (!(await fleet.start(count))) return end(1);
   isUp = true;
   stderr.write(`${count} workers take requests; SIGUSR2 replaces them one by one\n`);
-  if (first.watched !== null) reloadOnChange(reloadedIn(fleet, inForce, log), first.watched, options, stderr);
-  process.on('SIGUSR2', () => void restart(fleet, inForce, options, stderr));
+  started();
 }
 
 /** Has the workers answer that they are not ready; resolves after the delay in which they still take requests. */
@@ -130,10 +134,15 @@ function createFleet(inForce: ConfigInForce, log: Pick<Log, 'fault'>): Fleet {
   return fleet;
 }
 
-/** Puts a config into force in all workers. */
-function reloadedIn(fleet: Fleet, inForce: ConfigInForce, log: Pick<Log, 'fault'>): Reloaded {
+/** Puts a config into force in all workers, once they are up. */
+function reloadedIn(
+  fleet: Fleet,
+  inForce: ConfigInForce,
+  log: Pick<Log, 'fault'>,
+  up: Promise<void>,
+): Reloaded {
   return {
-    replaceConfig: (config, text) => inForce.replace({ config, text }, fleet),
+    replaceConfig: (config, text) => up.then(() => inForce.replace({ config, text }, fleet)),
     reloadFailed: (error) => void reportFailedReload(error, fleet.serving, log),
   };
 }
