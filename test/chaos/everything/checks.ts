@@ -87,7 +87,8 @@ function checkSent(
     );
   expect(sent.endedMs !== null, 'it never ended');
   expect(calls.length <= maxAttempts, `${calls.length} attempts`);
-  expect(isEndExplained(sent, calls, broken), `${sent.status}, ${sent.fault ?? 'no end'}`);
+  const times = `${Math.round(sent.startedMs)}-${Math.round(sent.endedMs ?? 0)} ms`;
+  expect(isEndExplained(sent, calls, broken), `${sent.status}, ${sent.fault ?? 'no end'}, ${times}`);
   if (sent.protocol === 'passed') {
     if (row !== null) expect(row.charge === 0 || row.charge === passedNanos, `charged ${row.charge}`);
     return faults;

@@ -186,6 +186,8 @@ function pipeline({ url, secret }: Target, asked: readonly Asked[], isUnread: bo
         if (sent.endedMs !== null) return;
         sent.endedMs = performance.now();
         sent.hasLeft = isUnread;
+        // After an answer with `connection: close` the gateway reads no further request.
+        sent.isReused = at > 0;
         const answer = answers[at];
         Object.assign(sent, answer ?? {}, { fault: answer?.isEnded === true ? null : fault });
       });

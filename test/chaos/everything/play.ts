@@ -29,7 +29,8 @@ const lookMs = 500;
 
 /** What a process may have more than before the load, once it rests. */
 const maxMoreMegabytes = 250;
-const maxMoreSockets = 12;
+/** Among them the connections to PostgreSQL, which are opened when they are needed. */
+const maxMoreSockets = 24;
 
 /** Balances in USD: enough, and so little that it is used up. */
 const balances = [null, null, '1000', '1000', '0.002', '0.01'] as const;
