@@ -109,7 +109,10 @@ test('the place of an answer that is dropped is kept until its connection is clo
   const next = ask('two');
   await waiting(1);
   await key();
+  const timers = clock.scheduled;
   responseOf(first, 0).writeHead(500, { 'content-length': '10' }).write('{');
+  // Without its deadline, no time that passes would end it.
+  await eventually('the answer has begun, and has its deadline', () => clock.scheduled > timers);
   for (let turn = 0; turn < 50; turn++) await setImmediate();
   await pass(clock, 500);
   await failing.ended;
