@@ -27,7 +27,7 @@ export interface Came {
 
 export interface RoomScene {
   readonly clock: FakeClock;
-  readonly rooms: Rooms & Pick<MemoryRooms, 'configure' | 'uses' | 'serve'>;
+  readonly rooms: Rooms & Pick<MemoryRooms, 'configure' | 'forget' | 'uses' | 'serve'>;
   /** The ids of those that entered, in their order. */
   readonly entered: string[];
   readonly come: (id: string, own?: Partial<RoomRequest>) => Came;

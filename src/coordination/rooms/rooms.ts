@@ -9,7 +9,7 @@ import type {
   RoomView,
   WaitingForRoom,
 } from '../../domain/ports/rooms.ts';
-import type { Ticket } from '../../domain/rooms/fair-queue.ts';
+import type { Ticket } from '../../domain/rooms/key-queue.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
 import { TimedRoom, refusalBy } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';

@@ -1,4 +1,4 @@
-import type { Ticket } from '../../domain/rooms/fair-queue.ts';
+import type { Ticket } from '../../domain/rooms/key-queue.ts';
 import type { Entry, RoomRequest, WaitingForRoom } from '../../domain/ports/rooms.ts';
 import type { TimedRoom } from './timed-room.ts';
 

@@ -1,35 +1,12 @@
 import type { RoomTokens } from '../ports/rooms.ts';
 import { Roster } from '../../shared/roster.ts';
-import type { Place } from '../../shared/roster.ts';
+import { isBefore, startOf, startsOf } from './key-queue.ts';
+import type { KeyQueue, QueuedTicket, Ticket } from './key-queue.ts';
 import { LoadSum } from './load.ts';
 import type { Load } from './load.ts';
 
 /** How many keys that do not wait are remembered; the others begin anew, as if they had not been served before. */
 const maxRememberedKeys = 1_000;
-
-/** A member's place in a queue. */
-export interface Ticket<Member> {
-  readonly member: Member;
-  /** The order of arrival in this queue. */
-  readonly arrival: number;
-  /** What its service costs: in the same unit for all members of a queue. */
-  readonly cost: number;
-}
-
-interface KeyQueue<Member> {
-  readonly keyId: string;
-  weight: number;
-  /** The virtual time at which its next member is served; only of use while it has members. */
-  start: number;
-  /** The virtual time at which what it was served so far is paid off. */
-  finish: number;
-  readonly members: Roster<QueuedTicket<Member>>;
-}
-
-interface QueuedTicket<Member> extends Ticket<Member> {
-  readonly key: KeyQueue<Member>;
-  place: Place<QueuedTicket<Member>> | null;
-}
 
 /**
  * A queue that serves keys by their weights, and the members of a key in the order of their arrival: start-time fair
@@ -67,7 +44,7 @@ export class FairQueue<Member> {
     const key = this.#of(keyId, weight);
     const ticket: QueuedTicket<Member> = { member, arrival: this.#arrivals++, cost, key, place: null };
     if (key.members.size === 0) {
-      key.start = Math.max(this.#now, key.finish);
+      key.since = this.#now;
       this.#backlogged.add(key);
     }
     ticket.place = key.members.add(ticket);
@@ -79,14 +56,9 @@ export class FairQueue<Member> {
   /** The member that is to be served next. */
   head(): Ticket<Member> | null {
     let best: QueuedTicket<Member> | null = null;
-    for (const { members, start } of this.#backlogged) {
-      const ticket = members.first?.member ?? null;
-      if (ticket === null) continue;
-      const isEarlier =
-        best === null ||
-        start < best.key.start ||
-        (start === best.key.start && ticket.arrival < best.arrival);
-      if (isEarlier) best = ticket;
+    for (const { members } of this.#backlogged) {
+      const ticket = members.first?.member;
+      if (ticket !== undefined && (best === null || isBefore(ticket, best))) best = ticket;
     }
     return best;
   }
@@ -94,8 +66,8 @@ export class FairQueue<Member> {
   /** Takes a member out of the queue because it is served; returns whether it was in it. */
   serve(ticket: Ticket<Member>): boolean {
     const { key, cost } = ticket as QueuedTicket<Member>;
-    if (!this.#remove(ticket)) return false;
-    this.#charge(key, key.start, cost);
+    if (!this.leave(ticket)) return false;
+    this.#charge(key, startOf(key), cost);
     return true;
   }
 
@@ -107,7 +79,12 @@ export class FairQueue<Member> {
 
   /** Takes a member out of the queue that goes without being served; returns whether it was in it. */
   leave(ticket: Ticket<Member>): boolean {
-    return this.#remove(ticket);
+    const { key, place } = ticket as QueuedTicket<Member>;
+    if (place === null || !key.members.remove(place)) return false;
+    this.#load.remove(this.#tokensOf(ticket.member));
+    this.#loadsAhead = null;
+    if (key.members.size === 0) this.#backlogged.delete(key);
+    return true;
   }
 
   /** Corrects what a key was charged for a member that has been served: by `cost`, which may be less than 0. */
@@ -115,7 +92,6 @@ export class FairQueue<Member> {
     const key = this.#keys.get(keyId);
     if (key === undefined) return;
     key.finish += cost / key.weight;
-    if (key.members.size > 0) key.start += cost / key.weight;
     this.#loadsAhead = null;
   }
 
@@ -147,12 +123,19 @@ export class FairQueue<Member> {
     return (this.#loadsAhead ??= this.#countAhead());
   }
 
-  /** Forgets what was served: all keys are equal again. Called when nothing is in progress, or the costs change their unit. */
+  /** Gives all members costs of another unit. What was served in the earlier one is forgotten. */
+  reprice(costOf: (member: Member) => number): void {
+    this.forget();
+    for (const { members } of this.#backlogged)
+      for (const ticket of members.all()) ticket.cost = costOf(ticket.member);
+  }
+
+  /** Forgets what was served: all keys are equal again. */
   forget(): void {
     this.#now = 0;
     this.#loadsAhead = null;
     for (const [keyId, key] of this.#keys) {
-      key.start = 0;
+      key.since = 0;
       key.finish = 0;
       if (key.members.size === 0) this.#keys.delete(keyId);
     }
@@ -181,16 +164,6 @@ export class FairQueue<Member> {
     this.#loadsAhead = null;
     this.#now = Math.max(this.#now, start);
     key.finish = start + cost / key.weight;
-    key.start = key.finish;
-  }
-
-  #remove(ticket: Ticket<Member>): boolean {
-    const { key, place } = ticket as QueuedTicket<Member>;
-    if (place === null || !key.members.remove(place)) return false;
-    this.#load.remove(this.#tokensOf(ticket.member));
-    this.#loadsAhead = null;
-    if (key.members.size === 0) this.#backlogged.delete(key);
-    return true;
   }
 
   #of(keyId: string, weight: number): KeyQueue<Member> {
@@ -200,7 +173,7 @@ export class FairQueue<Member> {
       return known;
     }
     if (this.#keys.size >= maxRememberedKeys + this.#backlogged.size) this.#forgetIdle();
-    const key = { keyId, weight, start: 0, finish: 0, members: new Roster<QueuedTicket<Member>>() };
+    const key = { keyId, weight, since: 0, finish: 0, members: new Roster<QueuedTicket<Member>>() };
     this.#keys.set(keyId, key);
     return key;
   }
@@ -212,14 +185,5 @@ export class FairQueue<Member> {
       for (const [keyId, key] of this.#keys)
         if (key.members.size === 0 && isWanted(key)) this.#keys.delete(keyId);
     }
-  }
-}
-
-/** The members of a key, and the virtual times at which they will be served. */
-function* startsOf<Member>({ members, start, weight }: KeyQueue<Member>) {
-  for (let place = members.first; place !== null; place = members.after(place)) {
-    const ticket = place.member;
-    yield { ticket, start };
-    start += ticket.cost / weight;
   }
 }

@@ -10,16 +10,11 @@ import { LearnedLimits } from './learned-limits.ts';
 import type { AnswerReport } from './learned-limits.ts';
 import { LoadSum } from './load.ts';
 import type { Load } from './load.ts';
+import { Pause } from './pause.ts';
 import type { Stay } from './stay.ts';
 
 /** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
 const pausingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
-
-/** The longest pause that is kept, in milliseconds: after that, one request may have been the cause for all others. */
-const maxPauseMs = 60_000;
-
-/** How long the others wait for the answer to the request that tries then, in milliseconds: after that, another one tries. */
-const maxTrialMs = 10_000;
 
 /** A member of a room's queue: what it asks for. */
 interface Waiting {
@@ -54,11 +49,7 @@ export class Room<Member extends Waiting> {
   /** The number of the first config with this upstream; answers to requests of earlier ones say nothing of it. */
   #firstConfig = 0;
   #seq = 0;
-  #pausedUntilMs = 0;
-  /** Whether a longer pause was asked for than is kept, so that one request tries when it is over. */
-  #isTrialDue = false;
-  /** When the one that tries was sent; `null` before that. */
-  #triedMs: number | null = null;
+  #pause = new Pause();
   /** What a cost in the fair order is: one for a request, or its tokens. */
   #costsTokens: boolean;
 
@@ -84,7 +75,7 @@ export class Room<Member extends Waiting> {
     this.#firstConfig = config;
     this.#held = new HeldTimes();
     this.#learned = new LearnedLimits(() => this.#ofThisUpstream());
-    this.#pausedUntilMs = 0;
+    this.#pause = new Pause();
   }
 
   /** The most requests in progress now; `null` for any number. */
@@ -96,23 +87,26 @@ export class Room<Member extends Waiting> {
   }
 
   /** What the service of a request costs its key. */
-  costOf({ input, output }: RoomTokens): number {
-    const isByTokens =
+  costOf(tokens: RoomTokens): number {
+    const costsTokens =
       this.#configured.limits.tokensPerMinute !== null ||
       (this.settings.learnLimits && this.#learned.countsTokens);
-    if (isByTokens !== this.#costsTokens) this.queue.forget();
-    this.#costsTokens = isByTokens;
-    return isByTokens ? Math.max(1, input + output) : 1;
+    if (costsTokens !== this.#costsTokens) {
+      this.#costsTokens = costsTokens;
+      // A cost in tokens among costs of one each would keep its key waiting behind thousands of others.
+      this.queue.reprice(({ request }) => this.#price(request.tokens));
+    }
+    return this.#price(tokens);
   }
 
   /** When a request may start: now or earlier if it may at once; `Infinity` if another one has to end first. */
   availableAtMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
     const maxInFlight = extent === 'certain' ? null : this.maxInFlight(extent);
     if (maxInFlight !== null && this.#stays.size >= maxInFlight) return Number.POSITIVE_INFINITY;
-    // The one that tries may be answered any moment.
-    const trialEndMs = this.#triedMs === null || extent === 'certain' ? 0 : this.#triedMs + maxTrialMs;
-    const pausedUntilMs = Math.max(this.#pausedUntilMs, trialEndMs);
-    const atMs = Math.max(pausedUntilMs, this.#configured.availableAtMs(tokens, extent, nowMs));
+    const atMs = Math.max(
+      this.#pause.overAtMs(extent),
+      this.#configured.availableAtMs(tokens, extent, nowMs),
+    );
     if (!this.settings.learnLimits) return atMs;
     return Math.max(atMs, this.#learned.availableAtMs(tokens, extent, nowMs));
   }
@@ -141,7 +135,7 @@ export class Room<Member extends Waiting> {
       isInputSeen: false,
       place: null,
     };
-    if (this.#isTrialDue) this.#triedMs = nowMs;
+    this.#pause.began(nowMs);
     this.#configured.began(stay, nowMs);
     if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.began(stay, nowMs);
     stay.place = this.#stays.add(stay);
@@ -151,38 +145,30 @@ export class Room<Member extends Waiting> {
   answered(stay: RoomStay, head: AnswerReport, nowMs: number): void {
     stay.isAnswered = true;
     if (stay.config < this.#firstConfig) return;
-    this.#endTrial(stay);
+    this.#pause.ended(stay);
     const { status, retryAfterMs } = head;
-    if (retryAfterMs !== null && pausingStatuses.has(status)) this.#pause(retryAfterMs, nowMs);
-    if (this.settings.learnLimits) this.#pause(this.#learned.answered(stay, head, nowMs), nowMs);
+    if (retryAfterMs !== null && pausingStatuses.has(status)) this.#pause.extend(retryAfterMs, nowMs);
+    if (this.settings.learnLimits) this.#pause.extend(this.#learned.answered(stay, head, nowMs), nowMs);
   }
 
   leave(stay: RoomStay, usage: RoomTokens | null, nowMs: number): void {
-    const { place, startedMs, isAnswered, keyId, cost, isByTokens } = stay;
-    if (place === null) return;
-    stay.place = null;
-    this.#endTrial(stay);
-    this.#configured.left(stay, usage, nowMs);
-    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.left(stay, usage, nowMs);
-    this.#stays.remove(place);
-    // A call that failed before its answer says nothing of how long answers take.
-    if (isAnswered && stay.config >= this.#firstConfig) this.#held.add(nowMs - startedMs);
-    if (isByTokens && this.#costsTokens && usage !== null)
-      this.queue.correct(keyId, usage.input + usage.output - cost);
-    if (this.#stays.size === 0 && this.queue.size === 0) this.queue.forget();
+    if (stay.place === null) return;
+    this.#pause.ended(stay);
+    this.#remove(stay, stay.place, usage, nowMs);
   }
 
   /** A request gives its place back without having been sent: others may start in its place. */
   withdraw(stay: RoomStay, nowMs: number): void {
     if (stay.place === null) return;
+    this.#pause.withdrawn(stay);
     this.#configured.withdrawn(stay, nowMs);
-    this.leave(stay, { input: 0, output: 0 }, nowMs);
+    this.#remove(stay, stay.place, { input: 0, output: 0 }, nowMs);
     if (!stay.isByTokens && !this.#costsTokens) this.queue.correct(stay.keyId, -stay.cost);
   }
 
   /** How long the upstream is not used, as its answers asked for, in milliseconds. */
   pausedMs(nowMs: number): number {
-    return Math.max(0, this.#pausedUntilMs - nowMs);
+    return this.#pause.leftMs(nowMs);
   }
 
   /** How long a request has to wait behind some others of the queue, in milliseconds: an estimate. */
@@ -213,21 +199,26 @@ export class Room<Member extends Waiting> {
     };
   }
 
+  #price({ input, output }: RoomTokens): number {
+    return this.#costsTokens ? Math.max(1, input + output) : 1;
+  }
+
+  #remove(stay: RoomStay, place: Place<RoomStay>, usage: RoomTokens | null, nowMs: number): void {
+    const { startedMs, isAnswered, keyId, cost, isByTokens } = stay;
+    stay.place = null;
+    this.#configured.left(stay, usage, nowMs);
+    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.left(stay, usage, nowMs);
+    this.#stays.remove(place);
+    // A call that failed before its answer says nothing of how long answers take.
+    if (isAnswered && stay.config >= this.#firstConfig) this.#held.add(nowMs - startedMs);
+    if (isByTokens && this.#costsTokens && usage !== null)
+      this.queue.correct(keyId, usage.input + usage.output - cost);
+    if (this.#stays.size === 0 && this.queue.size === 0) this.queue.forget();
+  }
+
   /** The requests in progress but those that went to another upstream of this name. */
   #ofThisUpstream(): readonly Stay[] {
     const all = this.#stays.all();
     return this.#firstConfig === 0 ? all : all.filter(({ config }) => config >= this.#firstConfig);
-  }
-
-  #pause(durationMs: number, nowMs: number): void {
-    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + Math.min(durationMs, maxPauseMs));
-    this.#isTrialDue ||= durationMs > maxPauseMs;
-  }
-
-  /** Notes that a request was answered, or failed: it decides on the others if it was sent after the pause. */
-  #endTrial({ startedMs }: Stay): void {
-    if (!this.#isTrialDue || startedMs < this.#pausedUntilMs) return;
-    this.#isTrialDue = false;
-    this.#triedMs = null;
   }
 }

@@ -352,6 +352,19 @@ describe('settings that change', () => {
     expect(came[2]?.entry).toMatchObject({ kind: 'entered' });
   });
 
+  test('count what those that wait cost anew, where tokens are no longer scarce', async () => {
+    const { come, pass, rooms, entered } = openRooms({ far: { maxInFlight: 1, tokensPerMinute: 1_000_000 } });
+    const tokens = { input: 3_000, output: 1_000 };
+    const came = ['a1', 'a2', 'a3'].map((id) => come(id, { tokens }));
+    rooms.configure(new Map([['far', roomSettings({ maxInFlight: 1 })]]));
+    came.push(...['b1', 'b2', 'b3', 'b4'].map((id) => come(id, { tokens })));
+    for (let turn = 0; turn < came.length; turn++) {
+      await pass(10);
+      for (const running of came.filter(({ id }) => id === entered[turn])) placeOf(running).leave(null);
+    }
+    expect(entered).toEqual(['a1', 'a2', 'b1', 'a3', 'b2', 'b3', 'b4']);
+  });
+
   test('let all in whose upstream has no limits any more, and add rooms', async () => {
     const { come, pass, rooms, clock } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 90_000 } });
     // Its pause is no limit of the config, but it must not hold up requests that no timer looks at again.
@@ -516,6 +529,26 @@ describe('a pause', () => {
     expect(entered).toEqual(['a1', 'a2']);
     await pass(1);
     expect(entered).toEqual(['a1', 'a2', 'a3']);
+  });
+
+  test('that was asked for longer is tried by the next one where the one that would have tried is not sent', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 9, queueWaitMs: 120_000 } });
+    placeOf(come('a1')).answered(429, 600_000, null);
+    const unsent = come('a2');
+    for (const id of ['a3', 'a4', 'a5']) come(id);
+    await pass(60_000);
+    placeOf(unsent).withdraw();
+    await pass(0);
+    expect(entered).toEqual(['a1', 'a2', 'a3']);
+  });
+
+  test('is no other upstream’s: one that takes the place of the one that asked is not tried first', async () => {
+    const { come, pass, rooms, entered } = openRooms({ far: { maxInFlight: 9, queueWaitMs: 120_000 } });
+    placeOf(come('a1')).answered(429, 600_000, null);
+    for (const id of ['a2', 'a3', 'a4']) come(id);
+    rooms.forget('far', 1);
+    await pass(0);
+    expect(entered).toEqual(['a1', 'a2', 'a3', 'a4']);
   });
 
   test('that the room does not know of is kept, too', async () => {

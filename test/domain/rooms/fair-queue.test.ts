@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FairQueue } from '../../../src/domain/rooms/fair-queue.ts';
-import type { Ticket } from '../../../src/domain/rooms/fair-queue.ts';
+import type { Ticket } from '../../../src/domain/rooms/key-queue.ts';
 import { LoadSum } from '../../../src/domain/rooms/load.ts';
 import { propertyRun } from '../../support/property-run.ts';
 
@@ -51,6 +51,18 @@ test('a member that leaves unserved costs its key nothing', () => {
   for (let count = 0; count < 5; count++) queue.leave(queue.join('a', 1, 1, 'gone'));
   for (const member of ['a1', 'b1']) queue.join(member.slice(0, 1), 1, 1, member);
   expect(serveAll(queue)).toEqual(['a1', 'b1']);
+});
+
+test('a correction is of what a key has to pay off: one that had paid already neither gains nor loses', () => {
+  // The first request of the key began long ago: others were served far more meanwhile.
+  for (const corrected of [-9, 0, 50]) {
+    const queue = queueOf();
+    queue.serveAtOnce('a', 1, 10);
+    for (let count = 0; count < 10; count++) queue.serveAtOnce('b', 1, 10);
+    for (const member of ['a1', 'b1', 'a2']) queue.join(member.slice(0, 1), 1, 10, member);
+    queue.correct('a', corrected);
+    expect(serveAll(queue), `corrected by ${corrected}`).toEqual(['a1', 'b1', 'a2']);
+  }
 });
 
 test('a member leaves or is served once', () => {
