@@ -273,6 +273,20 @@ describe('a body that the gateway can’t process', () => {
     await expectRefusal(await gateway.post(path, body), status, code, param);
   });
 
+  test.each([
+    [chat, { ...chatBody, tools: [{ type: 'function' }] }],
+    [chat, { ...chatBody, stop: ['\n'] }],
+    [chat, { ...chatBody, top_k: 3 }],
+    [chat, { ...chatBody, logprobs: true }],
+    [chat, { ...chatBody, provider: {} }],
+    [responses, { ...responsesBody, previous_response_id: 'resp_1' }],
+    [responses, { ...responsesBody, prompt: { id: 'pmpt_1' } }],
+  ])('with a parameter that is not available is told once to leave it out: %s %j', async (path, body) => {
+    const { error } = (await (await gateway.post(path, body)).json()) as { error: { message: string } };
+    expect(error.message).toMatch(/^Unsupported parameter: '\w+'\. .+\. Leave this parameter out\.$/);
+    expect(error.message.match(/leave/gi)).toHaveLength(1);
+  });
+
   test('is refused when it is too large, with a content length and without', async () => {
     const large = JSON.stringify({ ...chatBody, messages: [{ ...user, content: 'x'.repeat(1_100_000) }] });
     await expectRefusal(await gateway.post(chat, large), 413, 'request_too_large', null);

@@ -35,7 +35,7 @@ import {
 /** A 64-bit integer, as other languages send it. JavaScript rounds numbers that large; the seed is only stripped. */
 const int64 = integer(-(2 ** 63), 2 ** 63);
 
-const noStop = 'Stop sequences are not available: leave this parameter out and cut the text yourself.';
+const noStop = 'Stop sequences are not available: cut the text yourself.';
 const oneChoice = 'One answer is generated per request.';
 
 /** Every top-level field of a Chat Completions request. */

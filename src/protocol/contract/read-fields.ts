@@ -137,8 +137,11 @@ function policyFault(
       );
     case 'refuse': {
       if (policy.neutral.some((neutral) => isSame(neutral, value))) return null;
-      const fault = policy.code === 'unsupported_value' ? 'value' : 'parameter';
-      return refuse(policy.code, `Unsupported ${fault}: '${path}'. ${policy.advice}`, { param: path });
+      const message =
+        policy.code === 'unsupported_value'
+          ? `Unsupported value: '${path}'. ${policy.advice}`
+          : `Unsupported parameter: '${path}'. ${policy.advice} Leave this parameter out.`;
+      return refuse(policy.code, message, { param: path });
     }
     case 'misplaced':
       return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${policy.advice}`, { param: path });

@@ -37,7 +37,7 @@ export const strip: FieldPolicy = { kind: 'strip' };
 export const keepOnly: FieldPolicy = { kind: 'strip', isKept: true };
 export const echo: FieldPolicy = { kind: 'echo' };
 
-/** Refuses a field as an unsupported parameter, unless its value is neutral. */
+/** Refuses a field as an unsupported parameter, unless its value is neutral. The refusal adds to `advice` to leave it out. */
 export function refusedUnless(neutral: readonly unknown[], advice: string): FieldPolicy {
   return { kind: 'refuse', code: 'unsupported_parameter', neutral, advice };
 }

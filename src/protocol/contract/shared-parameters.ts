@@ -6,8 +6,8 @@ export const noTools = 'Tools are not available: this service generates text onl
 export const noState = 'Send the full conversation as text with every request: this service stores none.';
 export const textOnly = 'This service generates plain text only.';
 export const noLogprobs = 'Log probabilities are not available.';
-export const noDecoding = 'Decoding cannot be controlled: leave this parameter out.';
-const noRouting = 'This service chooses the upstream itself: leave this parameter out.';
+export const noDecoding = 'Decoding cannot be controlled.';
+const noRouting = 'This service chooses the upstream itself.';
 
 /** A sampling parameter, with the defaults that apps send by themselves and that express no choice of the user. */
 function sampling(...defaults: readonly number[]): FieldPolicy {
