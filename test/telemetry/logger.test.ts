@@ -110,6 +110,20 @@ describe('the line of a request', () => {
     expect(written('info', (log) => log.exchangeEnded(summary))[0]).not.toHaveProperty('traceId');
   });
 
+  test('names the upstreams whose queues refused the request, none of which was called', () => {
+    const refused = (upstreams: readonly string[]) =>
+      ({ upstream: null, firstWaitMs: 0, waitMs: 0, refusal: { kind: 'full', upstreams } }) as const;
+    const ended = { ...summary, upstream: null, outcome: 'refused' as const };
+    const [line] = written('info', (log) =>
+      log.exchangeEnded({ ...ended, room: refused(['local', 'spare']) }),
+    );
+    expect(line).toMatchObject({ upstream: null, refusedBy: ['local', 'spare'] });
+    const placed = { ...refused([]), refusal: null };
+    expect(written('info', (log) => log.exchangeEnded({ ...summary, room: placed }))[0]).not.toHaveProperty(
+      'refusedBy',
+    );
+  });
+
   test('has the code of the refusal that the client got, without its message', () => {
     const refusal = refuse('model_not_found', 'canary');
     const refused = { ...summary, outcome: 'refused' as const, refusal };

@@ -72,6 +72,14 @@ describe('the line of a request', () => {
     );
   });
 
+  test('has the upstreams at which there was no place, where none was called', () => {
+    const refused = { status: 429, outcome: 'refused', code: 'upstream_busy', inputTokens: null };
+    const busy = { upstream: null, refusedBy: ['own', 'spare'], firstTextMs: null, attempts: [] };
+    expect(show({ ...refused, ...busy })).toBe(
+      '09:05:07 429 chat small → own, spare        -  1.29s upstream_busy              first key   12ab34cd',
+    );
+  });
+
   test.each(['concurrency_limit_exceeded', 'missing_required_parameter'] satisfies ErrorCode[])(
     'shows the error code %s and the key name environment whole at 100 columns',
     (code) => {

@@ -49,6 +49,7 @@ function fieldsOf(summary: ExchangeSummary): object {
     })),
     slotWaitMs: summary.slotWaitMs === 0 ? undefined : rounded(summary.slotWaitMs),
     roomWaitMs: summary.room === null || summary.room.waitMs === 0 ? undefined : rounded(summary.room.waitMs),
+    refusedBy: summary.room?.refusal?.upstreams,
     hedge: hedge === null ? undefined : hedge,
     queuedMs: rounded(summary.queuedMs),
     firstTextMs: rounded(summary.firstTextMs),

@@ -18,6 +18,7 @@ export interface LineFields {
   readonly model?: string | null;
   readonly requestedModel?: string | null;
   readonly upstream?: string | null;
+  readonly refusedBy?: readonly string[];
   readonly outcome?: string;
   readonly status?: number;
   readonly code?: string | null;
@@ -144,9 +145,11 @@ function styleOf({ outcome, status }: LineFields): Style {
   return outcome === 'client_closed' || outcome === 'cancelled' || outcome === 'drained' ? 'yellow' : 'red';
 }
 
-function routeOf({ model, requestedModel, upstream }: LineFields): string {
+/** The model, and the upstream that was called last, or those at which there was no place. */
+function routeOf({ model, requestedModel, upstream, refusedBy }: LineFields): string {
   const name = model ?? requestedModel ?? '-';
-  return upstream === null || upstream === undefined ? name : `${name} → ${upstream}`;
+  const to = upstream ?? refusedBy?.join(', ');
+  return to === undefined ? name : `${name} → ${to}`;
 }
 
 /** Tokens of an answer with an end; else the code that the client got, or the outcome. */
