@@ -10,7 +10,7 @@ export const stylePath = 'style.css';
 
 export const style = `:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 22%, transparent); }
 body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 52rem; padding: 1rem 1.25rem 4rem; }
-nav { border-bottom: 1px solid var(--line); padding-bottom: .5rem; }
+nav { border-bottom: 1px solid var(--line); display: flex; gap: 1rem; padding-bottom: .5rem; }
 pre { border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: .75rem; }
 code { font: .9em ui-monospace, monospace; }
 .table { overflow-x: auto; }
@@ -22,7 +22,8 @@ h2, h3 { margin-top: 2em; }
 
 /**
  * Renders a page of the documentation as HTML. Links to other pages lead to them; those to files that are not among the
- * pages become plain text. `file` is the page's path in the checkout.
+ * pages become plain text. The console is beside the pages, as on the listener for operators. `file` is the page's path in the
+ * checkout.
  */
 export function renderPage(markdown: string, file: string, places: Places): string {
   const own = places.get(file) ?? '';
@@ -59,7 +60,7 @@ export function renderPage(markdown: string, file: string, places: Places): stri
 <link rel="stylesheet" href="${relativePath(own, stylePath)}">
 </head>
 <body>
-<nav><a href="${base}">Documentation</a></nav>
+<nav><a href="${base}">Documentation</a><a href="${base}../console/">Console</a></nav>
 <main>
 ${body}</main>
 </body>

@@ -50,7 +50,9 @@ describe.skipIf(browserAbsence !== null)(`the console in a browser (${browserAbs
     await documentation.click();
     await page.waitForURL(`${adminUrl}/docs/`);
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('The documentation');
-    await page.goto(consoleUrl(adminUrl));
+    await page.getByRole('link', { name: 'Console', exact: true }).first().click();
+    await page.waitForURL(consoleUrl(adminUrl));
+    await logoutButton(page).waitFor();
     const [copy] = await context.cookies();
     await logoutButton(page).click();
     await tokenField(page).waitFor();

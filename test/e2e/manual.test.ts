@@ -18,6 +18,9 @@ function linksOf(html: string, url: string): readonly URL[] {
   return links.filter(({ origin }) => origin === new URL(url).origin);
 }
 
+const pathsOf = (html: string, url: string): readonly string[] =>
+  linksOf(html, url).map(({ origin, pathname }) => origin + pathname);
+
 /** Reads all pages from the index on; returns their texts by their addresses. */
 async function crawl(): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
@@ -29,7 +32,7 @@ async function crawl(): Promise<ReadonlyMap<string, string>> {
     const text = await response.text();
     found.set(url, text);
     if (response.headers.get('content-type')?.startsWith('text/html') === true)
-      open.push(...linksOf(text, url).map(({ origin, pathname }) => origin + pathname));
+      open.push(...pathsOf(text, url).filter((linked) => linked.startsWith(`${gateway.adminUrl}/docs/`)));
   }
   return found;
 }
@@ -40,6 +43,13 @@ describe('the documentation on the admin listener', () => {
     const titles = [...pages.values()].filter((text) => text.startsWith('<!doctype html>'));
     const written = pageTexts().filter(([path]) => path.startsWith('docs/') || path === 'README.md');
     expect(titles).toHaveLength(written.length);
+    // No link leaves the documentation but the one to the console, which each page has.
+    for (const [url, text] of pages) {
+      if (!text.startsWith('<!doctype html>')) continue;
+      const others = pathsOf(text, url).filter((linked) => !pages.has(linked));
+      expect([url, ...others]).toEqual([url, `${gateway.adminUrl}/console/`]);
+    }
+    expect((await get('/console/')).status).toBe(200);
     const lost = [...pages].flatMap(([url, text]) =>
       linksOf(text, url)
         .filter(({ hash }) => hash !== '')
