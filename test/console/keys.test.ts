@@ -83,6 +83,8 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     await tabTo(page, page.getByRole('dialog').getByRole('button', { name: 'Revoke' }));
     await page.keyboard.press('Enter');
     await page.getByText('This key is revoked').waitFor();
+    // No fault: operators revoke keys on purpose.
+    await page.locator('.badge.plain', { hasText: 'revoked' }).waitFor();
     const refused = await fetch(`${url}/v1/key`, { headers: { authorization: `Bearer ${secret}` } });
     expect(refused.status).toBe(401);
     expect(await page.title()).toBe('Keys – textgate');

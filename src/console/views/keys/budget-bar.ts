@@ -20,11 +20,19 @@ interface Props {
   readonly of: string;
 }
 
-/** How much of a budget is used, with a bar, and when it is whole again. */
+/** How much of a budget is used, with a bar that is red once nothing is left, and when it is whole again. */
 export function BudgetBar({ budget, of }: Props): VNode {
   const percent = usedPercent(budget);
   return html`
-    <meter aria-label=${`Used part of the budget of ${of}`} min="0" max=${whole} value=${percent}></meter>
+    <meter
+      aria-label=${`Used part of the budget of ${of}`}
+      min="0"
+      low=${whole - 1}
+      high=${whole - 1}
+      optimum="0"
+      max=${whole}
+      value=${percent}
+    ></meter>
     <span class="note">${writeUse(budget, percent)}</span>
   `;
 }

@@ -26,7 +26,7 @@ export function KeyPage({ id, isEdited, onIssued }: Props): VNode {
   const mayChange = useMayChange();
   const isChangeable = key !== null && mayChange && !key.declared && key.revoked_at === null;
   return html`
-    <p><a href=${linkTo('keys')}>All keys</a></p>
+    <p><a href=${linkTo('keys')}>← All keys</a></p>
     <${Fault} text=${error} />
     ${
       key !== null &&

@@ -11,7 +11,7 @@ export function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: Key): 
   return expiresAt !== null && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active';
 }
 
-const moods = { active: 'good', revoked: 'bad', expired: 'warning' } as const;
+const moods = { active: 'good', revoked: 'plain', expired: 'warning' } as const;
 
 /** The state of a key, in words and in a colour, and whether the config declares it. */
 export function KeyState({ of }: { readonly of: Key }): VNode {

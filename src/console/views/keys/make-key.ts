@@ -35,7 +35,7 @@ export function MakeKey({ onIssued }: { readonly onIssued: (issued: Issued) => v
     }
   };
   return html`
-    <p><a href=${linkTo('keys')}>All keys</a></p>
+    <p><a href=${linkTo('keys')}>← All keys</a></p>
     <section>
       <${PlaceHeading}>Make a key<//>
       ${

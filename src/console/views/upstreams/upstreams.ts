@@ -55,7 +55,7 @@ function Detail({ name, upstreams, now }: Props & { readonly name: string }): VN
   useEffect(() => heading.current?.focus(), []);
   const upstream = upstreams.find((known) => known.name === name);
   return html`
-    <p><a href=${linkTo('upstreams')}>All upstreams</a></p>
+    <p><a href=${linkTo('upstreams')}>← All upstreams</a></p>
     <h2 ref=${heading} tabindex="-1">${name}</h2>
     ${
       upstream === undefined

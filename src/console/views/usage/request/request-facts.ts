@@ -66,7 +66,7 @@ function filterLink(name: 'model' | 'tag', value: string): VNode {
 function limitsOf({ limits }: ManagedKey): string {
   const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = limits;
   const wait = waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
-  return `${concurrency} at once, ${perMinute} per minute, wait for a slot: ${wait}`;
+  return `${formatCount(concurrency)} at once, ${formatCount(perMinute)} per minute, wait for a slot: ${wait}`;
 }
 
 function priceOf(price: PresentedRecord['price']): string {
