@@ -1,7 +1,8 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RoomShares } from '../../domain/ports/room-shares.ts';
-import type { Entry, RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
+import type { Entry, RoomRequest, RoomSettings, RoomTokens } from '../../domain/ports/rooms.ts';
 import type { Extent } from '../../domain/rooms/configured-limits.ts';
+import type { Load } from '../../domain/rooms/load.ts';
 import { Room } from '../../domain/rooms/room.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
 
@@ -71,9 +72,8 @@ export class TimedRoom extends Room<WaitingEntry> {
     return true;
   }
 
-  /** How long a request waits that comes now, in milliseconds: an estimate. */
-  expectedForNextMs({ tokens }: RoomRequest, nowMs: number): number {
-    return Math.max(this.#unusedMs(), this.expectedMs(this.queue.load, tokens, nowMs));
+  override expectedMs(ahead: Load, tokens: RoomTokens, nowMs: number): number {
+    return Math.max(Math.ceil(this.#unusedMs()), super.expectedMs(ahead, tokens, nowMs));
   }
 
   /** Has the queue looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
@@ -104,7 +104,7 @@ export function refusalBy(
 ): Omit<Extract<Entry, { readonly kind: 'full' }>, 'kind'> {
   let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
   for (const room of rooms) {
-    const expectedMs = room.expectedForNextMs(request, nowMs);
+    const expectedMs = room.expectedMs(room.queue.load, request.tokens, nowMs);
     if (expectedMs < shortest.expectedMs) shortest = { waiting: room.queue.size, expectedMs };
   }
   return { upstreams: rooms.map(({ upstream }) => upstream), ...shortest };

@@ -88,8 +88,9 @@ export class ConfiguredLimits {
     this.#runningTokens += tokens.input + tokens.output;
   }
 
-  /** The start of a request that is about to leave counts no more, as it was not sent. */
-  withdrawn({ startedMs }: Stay, nowMs: number): void {
+  /** A request that has started is not sent: it counts no more. */
+  withdrawn({ tokens, startedMs }: Stay, nowMs: number): void {
+    this.#runningTokens -= tokens.input + tokens.output;
     this.#starts.remove(1, startedMs, nowMs);
   }
 

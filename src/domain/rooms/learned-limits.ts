@@ -130,6 +130,11 @@ export class LearnedLimits {
     this.#left.push({ seq, startedMs, isAnswered, leftMs: nowMs, used });
   }
 
+  /** A request that has started is not sent: no report counts it. */
+  withdrawn({ planned }: Stay, nowMs: number): void {
+    for (const limit of this.#limits.values()) limit.use(-limit.amountOf(planned), nowMs);
+  }
+
   views(nowMs: number): readonly LearnedLimitView[] {
     return [...this.#limits.values()].map((limit) => ({
       name: limit.name,

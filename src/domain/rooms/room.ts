@@ -137,14 +137,14 @@ export class Room<Member extends Waiting> {
     };
     this.#pause.began(nowMs);
     this.#configured.began(stay, nowMs);
-    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.began(stay, nowMs);
+    if (this.settings.learnLimits && this.#teaches(stay)) this.#learned.began(stay, nowMs);
     stay.place = this.#stays.add(stay);
     return stay;
   }
 
   answered(stay: RoomStay, head: AnswerReport, nowMs: number): void {
     stay.isAnswered = true;
-    if (stay.config < this.#firstConfig) return;
+    if (!this.#teaches(stay)) return;
     this.#pause.ended(stay);
     const { status, retryAfterMs } = head;
     if (retryAfterMs !== null && pausingStatuses.has(status)) this.#pause.extend(retryAfterMs, nowMs);
@@ -154,7 +154,14 @@ export class Room<Member extends Waiting> {
   leave(stay: RoomStay, usage: RoomTokens | null, nowMs: number): void {
     if (stay.place === null) return;
     this.#pause.ended(stay);
-    this.#remove(stay, stay.place, usage, nowMs);
+    this.#configured.left(stay, usage, nowMs);
+    if (this.#teaches(stay)) {
+      if (this.settings.learnLimits) this.#learned.left(stay, usage, nowMs);
+      // A call that failed before its answer says nothing of how long answers take.
+      if (stay.isAnswered) this.#held.add(nowMs - stay.startedMs);
+    }
+    const unexpected = stay.isByTokens && usage !== null ? usage.input + usage.output - stay.cost : 0;
+    this.#remove(stay, stay.place, unexpected);
   }
 
   /** A request gives its place back without having been sent: others may start in its place. */
@@ -162,8 +169,8 @@ export class Room<Member extends Waiting> {
     if (stay.place === null) return;
     this.#pause.withdrawn(stay);
     this.#configured.withdrawn(stay, nowMs);
-    this.#remove(stay, stay.place, { input: 0, output: 0 }, nowMs);
-    if (!stay.isByTokens && !this.#costsTokens) this.queue.correct(stay.keyId, -stay.cost);
+    if (this.settings.learnLimits && this.#teaches(stay)) this.#learned.withdrawn(stay, nowMs);
+    this.#remove(stay, stay.place, -stay.cost);
   }
 
   /** How long the upstream is not used, as its answers asked for, in milliseconds. */
@@ -203,22 +210,22 @@ export class Room<Member extends Waiting> {
     return this.#costsTokens ? Math.max(1, input + output) : 1;
   }
 
-  #remove(stay: RoomStay, place: Place<RoomStay>, usage: RoomTokens | null, nowMs: number): void {
-    const { startedMs, isAnswered, keyId, cost, isByTokens } = stay;
+  /** Whether a request was sent to the upstream that has the name now: what came of others says nothing of it. */
+  #teaches({ config }: RoomStay): boolean {
+    return config >= this.#firstConfig;
+  }
+
+  /** Removes a request from those in progress; `correction` is what its key has to be charged beside the cost. */
+  #remove(stay: RoomStay, place: Place<RoomStay>, correction: number): void {
     stay.place = null;
-    this.#configured.left(stay, usage, nowMs);
-    if (this.settings.learnLimits && stay.config >= this.#firstConfig) this.#learned.left(stay, usage, nowMs);
     this.#stays.remove(place);
-    // A call that failed before its answer says nothing of how long answers take.
-    if (isAnswered && stay.config >= this.#firstConfig) this.#held.add(nowMs - startedMs);
-    if (isByTokens && this.#costsTokens && usage !== null)
-      this.queue.correct(keyId, usage.input + usage.output - cost);
+    if (correction !== 0 && stay.isByTokens === this.#costsTokens) this.queue.correct(stay.keyId, correction);
     if (this.#stays.size === 0 && this.queue.size === 0) this.queue.forget();
   }
 
   /** The requests in progress but those that went to another upstream of this name. */
   #ofThisUpstream(): readonly Stay[] {
     const all = this.#stays.all();
-    return this.#firstConfig === 0 ? all : all.filter(({ config }) => config >= this.#firstConfig);
+    return this.#firstConfig === 0 ? all : all.filter((stay) => this.#teaches(stay));
   }
 }

@@ -42,6 +42,18 @@ describe('limits that answers report', () => {
     expect(enterMany(scene, 9)).toBe(3);
   });
 
+  test('are used by none that was not sent, neither at once nor in a later report', () => {
+    const scene = openRooms(learning);
+    const window = { refill: 'window', resetMs: 60_000 } as const;
+    const answered = placeOf(scene.come('a1'));
+    answered.answered(200, null, reported({ ...window, remaining: 2 }));
+    for (let count = 0; count < 3; count++) placeOf(scene.come('b1')).withdraw();
+    const [unsent, later] = [placeOf(scene.come('c1')), placeOf(scene.come('d1'))];
+    unsent.withdraw();
+    later.answered(200, null, reported({ ...window, remaining: 1 }));
+    expect(enterMany(scene, 9, 'e')).toBe(1);
+  });
+
   test('leave room at the rate at which they come back', async () => {
     const scene = openRooms(learning);
     placeOf(scene.come('a1')).answered(200, null, reported({ remaining: 0, resetMs: 60_000 }));

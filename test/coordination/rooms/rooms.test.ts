@@ -556,10 +556,12 @@ describe('a pause', () => {
     const pausedMs = (): number => Math.max(0, untilMs - scene.clock.monotonicMs());
     const scene = openRooms({ far: { maxInFlight: 9, queueWaitMs: 10_000 } }, { pausedMs });
     const held = scene.come('a1');
+    expect(scene.rooms.waiting('a1')).toMatchObject({ position: 1, expectedMs: 5_000 });
+    expect(scene.rooms.views()).toMatchObject([{ expectedMs: 5_000 }]);
     await scene.pass(4_999);
     expect(held.entry).toBeNull();
     await scene.pass(1);
-    expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 5_000 });
+    expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 5_000, expectedMs: 5_000 });
     untilMs = 60_000;
     expect(scene.come('a2').entry).toEqual({
       kind: 'full',
