@@ -43,8 +43,8 @@ export class LearnedLimits {
   #left: Left[] = [];
   /** The share of the expected input that was input: the most that a text may have is several times what it has. */
   #inputShare = 1;
-  /** When the latest request began. */
-  #beganMs = Number.NEGATIVE_INFINITY;
+  /** When the latest of the requests began that were sent and have left. */
+  #sentMs = Number.NEGATIVE_INFINITY;
   /** The latest request whose answer reported limits. */
   #reportedSeq = -1;
 
@@ -92,7 +92,6 @@ export class LearnedLimits {
   }
 
   began(stay: Stay, nowMs: number): void {
-    this.#beganMs = nowMs;
     stay.planned = this.#plan(stay.tokens);
     for (const limit of this.#limits.values()) limit.use(limit.amountOf(stay.planned), nowMs);
   }
@@ -115,6 +114,7 @@ export class LearnedLimits {
   left(stay: Stay, usage: RoomTokens | null, nowMs: number): void {
     const { planned, isInputSeen, seq, startedMs, isAnswered } = stay;
     const used = usage ?? planned;
+    this.#sentMs = Math.max(this.#sentMs, startedMs);
     if (usage !== null && isAnswered && stay.tokens.input > 0)
       this.#inputShare += newestShare * (Math.min(1, usage.input / stay.tokens.input) - this.#inputShare);
     const correction = {
@@ -155,7 +155,7 @@ export class LearnedLimits {
   /** A limit that was misreported, or was raised since, must not hold up all requests for as long as it was said to last. */
   #untilTrial(atMs: number, nowMs: number): number {
     if (this.#inProgress().length > 0) return atMs;
-    return Math.min(atMs, Math.max(nowMs, this.#beganMs + maxBlindMs));
+    return Math.min(atMs, Math.max(nowMs, this.#sentMs + maxBlindMs));
   }
 
   #report(stay: Stay, report: LimitReport, nowMs: number): void {

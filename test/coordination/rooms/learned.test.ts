@@ -54,6 +54,19 @@ describe('limits that answers report', () => {
     expect(enterMany(scene, 9, 'e')).toBe(1);
   });
 
+  test('that last for days are tried by a request that is sent: one that is not leaves it to the next', async () => {
+    const scene = openRooms({ far: { learnLimits: true, queueWaitMs: 3_600_000 } });
+    const first = placeOf(scene.come('a1'));
+    first.answered(200, null, reported({ limit: 10, remaining: 0, resetMs: 31 * 86_400_000 }));
+    first.leave(null);
+    const [unsent, next] = ['b1', 'c1'].map((id) => scene.come(id)) as [Came, Came];
+    await scene.pass(600_000);
+    expect(next.entry).toBeNull();
+    placeOf(unsent).withdraw();
+    await scene.pass(0);
+    expect(next.entry).toMatchObject({ kind: 'entered' });
+  });
+
   test('leave room at the rate at which they come back', async () => {
     const scene = openRooms(learning);
     placeOf(scene.come('a1')).answered(200, null, reported({ remaining: 0, resetMs: 60_000 }));
