@@ -364,6 +364,34 @@ describe('a second request beside a slow one', () => {
     expect(await metric('textgate_hedges_total{model="small",result="failed"}')).toBe(1);
   });
 
+  test.for([
+    ['nothing', false, '0.00'],
+    ['what the second one thought', true, '0.000007'],
+  ] as const)(
+    'is the one that counts once the first one has failed: a client that leaves pays %s',
+    async ([, thinks, charge]) => {
+      await open({ settings: { hedge } });
+      const left = new AbortController();
+      const gone = gateway.post('/v1/chat/completions', chat, { signal: left.signal }).catch(() => null);
+      await eventually('the first upstream is asked', () => held[0]?.length === 1);
+      await gateway.recorded();
+      call(0).say(thought.replace('hm', 'a long thought '.repeat(100)));
+      await heads();
+      clock.advance(2_000);
+      await eventually('the second upstream is asked', () => held[1]?.length === 1);
+      call(0).end();
+      await heads();
+      if (thinks) call(1).say(thought);
+      await heads();
+      left.abort();
+      await gone;
+      await eventually('the request is settled', async () => (await recordOf())?.outcome === 'client_closed');
+      const record = await recordOf();
+      expect(attemptsOf(record)).toEqual(['a truncated', 'b interrupted']);
+      expect(record).toMatchObject({ upstream: 'b', charge });
+    },
+  );
+
   test('is not sent without budget for it', async () => {
     await open({ settings: { hedge: { ...hedge, budget: '50%' } } });
     const answer = await ask();

@@ -3,7 +3,7 @@ import type { HedgePolicy } from '../../domain/routing/hedging.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import { attempt } from './attempt.ts';
 import type { AttemptTerms } from './attempt.ts';
-import type { AttemptLog } from './attempt-log.ts';
+import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import { Race } from './attempt-stop.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
@@ -30,6 +30,8 @@ type Tried = OpenedAnswer | FailedAttempt;
 interface Running {
   readonly kind: 'running';
   readonly received: ReceivedAnswer;
+  /** Its entry in the log; `null` if it could not begin. */
+  readonly logged: LoggedAttempt | null;
   readonly tried: Promise<Tried>;
 }
 
@@ -72,7 +74,9 @@ export async function attemptHedged(
 }
 
 function start(request: UpstreamRequest, terms: AttemptTerms, exchange: Exchange, ports: Ports): Running {
-  return { kind: 'running', received: terms.received, tried: attempt(request, terms, exchange, ports) };
+  const { attempts, received } = terms;
+  const tried = attempt(request, terms, exchange, ports);
+  return { kind: 'running', received, logged: attempts.reported, tried };
 }
 
 /** Starts the second request, if the budget allows it and there is a route for it. The first one stays the reported one. */
@@ -123,7 +127,7 @@ async function awaitBoth(
     void other.tried.catch((error: unknown) => telemetry.fault('attempt failed unexpectedly', error));
   const opened = (winner: Running, answer: OpenedAnswer): OpenedAnswer => {
     attempts.hedge = winner === second ? 'won' : 'lost';
-    if (winner === second) first.received.reads(second.received.thoughts);
+    if (winner === second) first.received.follow(second.received);
     return answer;
   };
   if (tried.kind === 'opened') {
@@ -139,6 +143,11 @@ async function awaitBoth(
   }
   // At once: whether its route may be tried again is a matter of this moment.
   if (!isFinal && !race.isOver) addFailure(tried);
+  // A client that leaves from now on pays for the second one's work, by the rule of its upstream.
+  if (running === first && !race.isOver) {
+    first.received.follow(second.received);
+    if (second.logged !== null) attempts.report(second.logged);
+  }
   const last = await other.tried;
   if (last.kind === 'opened') return opened(other, last);
   return isFinal && !failed.isFinal(last) ? tried : last;

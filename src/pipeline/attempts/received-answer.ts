@@ -6,13 +6,15 @@ export class ReceivedAnswer {
   /** The text that arrived while a client was connected. */
   readonly text = new TextSample();
   #thoughts = new TextSample();
+  /** Where the thoughts are received that count, if the attempt of this one has failed or lost. */
+  #other: ReceivedAnswer | null = null;
   /** Whether the upstream has a request for a whole answer and has not refused it: its progress can't be seen. */
   #awaitsWhole = false;
   #firstTextMs: number | null = null;
 
   /** The thoughts of the attempt whose answer is being read. */
   get thoughts(): TextSample {
-    return this.#thoughts;
+    return this.#other === null ? this.#thoughts : this.#other.thoughts;
   }
 
   /** When the first text arrived, on the monotonic clock; `null` before that. */
@@ -22,6 +24,7 @@ export class ReceivedAnswer {
 
   /** Another attempt begins: the state of the one before is dropped. */
   reset(): void {
+    this.#other = null;
     if (this.#thoughts.chars > 0) this.#thoughts = new TextSample();
     this.#awaitsWhole = false;
   }
@@ -34,6 +37,11 @@ export class ReceivedAnswer {
   /** The upstream refused the request, or was not reached: a client that disconnects later must not pay for it. */
   refused(): void {
     this.#awaitsWhole = false;
+  }
+
+  /** The attempt beside this one is the one that counts from now on: what this one thought must not be charged. */
+  follow(other: ReceivedAnswer): void {
+    this.#other = other;
   }
 
   /** Sets the sample of thoughts, which fills while the answer is read. */
@@ -49,7 +57,7 @@ export class ReceivedAnswer {
   /** The progress of the answer; `isStream` is whether its text was sent as it arrived. */
   progress(isStream: boolean): Progress {
     if (this.text.chars > 0) return isStream ? 'sent' : 'unsent';
-    if (this.#thoughts.chars > 0) return 'unsent';
+    if (this.thoughts.chars > 0) return 'unsent';
     return this.#awaitsWhole ? 'awaited' : 'none';
   }
 }
