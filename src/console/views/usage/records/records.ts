@@ -40,14 +40,16 @@ export function Records({ search }: { readonly search: URLSearchParams }): VNode
   return html`
     <p><a href=${linkTo('usage')}>← Usage</a></p>
     <${PlaceHeading} place=${before}>Requests, newest first<//>
-    <${OpenRequest} />
-    <div class="row">
-      <${Select}
-        label="Outcome"
-        value=${filters.outcome ?? ''}
-        options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
-        onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
-      />
+    <div class="split">
+      <div class="row">
+        <${Select}
+          label="Outcome"
+          value=${filters.outcome ?? ''}
+          options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
+          onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
+        />
+      </div>
+      <${OpenRequest} />
     </div>
     <${FilterList} filters=${filters} linkOf=${(others: Filters) => recordsLink(others, time)} />
     <p class="note">
