@@ -85,6 +85,32 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     await silent.close();
   });
 
+  test.each([
+    [80, / UPSTREAM +MODE$/],
+    [200, / UPSTREAM +MODE +PROTOCOL$/],
+    // Such as a serial console: it does not say its size.
+    [0, / UPSTREAM +MODE +PROTOCOL$/],
+  ])(
+    'prints the status once, without colours and as wide as fits, at one of %i columns',
+    async (columns, head) => {
+      const { gateway, silent } = await startScene();
+      const environment = { ...gateway.adminEnvironment, NO_COLOR: '1' };
+      const terminal = startAtTerminal(['top', '--once'], { rows: 24, columns }, environment);
+      expect(await terminal.finished).toEqual({ code: 0, isRestored: true });
+      const lines = terminal.output().trimEnd().split('\r\n');
+      expect(lines[0]).toMatch(/^textgate [\d.]+: ready$/);
+      expect(lines.at(-4)).toMatch(head);
+      expect(lines.slice(-3)).toEqual(
+        Array<unknown>(3).fill(expect.stringMatching(/none yet {2}test .* silent/)),
+      );
+      expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(
+        columns === 0 ? 100 : columns,
+      );
+      expect(terminal.output()).not.toContain('\x1b');
+      await silent.close();
+    },
+  );
+
   test('selects, filters, sorts, and cancels a request after a question', async () => {
     const { gateway, silent, watch } = await startScene();
     const terminal = watch(100);

@@ -17,7 +17,8 @@ export const paint: Paint = (style, text) => styleText(style, text, { stream: pr
 export async function printStatus({ json }: { readonly json?: true }): Promise<string> {
   const status = (await callAdmin('GET', `/admin/status?limit=${readRows}`)) as PresentedStatus;
   if (json) return JSON.stringify(status);
-  const width = process.stdout.isTTY ? process.stdout.columns : maxColumns;
+  // Absent without a terminal, and 0 at one that does not say its size: nothing but dots would fit that.
+  const width = process.stdout.columns || maxColumns;
   const { data, running, waiting, has_more: hasMore } = status.in_flight;
   const { head, lines } = writeRows(data, Date.parse(status.at), width);
   return [
