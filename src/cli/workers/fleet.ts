@@ -4,7 +4,10 @@ import type { WorkerEnd, WorkerProcess } from './fork-worker.ts';
 import { RestartDelay } from './restart-delay.ts';
 import type { SeatSettings } from './seat.ts';
 
-/** How many workers in a row may end before they take requests until the gateway gives up, if none takes requests. */
+/**
+ * How many workers in a row may end before they take requests until the gateway gives up: during the start, and later if
+ * none takes requests.
+ */
 const maxFailedStarts = 5;
 
 /** How much longer than the drain time a worker may take to end, in milliseconds: more than its own deadline. */
@@ -36,9 +39,12 @@ export class Fleet {
   readonly #places: Place[] = [];
   readonly #alive = new Set<WorkerProcess>();
   readonly #failed = Promise.withResolvers<void>();
+  readonly #up = Promise.withResolvers<boolean>();
   #count = 0;
   #failedStarts = 0;
-  /** Whether the first workers have started, so that those that end are replaced. */
+  /** Whether the worker has started that makes the tables, the first key and the notices. */
+  #hasBegun = false;
+  /** Whether all workers have started, so that each that ends is replaced. */
   #isUp = false;
   #isLeaving = false;
   #isEnding = false;
@@ -69,17 +75,14 @@ export class Fleet {
   }
 
   /**
-   * Starts the workers: one, which makes the tables, the first key and the notices, and then the others. Resolves with
-   * whether all of them take requests; if one does not, it has said why.
+   * Starts the workers: one, which makes the tables, the first key and the notices, and then the others. One that is
+   * killed meanwhile is replaced; one that ends by itself is the end of the start, and has said why. Resolves with
+   * whether all of them take requests.
    */
-  async start(count: number): Promise<boolean> {
+  start(count: number): Promise<boolean> {
     this.#count = count;
-    const started = await this.#open(true).started;
-    if (!started || this.#isEnding) return false;
-    const others = Array.from({ length: count - 1 }, () => this.#open(false).started);
-    await Promise.all(others);
-    this.#isUp = this.#places.every(({ worker }) => worker?.hasStarted === true && this.#alive.has(worker));
-    return this.#isUp;
+    this.#open();
+    return this.#up.promise;
   }
 
   /**
@@ -114,6 +117,7 @@ export class Fleet {
   /** Ends all workers, and resolves with whether each ended well. One that hangs is killed. */
   async end(): Promise<boolean> {
     this.#isEnding = true;
+    this.#up.resolve(false);
     for (const { cancelReplacement } of this.#places) cancelReplacement();
     const ending = this.alive;
     for (const worker of ending) worker.end();
@@ -138,23 +142,32 @@ export class Fleet {
   }
 
   /** Starts a worker in a new place. */
-  #open(isFirst: boolean): WorkerProcess {
+  #open(): void {
     const place = this.#addPlace();
-    const worker = this.#fork(place, isFirst);
-    place.worker = worker;
-    return worker;
+    place.worker = this.#fork(place);
   }
 
-  #fork(place: Place, isFirst: boolean): WorkerProcess {
-    const worker = this.#ports.fork({ isFirst, count: this.#count });
+  #fork(place: Place): WorkerProcess {
+    const worker = this.#ports.fork({ isFirst: !this.#hasBegun, count: this.#count });
     this.#alive.add(worker);
     void worker.started.then((hasStarted) => {
       this.#failedStarts = hasStarted ? 0 : this.#failedStarts + 1;
       if (hasStarted) place.startedMs = this.#ports.clock.monotonicMs();
       if (hasStarted && this.#isLeaving) worker.leave();
+      if (hasStarted && !this.#isUp && !this.#isEnding) this.#startOthers();
     });
     void worker.ended.then((end) => this.#onEnd(place, worker, end));
     return worker;
+  }
+
+  /** Goes on with the start when one of its workers takes requests: with all others, or as soon as all do. */
+  #startOthers(): void {
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      while (this.#places.length < this.#count) this.#open();
+    }
+    this.#isUp = this.#places.every(({ worker }) => worker?.hasStarted === true && this.#alive.has(worker));
+    if (this.#isUp) this.#up.resolve(true);
   }
 
   #onEnd(place: Place, worker: WorkerProcess, end: WorkerEnd): void {
@@ -164,21 +177,23 @@ export class Fleet {
       if (end.code !== 0) this.#endedWell = false;
       return;
     }
-    if (place.worker !== worker || !this.#isUp) return;
+    if (place.worker !== worker) return;
     place.worker = null;
-    const isAnyLeft = this.alive.some(({ hasStarted }) => hasStarted);
+    // Its successor would end for the same reason, which it has said: a config or a database that can't be used.
+    if (!this.#isUp && (end.signal === null || end.isOverdue)) return this.#up.resolve(false);
+    const isAnyLeft = this.#isUp && this.alive.some(({ hasStarted }) => hasStarted);
     if (!isAnyLeft && this.#failedStarts >= maxFailedStarts) return this.#failed.resolve();
     const servedMs = worker.hasStarted ? this.#ports.clock.monotonicMs() - place.startedMs : null;
     const delayMs = place.delay.next(servedMs);
     this.#ports.onLost(worker, end, delayMs);
     place.cancelReplacement = this.#ports.clock.schedule(delayMs, () => {
-      place.worker = this.#fork(place, false);
+      place.worker = this.#fork(place);
     });
   }
 
   /** Starts another worker for a place; when it takes requests, the one that has it then retires. */
   async #renew(place: Place): Promise<boolean> {
-    const next = this.#fork(place, false);
+    const next = this.#fork(place);
     if (!(await next.started) || this.#isEnding) return false;
     // It may have ended, or have been replaced, meanwhile.
     place.cancelReplacement();

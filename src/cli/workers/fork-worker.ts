@@ -14,6 +14,8 @@ const startMs = 120_000;
 export interface WorkerEnd {
   readonly code: number | null;
   readonly signal: string | null;
+  /** Whether it was killed because it did not take requests in time. */
+  readonly isOverdue: boolean;
 }
 
 /** A worker, as the primary process sees it. */
@@ -66,7 +68,11 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
     if (worker.isConnected()) worker.send(message, () => {});
   };
   const questions = createQuestions<WorkerQuestion>(send, clock, workerAnswerMs);
-  const cancelLimit = clock.schedule(startMs, () => worker.process.kill('SIGKILL'));
+  let isOverdue = false;
+  const cancelLimit = clock.schedule(startMs, () => {
+    isOverdue = true;
+    worker.process.kill('SIGKILL');
+  });
   worker.on('message', (message: ToPrimary) => {
     sentMessages++;
     if (message.kind === 'answer') questions.answered(message.id, message.answer);
@@ -86,9 +92,9 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
   };
   // An error is that of a process that could not be made; without a listener it would end this one.
   worker.on('error', () => {
-    if (worker.process.pid === undefined) onEnd({ code: null, signal: null });
+    if (worker.process.pid === undefined) onEnd({ code: null, signal: null, isOverdue });
   });
-  worker.on('exit', (code: number | null, signal: string | null) => onEnd({ code, signal }));
+  worker.on('exit', (code: number | null, signal: string | null) => onEnd({ code, signal, isOverdue }));
   return {
     id: worker.id,
     pid: worker.process.pid,

@@ -12,7 +12,8 @@ interface FakeWorker extends WorkerProcess {
   exit(end?: WorkerEnd): Promise<void>;
 }
 
-const crashed: WorkerEnd = { code: 1, signal: null };
+const crashed: WorkerEnd = { code: 1, signal: null, isOverdue: false };
+const killed: WorkerEnd = { code: null, signal: 'SIGKILL', isOverdue: false };
 
 function createFleet() {
   const clock = createFakeClock();
@@ -44,7 +45,7 @@ function createFleet() {
         started.resolve(true);
         await setImmediate();
       },
-      async exit(end = { code: 0, signal: null }) {
+      async exit(end = { code: 0, signal: null, isOverdue: false }) {
         started.resolve(false);
         ended.resolve(end);
         await setImmediate();
@@ -107,6 +108,69 @@ describe('a start', () => {
     await at(0).exit(crashed);
     await at(1).start();
     expect(await isUp).toBe(false);
+  });
+
+  test('has a successor for a first worker that is killed, which makes the tables and the notices', async () => {
+    const { fleet, clock, delays, workers, at } = createFleet();
+    const isUp = fleet.start(2);
+    await at(0).exit(killed);
+    clock.advance(0);
+    expect([workers.map(({ isFirst }) => isFirst), delays]).toEqual([[true, true], [0]]);
+    await at(1).start();
+    await at(2).start();
+    expect(await isUp).toBe(true);
+    expect(workers.map(({ isFirst }) => isFirst)).toEqual([true, true, false]);
+  });
+
+  test('has a successor for any worker that is killed, also for one that took requests, and waits for it', async () => {
+    const { fleet, clock, workers, at } = createFleet();
+    const isUp = fleet.start(2);
+    await at(0).start();
+    await at(1).exit(killed);
+    await at(0).exit(killed);
+    clock.advance(0);
+    await at(2).start();
+    expect(await stateOf(isUp)).toBe('pending');
+    await at(3).start();
+    expect(await isUp).toBe(true);
+    expect(workers.map(({ isFirst }) => isFirst)).toEqual([true, false, false, false]);
+    expect(fleet.serving).toEqual([at(3), at(2)]);
+  });
+
+  test('fails with the successor of a killed worker that ends by itself, and with one that takes too long', async () => {
+    for (const end of [crashed, { ...killed, isOverdue: true }]) {
+      const { fleet, clock, workers, at } = createFleet();
+      const isUp = fleet.start(2);
+      await at(0).start();
+      await at(1).exit(killed);
+      clock.advance(0);
+      await at(2).exit(end);
+      expect(await isUp).toBe(false);
+      clock.advance(60_000);
+      expect(workers).toHaveLength(3);
+    }
+  });
+
+  test('is given up when five workers in a row are killed, although another one takes requests', async () => {
+    const { fleet, clock, workers, at } = createFleet();
+    void fleet.start(2);
+    await at(0).start();
+    for (let round = 0; round < 5; round++) {
+      expect(await stateOf(fleet.failed)).toBe('pending');
+      await at(workers.length - 1).exit(killed);
+      clock.advance(30_000);
+    }
+    expect(await stateOf(fleet.failed)).toBe(undefined);
+    expect(workers).toHaveLength(6);
+  });
+
+  test('that is ended replaces nothing', async () => {
+    const { fleet, clock, workers, at } = createFleet();
+    const isUp = fleet.start(2);
+    await at(0).exit(killed);
+    const ended = fleet.end();
+    clock.advance(60_000);
+    expect([await isUp, await ended, workers.length]).toEqual([false, true, 1]);
   });
 });
 
