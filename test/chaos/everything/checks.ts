@@ -1,6 +1,6 @@
 import { costOf, noTokens, priceFor } from '../../../src/domain/money/pricing.ts';
 import { mostWithin } from '../../simulation/rooms/upstream.ts';
-import { readSent } from './clients.ts';
+import { noEndInTime, readSent } from './clients.ts';
 import type { Sent } from './clients.ts';
 import type { Broken } from './gateways.ts';
 import { heldLimits, passedNanos, price } from './settings.ts';
@@ -121,8 +121,8 @@ function isEndExplained(sent: Sent, calls: readonly ServedCall[], broken: readon
   const endedMs = sent.endedMs ?? Number.POSITIVE_INFINITY;
   if (broken.some((time) => time.node === node && time.fromMs <= endedMs && startedMs <= time.toMs))
     return true;
-  // A kept connection that the gateway closed while the request was on its way: it reached no upstream.
-  if (sent.status === 0) return sent.isReused && calls.length === 0;
+  // The gateway closed the connection while the request was on its way: it reached no upstream.
+  if (sent.status === 0) return sent.mayBeUnread && fault !== noEndInTime && calls.length === 0;
   if (sent.protocol === 'passed') return calls.some(({ isCut, endedMs: at }) => isCut || at === null);
   return sent.isStream && body.includes('"error"');
 }
@@ -228,8 +228,15 @@ function unexpectedMessage(line: string): string | null {
   return isBad && !expectedMessages.some((expected) => expected.test(message)) ? message : null;
 }
 
+/** What clients were told that they must not be: keys, and where upstreams are. */
+export function checkBodies(sent: readonly Sent[], secrets: readonly string[]): string[] {
+  return sent.flatMap(({ number, body }) =>
+    secrets.some((secret) => body.includes(secret)) ? [`${number}: told ${body.slice(0, 300)}`] : [],
+  );
+}
+
 /** The gauges of `/metrics` that are not 0 when nothing runs. */
-export function checkGauges(node: number, metrics: string): string[] {
+function checkGauges(node: number, metrics: string): string[] {
   const idle =
     /^(textgate_(?:requests_in_flight|streams_open|requests_waiting|upstream_in_flight|upstream_waiting|holds_outstanding|ledger_lag_seconds|ledger_imbalance_nanos))(\{[^}]*\})? (\S+)$/;
   return metrics.split('\n').flatMap((line) => {
@@ -238,4 +245,37 @@ export function checkGauges(node: number, metrics: string): string[] {
       ? []
       : [`gateway ${node} has ${line}`];
   });
+}
+
+/** What a gateway says of itself: its views, parsed, and the text of `/metrics`. */
+export interface Views {
+  readonly status: {
+    readonly in_flight: { readonly running: number; readonly waiting: number };
+    readonly upstreams: Readonly<Record<string, { readonly running: number; readonly waiting: number }>>;
+  };
+  readonly upstreams: { readonly data: readonly object[] };
+  readonly shadows: object;
+  readonly groups: object;
+  readonly ledger: { readonly faults?: readonly string[] };
+  readonly metrics: string;
+}
+
+/** What runs, waits or is held on a gateway without clients, and what the audit of its ledger found. */
+export function checkIdle(
+  node: number,
+  { status, upstreams, shadows, groups, ledger, metrics }: Views,
+): string[] {
+  const faults: string[] = [];
+  const expect = (isRight: boolean, what: unknown): void =>
+    void (isRight || faults.push(`gateway ${node} at rest: ${JSON.stringify(what)}`));
+  const { in_flight: inFlight } = status;
+  expect(inFlight.running + inFlight.waiting === 0, inFlight);
+  for (const [name, { running, waiting }] of Object.entries(status.upstreams))
+    expect(running + waiting === 0, { [name]: { running, waiting } });
+  for (const upstream of upstreams.data)
+    expect(!/"(?:in_flight|waiting|running)":[1-9]/.test(JSON.stringify(upstream)), upstream);
+  expect(!/"running":[1-9]|"held":"(?!0\.00")/.test(JSON.stringify(shadows)), shadows);
+  expect(!/"in_flight":[1-9]|"held":"(?!0\.00")/.test(JSON.stringify(groups)), groups);
+  expect(ledger.faults?.length === 0, { ledger });
+  return [...faults, ...checkGauges(node, metrics)];
 }

@@ -8,6 +8,9 @@ import { promptOf } from './upstreams.ts';
 /** How long a client waits for its answer before that counts as none, in milliseconds. */
 const longestMs = 40_000;
 
+/** What a client says that waited that long: nothing explains it. */
+export const noEndInTime = 'no end of the answer in time';
+
 /** How long a client that never reads stays, in milliseconds. */
 const unreadMs = 3_000;
 
@@ -32,8 +35,11 @@ export interface Sent {
   isEnded: boolean;
   /** Whether the client left, or never read. */
   hasLeft: boolean;
-  /** Whether it was sent on a connection that had been used before, which the gateway may have closed meanwhile. */
-  isReused: boolean;
+  /**
+   * Whether the gateway may have closed its connection without reading it: a kept one on which nothing ran, or one on
+   * which an answer before had said `connection: close`.
+   */
+  mayBeUnread: boolean;
   fault: string | null;
 }
 
@@ -93,7 +99,7 @@ export function createClients(random: () => number): Clients {
       body: '',
       isEnded: false,
       hasLeft: false,
-      isReused: false,
+      mayBeUnread: false,
       fault: null,
     };
     sent.push(asked);
@@ -142,13 +148,13 @@ function askOne(
       clearTimeout(timer);
       clearTimeout(leaving);
       sent.endedMs = performance.now();
-      sent.isReused = request.reusedSocket;
+      sent.mayBeUnread = request.reusedSocket;
       sent.fault = fault;
       resolve();
     };
     const timer = setTimeout(() => {
       request.destroy();
-      end('no end of the answer in time');
+      end(noEndInTime);
     }, longestMs);
     const leave = (): void => {
       if (sent.endedMs !== null) return;
@@ -186,8 +192,7 @@ function pipeline({ url, secret }: Target, asked: readonly Asked[], isUnread: bo
         if (sent.endedMs !== null) return;
         sent.endedMs = performance.now();
         sent.hasLeft = isUnread;
-        // After an answer with `connection: close` the gateway reads no further request.
-        sent.isReused = at > 0;
+        sent.mayBeUnread = answers.slice(0, at).some(({ saysClose }) => saysClose);
         const answer = answers[at];
         Object.assign(sent, answer ?? {}, { fault: answer?.isEnded === true ? null : fault });
       });
@@ -195,7 +200,7 @@ function pipeline({ url, secret }: Target, asked: readonly Asked[], isUnread: bo
         asked[0].sent.fault = `${answers.length} answers to ${asked.length} requests`;
       resolve();
     };
-    const timer = setTimeout(() => end('no end of the answers in time'), isUnread ? unreadMs : longestMs);
+    const timer = setTimeout(() => end(noEndInTime), isUnread ? unreadMs : longestMs);
     if (isUnread) socket.pause();
     socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
@@ -208,10 +213,13 @@ function pipeline({ url, secret }: Target, asked: readonly Asked[], isUnread: bo
   });
 }
 
-type RawAnswer = Pick<Sent, 'status' | 'requestId' | 'body' | 'isEnded'>;
+interface RawAnswer extends Pick<Sent, 'status' | 'requestId' | 'body' | 'isEnded'> {
+  /** Whether no further request of the connection is read. */
+  readonly saysClose: boolean;
+}
 
 /** The answers on a connection, as far as they have come: bodies with a length, or in chunks. */
-function splitAnswers(text: string): RawAnswer[] {
+export function splitAnswers(text: string): RawAnswer[] {
   const found: RawAnswer[] = [];
   for (let left = text; left !== '';) {
     const headEnd = left.indexOf('\r\n\r\n');
@@ -221,6 +229,7 @@ function splitAnswers(text: string): RawAnswer[] {
     const status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]);
     const requestId = /^x-request-id: (.*)$/im.exec(head)?.[1]?.trim() ?? '';
     const length = /^content-length: (\d+)$/im.exec(head)?.[1];
+    const saysClose = /^connection: *close$/im.test(head);
     let body = '';
     let isEnded = false;
     if (length !== undefined) {
@@ -241,7 +250,7 @@ function splitAnswers(text: string): RawAnswer[] {
       }
       if (!isEnded) left = '';
     }
-    found.push({ status, requestId, body, isEnded });
+    found.push({ status, requestId, body, isEnded, saysClose });
   }
   return found;
 }

@@ -13,6 +13,8 @@ export interface LiveKey {
 export interface World {
   readonly gateways: readonly Gateway[];
   readonly keys: LiveKey[];
+  /** All keys that there ever were, also those that others took the place of. */
+  readonly secrets: Set<string>;
   readonly random: () => number;
   readonly drawConfig: () => object;
   /** Creates a key in place of one that is revoked. */
@@ -56,7 +58,9 @@ const disruptions: Readonly<Record<string, Disruption>> = {
     })) as {
       key?: string;
     } | null;
-    if (made?.key !== undefined) key.secret = made.key;
+    if (made?.key === undefined) return;
+    world.secrets.add(made.key);
+    key.secret = made.key;
   },
   async revoke(world, gateway) {
     const at = Math.floor(world.random() * world.keys.length);
