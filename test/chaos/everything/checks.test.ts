@@ -28,6 +28,7 @@ const sent: Sent = {
   isEnded: true,
   hasLeft: false,
   mayBeUnread: false,
+  isBehindBroken: false,
   fault: null,
 };
 
@@ -109,6 +110,7 @@ describe('the checks of a run find no fault', () => {
     ['in limits that are just kept', { ...right, calls: [call, ...callsOf('a', 4, 1, 500)] }],
     ['in starts that are just few enough', { ...right, calls: [call, ...callsOf('b', 150, 100, 50)] }],
     ['in a kept connection that was closed before its request', unansweredWith({ mayBeUnread: true })],
+    ['in a request behind an answer that broke off', unansweredWith({ isBehindBroken: true })],
     [
       'in a connection that breaks with its gateway',
       unansweredWith({}, { broken: [{ node: 0, fromMs: 1_100, toMs: 1_150 }] }),
@@ -178,6 +180,11 @@ describe('the checks of a run find', () => {
     [
       'a client that waits for ever on a kept connection',
       unansweredWith({ mayBeUnread: true, fault: noEndInTime }),
+      /no end of the answer in time/,
+    ],
+    [
+      'a client that waits for ever behind a broken answer',
+      unansweredWith({ isBehindBroken: true, fault: noEndInTime }),
       /no end of the answer in time/,
     ],
     [

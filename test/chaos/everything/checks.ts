@@ -121,8 +121,11 @@ function isEndExplained(sent: Sent, calls: readonly ServedCall[], broken: readon
   const endedMs = sent.endedMs ?? Number.POSITIVE_INFINITY;
   if (broken.some((time) => time.node === node && time.fromMs <= endedMs && startedMs <= time.toMs))
     return true;
+  if (fault === noEndInTime) return false;
+  // What broke the answer before it is looked for at that one; this one may have run meanwhile.
+  if (sent.status === 0 && sent.isBehindBroken) return true;
   // The gateway closed the connection while the request was on its way: it reached no upstream.
-  if (sent.status === 0) return sent.mayBeUnread && fault !== noEndInTime && calls.length === 0;
+  if (sent.status === 0) return sent.mayBeUnread && calls.length === 0;
   if (sent.protocol === 'passed') return calls.some(({ isCut, endedMs: at }) => isCut || at === null);
   return sent.isStream && body.includes('"error"');
 }

@@ -40,6 +40,8 @@ export interface Sent {
    * which an answer before had said `connection: close`.
    */
   mayBeUnread: boolean;
+  /** Whether an answer before it on its connection had begun and broke off, which HTTP can only tell by closing it. */
+  isBehindBroken: boolean;
   fault: string | null;
 }
 
@@ -100,6 +102,7 @@ export function createClients(random: () => number): Clients {
       isEnded: false,
       hasLeft: false,
       mayBeUnread: false,
+      isBehindBroken: false,
       fault: null,
     };
     sent.push(asked);
@@ -192,7 +195,9 @@ function pipeline({ url, secret }: Target, asked: readonly Asked[], isUnread: bo
         if (sent.endedMs !== null) return;
         sent.endedMs = performance.now();
         sent.hasLeft = isUnread;
-        sent.mayBeUnread = answers.slice(0, at).some(({ saysClose }) => saysClose);
+        const before = answers.slice(0, at);
+        sent.mayBeUnread = before.some(({ saysClose }) => saysClose);
+        sent.isBehindBroken = before.some(({ isEnded }) => !isEnded);
         const answer = answers[at];
         Object.assign(sent, answer ?? {}, { fault: answer?.isEnded === true ? null : fault });
       });
