@@ -387,6 +387,18 @@ describe('a passthrough request that fails', () => {
     },
   );
 
+  test('gets 502 also when the body of an answer about the gateway’s own key never ends', async () => {
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    upstream.play((response) => {
+      response.once('close', () => resolve());
+      response.writeHead(401, { 'content-type': 'application/json' }).write('{');
+    });
+    const response = await gateway.post('/tokenize', '{}');
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_auth' } });
+    await closed;
+  });
+
   test.each([401, 402, 403])(
     'gets 502 without a quote of the answer when the upstream answers %i about the gateway’s own key',
     async (status) => {

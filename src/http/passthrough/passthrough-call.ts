@@ -168,14 +168,8 @@ export class PassthroughCall {
     }
     this.#onAnswered?.(passedHeadOf(answer, status));
     const refusal = this.#forwarding?.faultOf(status) ?? null;
-    if (refusal !== null) {
-      answer.destroy();
-      return this.#end(refusal);
-    }
-    if (withheldStatuses.has(status)) {
-      answer.destroy();
-      return this.#end(status);
-    }
+    if (refusal !== null) return this.#withhold(answer, refusal);
+    if (withheldStatuses.has(status)) return this.#withhold(answer, status);
     this.#answered = true;
     this.#cancelFirstByte();
     this.#onHead(status);
@@ -192,6 +186,17 @@ export class PassthroughCall {
       () => this.#end(status),
       (error: unknown) => this.failed(error),
     );
+  }
+
+  /**
+   * Ends the call with an answer that the client does not get. Its connection is closed once the client has ours: the
+   * middleware would close that of the client, too, before it has anything.
+   */
+  #withhold(answer: IncomingMessage, outcome: PassthroughOutcome): void {
+    this.#answered = true;
+    answer.on('error', () => {});
+    this.#response.once('close', () => answer.destroy());
+    this.#end(outcome);
   }
 
   /** Silence counts only while the client reads: a slow client makes the upstream wait. */
