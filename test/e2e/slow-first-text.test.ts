@@ -222,6 +222,31 @@ describe('retryWithin', () => {
   });
 });
 
+test('a client that leaves while its request waits for the next upstream pays nothing for what the failed one thought', async () => {
+  await open({ limits: { maxInFlight: 1 } });
+  const first = await ask();
+  call(0).end();
+  await eventually('the only place is taken', () => held[1]?.length === 1);
+  const left = new AbortController();
+  const gone = gateway.post('/v1/chat/completions', chat, { signal: left.signal }).catch(() => null);
+  await eventually('the first upstream is asked again', () => held[0]?.length === 2);
+  await gateway.recorded();
+  call(0).say(thought);
+  call(0).end();
+  await eventually(
+    'the request waits',
+    async () => (await metric('textgate_upstream_waiting{upstream="b"}')) === 1,
+  );
+  left.abort();
+  await gone;
+  await eventually('the request is settled', async () => (await recordOf())?.outcome === 'client_closed');
+  const record = await recordOf();
+  call(1).say(...frames);
+  call(1).end();
+  await first.ended;
+  expect(record).toMatchObject({ upstream: 'a', charge: '0.00' });
+});
+
 describe('a second request beside a slow one', () => {
   const hedge = { after: '2s', budget: '100%' };
   const openBoth = async (): Promise<LiveAnswer> => {

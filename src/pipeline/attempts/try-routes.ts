@@ -70,6 +70,8 @@ export async function tryRoutes(
       return tried.ending;
     }
     addFailure(tried);
+    // A client that leaves while the request waits for its next upstream must not pay for what this one thought.
+    received.reset();
   }
   const { reported } = failed;
   if (reported === null) return allCooling(routes, health);
