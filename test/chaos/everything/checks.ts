@@ -196,7 +196,7 @@ const expectedMessages: readonly RegExp[] = [
   /^database (does not accept writes|accepts writes again)$/,
   /^the connection to the database (is back|was lost)/,
   // What a cut connection breaks, for a moment.
-  /^changes by other processes could not be read$/,
+  /^(changes by other processes|keys) could not be read$/,
   /^consumption record not begun$/,
   /^slots could not be (taken: requests are refused|given back: they are given back later)$/,
   /^leases could not be renewed or ended$/,
