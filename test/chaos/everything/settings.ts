@@ -29,7 +29,10 @@ interface Draw {
   readonly workers: number;
 }
 
-/** A config with random routes, policies, second requests, shadows, groups and times: any two may follow each other. */
+/**
+ * A config with random routes, policies, second requests, shadows, groups and times. A reload may replace each of them with any
+ * other one.
+ */
 export function drawConfig({ random, urls, storage, workers }: Draw): object {
   const chance = (share: number): boolean => random() < share;
   const one = <Thing>(things: readonly Thing[]): Thing =>

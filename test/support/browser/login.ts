@@ -1,4 +1,4 @@
-import type { Locator, Page } from 'playwright-core';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
 
 /** The console's page at a listener for operators. */
 export const consoleUrl = (adminUrl: string): string => `${adminUrl}/console/`;
@@ -18,4 +18,12 @@ export async function login(page: Page, adminUrl: string, token: string): Promis
   await tokenField(page).fill(token);
   await loginButton(page).click();
   await logoutButton(page).waitFor();
+}
+
+/** Logs out in another page of the same browser. Resolves when that page asks for the token again. */
+export async function logOutElsewhere(context: BrowserContext, adminUrl: string): Promise<void> {
+  const other = await context.newPage();
+  await other.goto(consoleUrl(adminUrl));
+  await logoutButton(other).click();
+  await tokenField(other).waitFor();
 }
