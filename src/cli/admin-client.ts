@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { json } from 'node:stream/consumers';
+import { json, text as readText } from 'node:stream/consumers';
 import { adminTokenFile } from '../config/admin-token.ts';
 import { maxPageSize } from '../domain/page-size.ts';
-import { findGateway } from './find-gateway.ts';
+import { findAdminListener, findGateway } from './find-gateway.ts';
+import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
+import type { CommandRequest } from './send-request.ts';
 
 /** How long a command waits for the gateway, in milliseconds. */
 const timeoutMs = 10_000;
@@ -18,49 +20,40 @@ export async function callAdmin(
   body?: object,
   accept = 'application/json',
 ): Promise<unknown> {
-  const { url, token } = await findGateway();
-  const response = await fetch(url + path, {
+  const answer = await openAdmin(path, {
     method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept },
+    accept,
     signal: AbortSignal.timeout(timeoutMs),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  }).catch(() => {
-    throw unreachable(url);
   });
-  if (response.ok && accept === 'text/csv')
-    return { csv: await response.text(), next: response.headers.get('x-textgate-next') };
-  const answer = (await response.json().catch(() => {
-    throw noGateway(url);
-  })) as AdminError | null;
-  if (!response.ok) throw refused(response.status, answer);
-  return answer;
+  if (accept === 'text/csv')
+    return { csv: await readText(answer), next: answer.headers['x-textgate-next'] ?? null };
+  return readAnswer(answer);
 }
 
 /**
- * Calls the admin listener for an answer that may take minutes, without a timeout: `fetch` gives up after five minutes.
- * Resolves with the answer when it begins; throws as `callAdmin` does.
+ * Calls the admin listener for an answer that may take minutes, without a timeout. Resolves with the answer when it begins;
+ * throws as `callAdmin` does.
  */
 export async function openAdmin(
   path: string,
-  {
-    method = 'GET',
-    accept = 'application/json',
-    signal,
-  }: { readonly method?: 'GET' | 'POST'; readonly accept?: string; readonly signal?: AbortSignal } = {},
+  { accept = 'application/json', ...request }: CommandRequest & { readonly accept?: string } = {},
 ): Promise<IncomingMessage> {
   const { url, token } = await findGateway();
-  const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}`, accept };
-    request(url + path, { method, headers, ...(signal === undefined ? {} : { signal }) }, resolve)
-      .on('error', () => reject(unreachable(url)))
-      .end();
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept };
+  const response = await sendRequest(url + path, { ...request, headers }).catch((error: unknown) => {
+    throw isConnectionFault(error) ? unreachable(url) : error;
   });
-  if (response.statusCode === 200) return response;
-  const answer = (await json(response).catch(() => {
-    throw noGateway(url);
-  })) as AdminError | null;
-  throw refused(response.statusCode ?? 0, answer);
+  if (isOk(response)) return response;
+  throw refused(response.statusCode ?? 0, (await readAnswer(response)) as AdminError | null);
+}
+
+/** The parsed body of an answer. What has none that can be parsed is no gateway. */
+async function readAnswer(answer: IncomingMessage): Promise<unknown> {
+  return json(answer).catch(async () => {
+    const { url } = await findAdminListener();
+    throw new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
+  });
 }
 
 interface AdminError {
@@ -71,11 +64,6 @@ function unreachable(url: string): Error {
   return new Error(
     `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
   );
-}
-
-/** What answers is no gateway, as what it says is no JSON. */
-function noGateway(url: string): Error {
-  return new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
 }
 
 /** A refusal by the admin listener. */

@@ -1,4 +1,6 @@
+import { json } from 'node:stream/consumers';
 import { findAdminListener } from './find-gateway.ts';
+import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 
 /** How long a gateway may take to answer, in milliseconds. */
 const timeoutMs = 4_000;
@@ -10,24 +12,22 @@ const timeoutMs = 4_000;
 export async function checkHealth(configFile: string | undefined, ready: boolean): Promise<string> {
   const { url } = await findAdminListener(configFile);
   const address = `${url}${ready ? '/readyz' : '/healthz'}`;
-  const response = await fetch(address, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' }).catch(
-    (error: unknown) => {
-      throw new Error(`${address}: ${reasonOf(error)}`);
-    },
-  );
-  const { status, reason } = (await response.json().catch(() => ({}))) as {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const response = await sendRequest(address, { signal }).catch((error: unknown) => {
+    throw isConnectionFault(error) ? new Error(`${address}: ${reasonOf(error)}`) : error;
+  });
+  const { status, reason } = (await json(response).catch(() => ({}))) as {
     status?: string;
     reason?: string;
   };
-  const state = `${status ?? `status ${response.status}`}${reason === undefined ? '' : `: ${reason}`}`;
-  if (response.status === 404)
+  const state = `${status ?? `status ${response.statusCode}`}${reason === undefined ? '' : `: ${reason}`}`;
+  if (response.statusCode === 404)
     throw new Error(`${address}: status 404: this is no gateway; is another program at this port?`);
-  if (!response.ok || status === undefined) throw new Error(`${address}: ${state}`);
+  if (!isOk(response) || status === undefined) throw new Error(`${address}: ${state}`);
   return `${address}: ${state}`;
 }
 
-function reasonOf(error: unknown): string {
-  if ((error as Error).name === 'TimeoutError') return `no answer within ${timeoutMs / 1_000} s`;
-  const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
-  return code === 'ECONNREFUSED' ? 'no gateway listens there' : `no answer (${code ?? 'unknown'})`;
+function reasonOf({ code }: { readonly code: string }): string {
+  if (code === 'ABORT_ERR') return `no answer within ${timeoutMs / 1_000} s`;
+  return code === 'ECONNREFUSED' ? 'no gateway listens there' : `no answer (${code})`;
 }

@@ -15,6 +15,7 @@ import { describeError } from './describe-error.ts';
 import { findKeyId, keyPath } from './keys/find-key.ts';
 import { withOptionNames } from './keys/option-names.ts';
 import type { Json } from './output.ts';
+import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 
 /** The options of `statement get`, as commander names them. */
 export interface GetOptions {
@@ -157,17 +158,21 @@ async function readKeys(source: string): Promise<readonly PublicKey[]> {
 
 async function fetchKeys(url: string): Promise<string> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(keysMs) });
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    const answer = await sendRequest(url, { signal: AbortSignal.timeout(keysMs) });
+    if (!isOk(answer)) {
+      answer.destroy();
+      throw new Error(`status ${answer.statusCode}`);
+    }
     let text = '';
-    const decoder = new TextDecoder();
-    for await (const piece of answer.body ?? []) {
-      text += decoder.decode(piece as Uint8Array, { stream: true });
+    answer.setEncoding('utf8');
+    for await (const piece of answer as AsyncIterable<string>) {
+      text += piece;
       if (text.length > maxFileBytes) throw new Error(`more than ${maxFileBytes} bytes`);
     }
     return text;
   } catch (error) {
-    throw new Error(`the keys at ${url} can't be read: ${describeError(error)}`, { cause: error });
+    const reason = isConnectionFault(error) ? error.code : describeError(error);
+    throw new Error(`the keys at ${url} can't be read: ${reason}`, { cause: error });
   }
 }
 

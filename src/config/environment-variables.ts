@@ -35,4 +35,5 @@ export const commandVariables: readonly EnvironmentVariable[] = [
   { name: 'TEXTGATE_ADMIN_URL', meaning: 'the admin listener that commands call' },
   { name: 'TEXTGATE_URL', meaning: 'the address for clients that `textgate say` calls' },
   { name: 'TEXTGATE_API_KEY', meaning: 'the key that `textgate say` presents' },
+  { name: 'TEXTGATE_COMMAND_PROXY', meaning: 'the HTTP proxy to the gateway; default: none is used' },
 ];

@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../../shared/parse-json.ts';
+import { isConnectionFault, isOk, sendRequest } from '../send-request.ts';
 import { errorText } from './error-text.ts';
 import type { ErrorObject } from './error-text.ts';
 import type { Target } from './find-target.ts';
@@ -12,22 +14,29 @@ export async function callGateway(
   path: string,
   signal: AbortSignal,
   body?: object,
-): Promise<Response> {
-  const response = await fetch(url + path, {
+): Promise<IncomingMessage> {
+  const response = await sendRequest(url + path, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    redirect: 'error',
     signal,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {
-    if (signal.aborted) throw error;
-    const { cause } = error as { readonly cause?: { readonly code?: string; readonly message?: string } };
-    const reason = cause?.code ?? cause?.message ?? 'no connection';
+    if (signal.aborted || !isConnectionFault(error)) throw error;
     const advice = 'start it, or set TEXTGATE_URL to its address for clients';
-    throw new Error(`no gateway answers on ${url} (${reason}): ${advice}`, { cause: error });
+    throw new Error(`no gateway answers on ${url} (${error.code}): ${advice}`, { cause: error });
   });
-  if (response.ok) return response;
-  const text = (await response.text()).slice(0, maxErrorChars);
-  const { error } = (parseJson(text) ?? {}) as { readonly error?: ErrorObject };
-  throw new Error(`${response.status}: ${errorText(error ?? {}, `${url} is no gateway`)}`);
+  if (isOk(response)) return response;
+  const { error } = (parseJson(await readStart(response)) ?? {}) as { readonly error?: ErrorObject };
+  throw new Error(`${response.statusCode}: ${errorText(error ?? {}, `${url} is no gateway`)}`);
+}
+
+/** As much of an error as is read. */
+async function readStart(response: IncomingMessage): Promise<string> {
+  let text = '';
+  response.setEncoding('utf8');
+  for await (const piece of response as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > maxErrorChars) break;
+  }
+  return text;
 }

@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers';
 import { writeMs } from '../write-ms.ts';
 import { callGateway } from './call-gateway.ts';
 import type { Target } from './find-target.ts';
@@ -22,7 +23,7 @@ export async function writeReceipt(
 ): Promise<string> {
   const path = `/v1/key/requests/${encodeURIComponent(requestId)}`;
   const receipt = await callGateway(target, path, signal)
-    .then(async (response) => (await response.json()) as Receipt)
+    .then(async (response) => (await json(response)) as Receipt)
     .catch(() => null);
   const { usage = null, charge } = receipt ?? {};
   return [

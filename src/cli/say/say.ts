@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { createSseParser } from '../../protocol/sse.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { forTerminal } from '../output.ts';
+import { isConnectionFault } from '../send-request.ts';
 import { readChat, readResponses } from './answer-text.ts';
 import { callGateway } from './call-gateway.ts';
 import { findTarget } from './find-target.ts';
@@ -44,7 +47,7 @@ export async function say(words: string, options: SayOptions): Promise<void> {
 /** The first model that the key may use. */
 async function firstModel(target: Target, signal: AbortSignal): Promise<string> {
   const response = await callGateway(target, '/v1/models', signal);
-  const { data = [] } = (await response.json()) as { readonly data?: readonly { readonly id: string }[] };
+  const { data = [] } = (await json(response)) as { readonly data?: readonly { readonly id: string }[] };
   const [first] = data;
   if (first === undefined) throw new Error('no model is on offer to this key');
   return first.id;
@@ -82,15 +85,15 @@ async function ask({ target, question, model, signal, responses, frames }: Asked
       await write(shown);
     }
   } catch (error) {
-    // What is wrong with the answer itself has its own words; `fetch` says a `TypeError` when its connection breaks.
-    if (signal.aborted || !(error instanceof TypeError)) throw error;
+    // What is wrong with the answer itself has its own words; that of a broken connection has a code.
+    if (signal.aborted || !isConnectionFault(error)) throw error;
     broken = 'the answer was cut off: the connection broke';
   } finally {
     if (last !== '\n') await write('\n');
   }
   const totalMs = sinceMs();
-  const id = response.headers.get('x-request-id');
-  if (process.stderr.isTTY && id !== null) {
+  const id = response.headers['x-request-id'];
+  if (process.stderr.isTTY && typeof id === 'string') {
     const receipt = await writeReceipt(target, id, { firstTextMs, totalMs }, signal);
     console.error(forTerminal(receipt));
   }
@@ -98,16 +101,15 @@ async function ask({ target, question, model, signal, responses, frames }: Asked
   if (fault !== null) throw new Error(broken ?? fault);
 }
 
-async function* framesOf(response: Response): AsyncGenerator<string> {
-  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+async function* framesOf(response: IncomingMessage): AsyncGenerator<string> {
+  if (response.headers['content-type']?.startsWith('text/event-stream') !== true) {
     // Otherwise the process would not end before the answer does.
-    await response.body?.cancel();
+    response.destroy();
     throw new Error('the answer is no stream of events: this is no gateway');
   }
   const splitter = new FrameSplitter();
-  const decoder = new TextDecoder();
-  for await (const bytes of response.body ?? [])
-    yield* splitter.push(decoder.decode(bytes, { stream: true }));
+  response.setEncoding('utf8');
+  for await (const text of response as AsyncIterable<string>) yield* splitter.push(text);
   yield* splitter.end();
 }
 

@@ -1,0 +1,130 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
+import { startServing } from '../support/serving-process.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+/** The arguments with which each command calls a gateway. */
+const calls: Readonly<Record<string, readonly string[]>> = {
+  health: ['--ready'],
+  'keys create': ['carol'],
+  'keys list': [],
+  'keys show': ['test'],
+  'keys update': ['test', '--concurrency', '3'],
+  'keys revoke': ['carol'],
+  'keys rotate': ['test', '--grace', '1h'],
+  'keys credit': ['test', '1.00', '--reference', 'first'],
+  'keys groups': [],
+  records: [],
+  'records archive': [],
+  'ledger verify': [],
+  reconcile: ['usage.csv', '--upstream', 'demo'],
+  usage: [],
+  show: ['00000000'],
+  'in-flight': [],
+  cancel: ['00000000'],
+  top: ['--once'],
+  say: ['Say hello'],
+  'webhooks list': [],
+  'webhooks deliveries': [],
+  'webhooks test': ['any'],
+  'webhooks resend': ['any'],
+  'statement get': ['test'],
+  'statement verify': ['statement.txt', '--keys', '<url>/v1/statement-keys'],
+  backup: ['copy.db'],
+};
+
+/** Commands that call no gateway. */
+const others = ['serve', 'config check', 'config show', 'config schema', 'doctor', 'migrate', 'completion'];
+
+/** The names of all commands that can be run; `records` has an action of its own beside its inner command. */
+function namesOf(command: Command, before = ''): readonly string[] {
+  return command.commands.flatMap((each) => {
+    const name = `${before}${each.name()}`;
+    const inner = namesOf(each, `${name} `);
+    return inner.length === 0 || name === 'records' ? [name, ...inner] : inner;
+  });
+}
+
+/** A proxy that nothing may reach, and the variables by which Node's own clients send everything to it. */
+async function startTrap() {
+  const proxy = await startHttpProxy();
+  onTestFinished(() => proxy.close());
+  const { url } = proxy;
+  return { proxy, variables: { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url } };
+}
+
+/** A relay before a listener, which counts the connections to it. */
+async function startRelay(url: string) {
+  const relay = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+  onTestFinished(() => relay.close());
+  return { url: `http://127.0.0.1:${relay.port}`, accepted: () => relay.accepted };
+}
+
+test('each command is one that calls a gateway, or one that does not', () => {
+  expect([...Object.keys(calls), ...others].toSorted()).toEqual([...namesOf(createProgram())].toSorted());
+});
+
+test('every command reaches its gateway without the proxy that Node is told to use', async () => {
+  const { proxy, variables } = await startTrap();
+  const gateway = await startServing();
+  const [admin, clients] = [await startRelay(gateway.adminUrl), await startRelay(gateway.url)];
+  writeFileSync(
+    join(gateway.folder, 'usage.csv'),
+    `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`,
+  );
+  writeFileSync(join(gateway.folder, 'statement.txt'), 'textgate statement 1\n');
+  const environment = {
+    ...gateway.adminEnvironment,
+    ...variables,
+    TEXTGATE_ADMIN_URL: admin.url,
+    TEXTGATE_URL: clients.url,
+    TEXTGATE_API_KEY: gateway.key,
+  };
+  const called: string[] = [];
+  for (const [name, args] of Object.entries(calls)) {
+    const before = admin.accepted() + clients.accepted();
+    const line = [...name.split(' '), ...args.map((arg) => arg.replace('<url>', clients.url))];
+    const { stderr } = await startTextgate(line, gateway.folder, environment).finished;
+    expect({ name, asked: proxy.asked }).toEqual({ name, asked: [] });
+    expect(`${name}: ${stderr}`).not.toMatch(/does not answer|no gateway|can't be read/);
+    if (admin.accepted() + clients.accepted() > before) called.push(name);
+  }
+  expect(called).toEqual(Object.keys(calls));
+});
+
+describe('TEXTGATE_COMMAND_PROXY', () => {
+  test('is the proxy through which commands call a gateway', async () => {
+    const { proxy, variables } = await startTrap();
+    const own = await startHttpProxy();
+    onTestFinished(() => own.close());
+    own.credentials = 'me:secret-word';
+    const gateway = await startServing();
+    const { code, stdout } = await startTextgate(['keys', 'list'], gateway.folder, {
+      ...gateway.adminEnvironment,
+      ...variables,
+      TEXTGATE_COMMAND_PROXY: `http://me:secret-word@127.0.0.1:${own.port}`,
+    }).finished;
+    expect([code, stdout]).toEqual([0, expect.stringContaining('test')]);
+    expect(own.asked).toEqual([expect.stringMatching(`^GET ${gateway.adminUrl}/admin/keys`)]);
+    expect(proxy.asked).toEqual([]);
+  });
+
+  test('with a fault is named and not quoted, by commands for operators and for clients', async () => {
+    const environment = {
+      TEXTGATE_COMMAND_PROXY: 'socks5://me:secret-word@proxy.test:1080',
+      TEXTGATE_ADMIN_TOKEN: 'any',
+      TEXTGATE_API_KEY: 'any',
+    };
+    for (const line of [['keys', 'list'], ['health'], ['say', 'x']]) {
+      const { code, stderr } = await startTextgate(line, makeTemporaryFolder(), environment).finished;
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^textgate: TEXTGATE_COMMAND_PROXY: expected .*SOCKS is not supported\n$/);
+    }
+  });
+});
