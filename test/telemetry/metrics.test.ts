@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LedgerFigures } from '../../src/background/monitor-ledger.ts';
 import type { Outcome } from '../../src/domain/money/consumption.ts';
+import { upstream } from '../../src/config/schema/upstream-schema.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
 
@@ -40,6 +41,38 @@ test('the figures of a shared ledger are shown by the process that audits it, an
   figures = { openHolds: 3, imbalanceNanos: null, lowBalances: 2, warnedBudgets: 4 };
   expect(await shown()).toEqual(all);
 });
+
+/** The default time-outs of a call, in milliseconds. */
+const { timeouts } = upstream.parse({ url: 'http://127.0.0.1:1/v1' });
+
+test.each([
+  ['gen_ai_server_time_to_first_token_seconds', timeouts.firstByte, 160],
+  ['gen_ai_server_request_duration_seconds', timeouts.total, 655.36],
+  ['gen_ai_server_time_per_output_token_seconds', timeouts.idle, 60],
+])(
+  '%s has a bucket for times just below the time-out, and one that ends before them',
+  async (name, ms, bound) => {
+    const metrics = createMetrics();
+    const totalMs = name.includes('first') ? ms : ms - 10;
+    const firstTextMs = name.includes('first') ? ms - 10 : 0;
+    const usage = {
+      inputTokens: 1,
+      outputTokens: 2,
+      cachedInputTokens: 0,
+      totalTokens: 3,
+      cacheWriteTokens: 0,
+      reasoningTokens: 0,
+    };
+    metrics.exchangeEnded({ ...summary, totalMs, firstTextMs, usage });
+    const { body } = await metrics.expose();
+    const counts = [...body.matchAll(new RegExp(`^${name}_bucket{.*le="([^"]+)".*} (\\d+)$`, 'gm'))];
+    const within = counts.filter(([, , count]) => count === '1').map(([, le]) => le);
+    expect(within[0]).toBe(String(bound));
+    expect(counts.at(-within.length - 1)?.[1]).not.toBe('+Inf');
+    // A quantile is interpolated within a bucket: a wide one would make it a guess.
+    expect(bound / Number(counts.at(-within.length - 1)?.[1])).toBeLessThanOrEqual(6);
+  },
+);
 
 describe('the metrics of an opened stream', () => {
   test.each<[Outcome, string]>([

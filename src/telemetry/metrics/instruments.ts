@@ -7,18 +7,20 @@ import { roomInstruments } from './room-instruments.ts';
 import { shadowInstruments } from './shadow-instruments.ts';
 import { waitInstruments } from './wait-instruments.ts';
 
-/** OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. */
+/**
+ * OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. Those of times go on to the time-outs of
+ * calls with the wait before them, or each quantile of a model that thinks would be the last bound; they leave out some
+ * that no provider is as quick as, since each bound is a line for each series.
+ */
 const durationBuckets = [
-  0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+  0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
 ];
-const firstTokenBuckets = [
-  0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
-];
-const perTokenBuckets = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+const firstTokenBuckets = [0.02, 0.04, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 320, 640];
+const perTokenBuckets = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 10, 60];
 const tokenBuckets = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
 
 /** Bucket bounds for the gateway's own latency, in seconds: it should be a few milliseconds. */
-const overheadBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const overheadBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
 
 const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_provider_name'] as const;
 

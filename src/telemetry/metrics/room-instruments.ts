@@ -3,7 +3,7 @@ import type { RoomView } from '../../domain/ports/rooms.ts';
 import type { Constructors } from './metric-constructors.ts';
 
 /** Bucket bounds for waits for an upstream, in seconds; the first one has those that did not wait. */
-const waitBuckets = [0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120];
+const waitBuckets = [0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];
 
 /** Why a request got no place at an upstream with limits. */
 const roomRefusals = ['full', 'timed_out'] as const;

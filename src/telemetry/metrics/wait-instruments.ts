@@ -1,7 +1,7 @@
 import type { Constructors } from './metric-constructors.ts';
 
 /** Bucket bounds for waits in a line, in seconds. */
-const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 /** Requests in progress, and those of them that wait. */
 export function waitInstruments({ gaugeBy, histogramBy }: Constructors) {
