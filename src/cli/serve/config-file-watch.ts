@@ -1,41 +1,48 @@
-import { promises, statSync } from 'node:fs';
-import type { BigIntStats } from 'node:fs';
+import { promises } from 'node:fs';
 import type { Clock } from '../../domain/ports/clock.ts';
 
-/** How often a config file is checked for changes, in milliseconds: polling finds every kind of replacement. */
+/** How often a config file is looked at, in milliseconds: polling finds every kind of replacement. */
 const watchMs = 1_000;
 
-/** What a file was when it was looked at; another value than before means that it may have changed. */
-export type FileState = string;
+/** The text of a file; `null` if it can't be read, `undefined` of what is no regular file: a pipe changes whenever it is read. */
+type Found = string | null | undefined;
 
-const missing: FileState = 'missing';
-
-/** The state of a file. Taken before the file is read, it makes every change since the reading show. */
-export function stateOfFile(file: string): FileState {
-  try {
-    return describeStats(statSync(file, { bigint: true }));
-  } catch {
-    return missing;
-  }
+/** A config file that is looked at again and again. */
+export interface ConfigFileWatch {
+  /** Notes that a text was loaded for another reason, such as a signal. */
+  loaded(text: string | null): void;
 }
 
 /**
- * Calls back each time a file's state is found to be another one than before, at first another one than `since`. Without
- * `since`, a change between the reading of the file and the first look would never be seen.
+ * Calls back with each text of a file that two looks in a row have found and that is not the one in force, at first `since`:
+ * the file may be half written at one look, and half of a config can be a good one, with some keys missing. `null` is a
+ * file that can't be read. Times and sizes are no sign of a change: mounted volumes and package stores keep them.
  */
-export function watchConfigFile(file: string, since: FileState, clock: Clock, onChange: () => void): void {
-  let last = since;
+export function watchConfigFile(
+  file: string,
+  since: string | null,
+  clock: Clock,
+  onChange: (text: string | null) => void,
+): ConfigFileWatch {
+  let inForce = since;
+  let last: Found = since;
   const look = async (): Promise<void> => {
-    const state = await promises.stat(file, { bigint: true }).then(describeStats, () => missing);
-    const isChanged = state !== last;
-    last = state;
+    const found = await readFound(file);
+    const isSettled = found === last;
+    last = found;
     clock.schedule(watchMs, () => void look());
-    if (isChanged) onChange();
+    if (found === undefined || !isSettled || found === inForce) return;
+    inForce = found;
+    onChange(found);
   };
   clock.schedule(watchMs, () => void look());
+  return { loaded: (text) => void (inForce = text) };
 }
 
-/** A pipe changes whenever it is read. Inode numbers are no sign of a change: some network file systems renumber. */
-function describeStats(stats: BigIntStats): FileState {
-  return stats.isFile() ? `${stats.mtimeNs} ${stats.size}` : 'no regular file';
+async function readFound(file: string): Promise<Found> {
+  try {
+    return (await promises.stat(file)).isFile() ? await promises.readFile(file, 'utf8') : undefined;
+  } catch {
+    return null;
+  }
 }

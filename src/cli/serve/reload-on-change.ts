@@ -3,7 +3,6 @@ import { ConfigError } from '../../config/load.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { LogDestination } from '../../telemetry/log/log-destination.ts';
 import { watchConfigFile } from './config-file-watch.ts';
-import type { FileState } from './config-file-watch.ts';
 import { loadServeConfig, readServeText } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 
@@ -18,10 +17,10 @@ export interface Reloaded {
   reloadFailed(error: unknown): void;
 }
 
-/** A config file, and its state before it was read for the config that is in force now. */
+/** A config file, and the text of it that is in force now. */
 export interface WatchedFile {
   readonly file: string;
-  readonly since: FileState;
+  readonly since: string | null;
 }
 
 /** Reloads the config file on SIGHUP and when it changes. A bad file is reported, and the old config stays active. */
@@ -31,9 +30,11 @@ export function reloadOnChange(
   options: ServeOptions,
   stderr: LogDestination,
 ): void {
-  const reload = async (): Promise<void> => {
+  const reload = async (found: string | null): Promise<void> => {
     try {
-      const text = readServeText(options);
+      // What could not be read is read again for the reason.
+      const text = found ?? readServeText(options);
+      watch.loaded(text);
       const restart = await reloaded.replaceConfig(loadServeConfig(options, process.env, text), text);
       const later =
         restart.length === 0 ? '' : `; these changes count from the next start on: ${restart.join(', ')}`;
@@ -42,8 +43,8 @@ export function reloadOnChange(
       reloaded.reloadFailed(forRunningProcess(error, file));
     }
   };
-  process.on('SIGHUP', () => void reload());
-  watchConfigFile(file, since, systemClock, () => void reload());
+  const watch = watchConfigFile(file, since, systemClock, (text) => void reload(text));
+  process.on('SIGHUP', () => void reload(null));
 }
 
 /** A running process never sees a variable that is set after its start. */

@@ -3,7 +3,6 @@ import { systemClock } from '../../composition/clock.ts';
 import { ConfigError } from '../../config/load.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { openStandardStream } from '../../telemetry/log/log-destination.ts';
-import { stateOfFile } from './config-file-watch.ts';
 import { describeError } from '../describe-error.ts';
 import { environmentNotices } from './environment-notices.ts';
 import { describeStartError } from './describe-start-error.ts';
@@ -31,10 +30,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (seat === null)
       for (const notice of environmentNotices(process.env, options, textOf(options.config)))
         stderr.write(`${notice}\n`);
-    const { config: file } = options;
-    const watched = file === undefined ? null : { file, since: stateOfFile(file) };
     // A worker gets the config that the others have, which may not be what the file has now.
     const text = seat === null ? readServeText(options) : await seat.configText();
+    const { config: file } = options;
+    const watched = file === undefined ? null : { file, since: text };
     config = loadServeConfig(options, process.env, text);
     const count = sharedWorkerCount(config);
     // Loaded here, so that one process alone has nothing of it.

@@ -11,6 +11,7 @@ import type { Config } from '../../config/schema/schema.ts';
 import type { Certificates } from '../../domain/ports/certificates.ts';
 import type { CertificateSource } from '../../http/listen/tls-server.ts';
 import type { ProcessServices } from '../process-services.ts';
+import { settledReads } from '../settled-reads.ts';
 
 const dayMs = 86_400_000;
 
@@ -46,8 +47,8 @@ type CertificateServices = Pick<ProcessServices, 'clock' | 'log'> & {
 
 /**
  * Follows the files of a certificate, beginning with what was read at the start; `null` without one. Files that can't be
- * used leave the last certificate in force. Two that do not fit, or that are broken, may be half replaced: they count as
- * a fault when they are the same at the next look.
+ * used leave the last certificate in force. What may be half replaced counts when it is the same at the next look, as a new
+ * certificate or as a fault.
  */
 export function followCertificate(
   first: ReadCertificate | null,
@@ -58,29 +59,20 @@ export function followCertificate(
   const { clock, log } = services;
   const { metrics } = services.observability;
   let current = first.files;
-  let unusable = '';
   let use: Parameters<FollowedCertificate['onChange']>[0] | null = null;
   const showEnd = createEndWarning(services);
+  const readPair = settledReads(current, async () => pairOf(await readTlsFilesAgain(paths)));
   const read = async (): Promise<string> => {
-    const texts = pairOf(await readTlsFilesAgain(paths));
-    const text = textOf(texts);
-    if (text !== textOf(current)) {
-      try {
-        checkTlsFiles(texts);
-        current = texts;
-      } catch (error) {
-        const isSeenAgain = unusable === text;
-        unusable = text;
-        if (isSeenAgain) throw error;
-        return textOf(current);
-      }
+    const texts = await readPair();
+    if (textOf(texts) !== textOf(current)) {
+      checkTlsFiles(texts);
+      current = texts;
       use?.(current);
       metrics.configReloaded('ok');
       log.notice('the TLS certificate is replaced', { notAfter: endOf(current) });
     }
-    unusable = '';
     showEnd(current.cert);
-    return text;
+    return textOf(current);
   };
   showEnd(current.cert);
   const followed = followSecret(textOf(current), {

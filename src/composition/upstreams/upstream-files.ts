@@ -11,6 +11,7 @@ import type { Certificates } from '../../domain/ports/certificates.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields } from '../../domain/ports/telemetry.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
+import { settledReads } from '../settled-reads.ts';
 import { keySourceOf, wordsOf } from './upstream-keys.ts';
 import type { KeySource } from './upstream-keys.ts';
 
@@ -183,18 +184,13 @@ function followFiles(
         });
   return new Map(
     [...first].map(([name, { key, keySource, certificates, tls }]) => {
-      let last = certificates;
-      const readCertificates = async (): Promise<Certificates> => {
-        const read = await readAgain(tls ?? {}).catch(withSetting);
-        // Others open connections with a full handshake again.
-        if (!isDeepStrictEqual(read, last)) last = read;
-        return last;
-      };
+      // Others than the last ones open connections with a full handshake again.
+      const readCertificates = settledReads(certificates, () => readAgain(tls ?? {}).catch(withSetting));
       const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : { read: readCertificates };
       return [
         name,
         {
-          key: follow<string | null>(key, sourceOf(keySource), wordsOf(keySource), name),
+          key: follow<string | null>(key, sourceOf(keySource, key), wordsOf(keySource), name),
           certificates: follow(certificates, ofTls, wordsOfCertificates, name),
         },
       ] as const;
@@ -203,9 +199,9 @@ function followFiles(
 }
 
 /** How an API key is read again; `null` for one that is in the config. */
-function sourceOf(source: KeySource | null) {
+function sourceOf(source: KeySource | null, first: string | null) {
   if (source === null) return null;
-  if (source.kind === 'file') return { read: () => readSecretFileAgain(source.file) };
+  if (source.kind === 'file') return { read: settledReads(first, () => readSecretFileAgain(source.file)) };
   const { every: everyMs } = source;
   return { read: (stopping: AbortSignal) => readSecretCommandAgain(source, stopping), everyMs };
 }
