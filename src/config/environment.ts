@@ -20,14 +20,27 @@ export function readFastRoad(environment: Environment = process.env): boolean {
   return readVariable(environment, 'TEXTGATE_FAST_ROAD')?.toLowerCase() !== 'off';
 }
 
-/** The tracing settings in OpenTelemetry's own variables; `null` when no endpoint is set, or the SDK is disabled. */
+/**
+ * The tracing settings in OpenTelemetry's own variables; `null` when the SDK is disabled, the exporter of traces is `none`, or
+ * neither an exporter nor an endpoint is set.
+ */
 export function readTracingSettings(environment: Environment = process.env): TracingSettings | null {
-  const endpoint = readVariable(environment, 'OTEL_EXPORTER_OTLP_ENDPOINT');
-  const isDisabled = readVariable(environment, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true';
-  if (endpoint === undefined || isDisabled) return null;
+  const read = (name: string): string | undefined => readVariable(environment, name);
+  const endpoint = endpointVariables.flatMap((name) => {
+    const url = read(name);
+    return url === undefined ? [] : [{ name, url }];
+  })[0];
+  const exporter = read('OTEL_TRACES_EXPORTER')?.toLowerCase();
+  const isDisabled = exporter === 'none' || read('OTEL_SDK_DISABLED')?.toLowerCase() === 'true';
+  if ((endpoint === undefined && exporter === undefined) || isDisabled) return null;
   return {
-    endpoint,
-    sampler: readVariable(environment, 'OTEL_TRACES_SAMPLER'),
-    samplerArgument: readVariable(environment, 'OTEL_TRACES_SAMPLER_ARG'),
+    endpoint: endpoint ?? null,
+    exporter: exporter ?? 'otlp',
+    protocol: read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? read('OTEL_EXPORTER_OTLP_PROTOCOL'),
+    sampler: read('OTEL_TRACES_SAMPLER'),
+    samplerArgument: read('OTEL_TRACES_SAMPLER_ARG'),
   };
 }
+
+/** The variables of the collector's address; that of traces alone counts before the one of all signals. */
+const endpointVariables = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'];

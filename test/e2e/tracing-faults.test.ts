@@ -35,6 +35,10 @@ describe('the gateway without a collector in the environment', () => {
   test.each([
     ['no variable is set', {}],
     ['the endpoint is blank', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
+    [
+      'the exporter of traces is none',
+      { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' },
+    ],
     ['the SDK is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
   ])('sends no span, and no trace headers to the upstream: %s', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables))
@@ -44,6 +48,13 @@ describe('the gateway without a collector in the environment', () => {
     expect(upstream.seen[0]?.headers).not.toHaveProperty('traceparent');
     expect(upstream.seen[0]?.headers).not.toHaveProperty('tracestate');
   });
+});
+
+test('the endpoint of traces alone is the whole address to which they go, before that of all signals', async () => {
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', `${collector.url}/v1/traces`);
+  await askOnce();
+  expect(collector.spans.map(({ name }) => name)).toContain('chat small');
 });
 
 describe('the collector', () => {
@@ -83,6 +94,9 @@ describe('the collector', () => {
 
   test.each([
     ['with an invalid address', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
+    ['with an invalid address of traces', { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector:4318' }],
+    ['with a protocol that is not spoken', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+    ['with an exporter that is not there', { OTEL_TRACES_EXPORTER: 'console' }],
     ['with an unknown sampler', { OTEL_TRACES_SAMPLER: 'sometimes' }],
   ])('%s disables tracing, and requests are served', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);

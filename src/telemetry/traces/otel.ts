@@ -38,9 +38,7 @@ export interface OtelTracer extends Tracer {
  * `process.env` themselves.
  */
 export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault): OtelTracer {
-  // The exporter would fail later, or use its default endpoint, without any message.
-  if (!/^https?:$/.test(URL.parse(settings.endpoint)?.protocol ?? ''))
-    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
+  checkSettings(settings);
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'textgate' }))
@@ -73,4 +71,16 @@ export function createOtelTracer(settings: TracingSettings, clock: Clock, report
         });
       }),
   };
+}
+
+/** Refuses what the exporter would fail with later, or replace by its default, without any message. */
+function checkSettings({ endpoint, exporter, protocol }: TracingSettings): void {
+  if (exporter !== 'otlp') throw new Error('OTEL_TRACES_EXPORTER: expected otlp or none');
+  if (endpoint !== null && !/^https?:$/.test(URL.parse(endpoint.url)?.protocol ?? ''))
+    throw new Error(`${endpoint.name} is not an http(s) URL`);
+  // Collectors take JSON where they take protobuf over HTTP, and neither at the port of gRPC.
+  if (protocol !== undefined && !protocol.startsWith('http/'))
+    throw new Error(
+      'OTEL_EXPORTER_OTLP_PROTOCOL: expected http/json: spans are sent over HTTP, usually to port 4318 of a collector',
+    );
 }
