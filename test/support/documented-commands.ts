@@ -44,7 +44,7 @@ export function documentedCommands(): readonly DocumentedCommand[] {
 export function commandFault(line: string): string | null {
   // Without assignments before the program, and without what npm takes for itself.
   const words = (line.replace(/ > .*$/, '').match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []).filter(
-    (word) => !/^[A-Z_]+=|^--silent$/.test(word),
+    (word) => !/^[A-Z_]+=|^(?:-s|--silent)$/.test(word),
   );
   const [program = '', first = '', name = '', ...rest] = words;
   if (program === 'textgate') return textgateFault(words.slice(1));
