@@ -64,8 +64,11 @@ export function pathIdOf(request: Request): string {
   return searchableId(String(request.params['id']));
 }
 
+const listCursorProblem =
+  'no entry of this list has this id. Send the `next` of a page of this very list, or nothing to begin with the newest entry';
+
 /** The refusal of an unknown cursor: an empty page would look like the end of the list. */
-export function unknownCursor(param = 'before', problem = 'no entry of this list has this id'): Refusal {
+export function unknownCursor(param = 'before', problem = listCursorProblem): Refusal {
   return refuse('invalid_value', `Invalid '${param}': ${problem}.`, { param });
 }
 

@@ -40,6 +40,9 @@ import type { Request, RequestHandler, Response, Router } from './router.ts';
  */
 const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 
+/** `retry-after` where the reads of all keys together are too many, in milliseconds: as long as one may wait for its turn. */
+const busyReadsRetryMs = 10_000;
+
 const reads = { one: 'one read of its own record', many: 'reads of its own record', canWait: false };
 
 /** The dependencies of the routes for a key's holder. */
@@ -48,8 +51,8 @@ export interface OwnKeyPorts
   /** Limits the reads of each key. */
   readonly readLimiter: Limiter;
   /**
-   * Makes the reads of all keys one after another: pages are built on the thread that serves every request, and many at
-   * once would delay all answers by the sum of their times.
+   * Makes the reads of all keys one after another, those of each key in turn, with rests between them: pages are built on the
+   * thread that serves every request, and without rests they would delay all answers for as long as they are asked for.
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
@@ -167,13 +170,19 @@ async function limitRead<Found extends object>(
   const { signal } = new AbortController();
   const decision = await limiter.acquire(id, requestId, readLimits, signal);
   const refusal = limitRefusal(decision, readLimits, reads);
-  if (refusal !== null) return refusal;
+  if (refusal !== null) {
+    await readTurns.holdBack();
+    return refusal;
+  }
   try {
-    const found = await readTurns.run(read);
+    const found = await readTurns.run(id, read);
     if (found !== null) return found;
-    return refuse('overloaded', 'Too many keys read their records right now. Try again shortly.', {
-      retryAfterMs: 1_000,
-    });
+    await readTurns.holdBack();
+    return refuse(
+      'rate_limit_exceeded',
+      'More reads of keys’ own records wait than this server makes in ten seconds, so this one was not made. Try again later, and less often: requests for text are not affected.',
+      { retryAfterMs: busyReadsRetryMs, cause: 'too many reads of /v1/key wait for their turn' },
+    );
   } finally {
     // A limiter that fails here must not turn a good answer into an error.
     await limiter.release(id, requestId).catch((error: unknown) => onFault('slot not released', error));

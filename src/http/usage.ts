@@ -121,7 +121,11 @@ async function readPage(
       if (error instanceof RangeError) return tooLarge();
       throw error;
     });
-  if (page === null) return unknownCursor('after', 'expected the `next` of a page of this very query');
+  if (page === null)
+    return unknownCursor(
+      'after',
+      'expected the `next` of a page of this very query, with the same key, groups, filters and times',
+    );
   if (isRefusal(page)) return page;
   const names = by.includes('key') ? await reads.namesOf([...new Set(page.rows.map(keyIdOf))]) : null;
   return {

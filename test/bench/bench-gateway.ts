@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openTestEngine } from '../support/test-engine.ts';
 import { fillDatabase } from '../support/filled-database.ts';
+import type { HoldersOrder, HoldersResult } from './child-holders.ts';
 import type { LoadOrder, LoadResult } from './child-load.ts';
 
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const adminToken = 'an-admin-token-for-benches';
 
 /** A gateway on a filled database, its upstream and its load generator, each in a process of its own. */
@@ -18,6 +20,8 @@ export interface BenchGateway {
   readonly environment: Readonly<Record<string, string>>;
   /** Runs a load; one at a time. */
   load(order: LoadOrder['load'], keys: number): Promise<LoadResult>;
+  /** Has the holders of some keys read their lists without a pause; resolves with what ends it, and says what they got. */
+  readLists(order: Omit<HoldersOrder, 'url'>): () => Promise<HoldersResult>;
   /** Reads from the admin listener; resolves with the duration in milliseconds. */
   time(path: string): Promise<number>;
   /** The longest commit of a block beside the database since the last call, in milliseconds: no answer can be sooner. */
@@ -37,6 +41,8 @@ export async function startBenchGateway(filling: {
   readonly startMs?: number;
   /** Another upstream, which serves the model `held`. */
   readonly heldUrl?: string;
+  /** An empty PostgreSQL database to which all of it is moved, instead of the file. */
+  readonly postgresUrl?: string;
 }): Promise<BenchGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -46,18 +52,29 @@ export async function startBenchGateway(filling: {
   await engine.close();
   fillDatabase(file, { ...filling, models: ['small', 'large'] });
 
+  if (filling.postgresUrl !== undefined) {
+    const move = spawn(process.execPath, [main, 'migrate', `sqlite:${file}`, filling.postgresUrl]);
+    const [code] = (await once(move, 'close')) as [number | null];
+    if (code !== 0) throw new Error('the filled database could not be moved to PostgreSQL');
+  }
+
   const upstream = startChild('child-upstream.ts');
   const [port] = (await once(upstream, 'message')) as [number];
   const config = join(folder, 'textgate.yaml');
-  writeFileSync(config, JSON.stringify(configOf(file, `http://127.0.0.1:${port}/v1`, filling.heldUrl)));
-  const gateway = spawn(
-    process.execPath,
-    [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), 'serve', '--config', config],
-    { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder },
+  writeFileSync(
+    config,
+    JSON.stringify(
+      configOf(filling.postgresUrl ?? `sqlite:${file}`, `http://127.0.0.1:${port}/v1`, filling.heldUrl),
+    ),
   );
+  const gateway = spawn(process.execPath, [main, 'serve', '--config', config], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: folder,
+  });
   children.push(gateway);
   const [url = '', adminUrl = ''] = await listening(gateway);
   const loader = startChild('child-load.ts');
+  const reader = startChild('child-holders.ts');
   const disk = startChild('child-disk.ts', folder);
   return {
     folder,
@@ -68,6 +85,14 @@ export async function startBenchGateway(filling: {
       loader.send({ url, keys, load } satisfies LoadOrder);
       const [result] = (await once(loader, 'message')) as [LoadResult];
       return result;
+    },
+    readLists(order) {
+      reader.send({ ...order, url } satisfies HoldersOrder);
+      return async () => {
+        reader.send({ ...order, url, holders: 0 } satisfies HoldersOrder);
+        const [result] = (await once(reader, 'message')) as [HoldersResult];
+        return result;
+      };
     },
     async diskDelayMs() {
       disk.send('');
@@ -88,6 +113,7 @@ export async function startBenchGateway(filling: {
       await once(gateway, 'close');
       upstream.kill();
       loader.kill();
+      reader.kill();
       disk.kill();
       rmSync(folder, { recursive: true });
     },
@@ -111,7 +137,7 @@ function startChild(file: string, ...args: readonly string[]): ChildProcess {
   return child;
 }
 
-function configOf(file: string, upstreamUrl: string, heldUrl?: string): object {
+function configOf(storage: string, upstreamUrl: string, heldUrl?: string): object {
   const model = (upstream: string): object => ({
     routes: [{ upstream, model: 'tiny' }],
     price: { input: '1', output: '2' },
@@ -119,7 +145,7 @@ function configOf(file: string, upstreamUrl: string, heldUrl?: string): object {
   return {
     server: { port: 0 },
     admin: { port: 0, token: adminToken },
-    storage: { url: `sqlite:${file}` },
+    storage: { url: storage },
     limits: { concurrency: 1_000, requestsPerMinute: 10_000_000 },
     upstreams: { local: { url: upstreamUrl }, ...(heldUrl === undefined ? {} : { held: { url: heldUrl } }) },
     models: {

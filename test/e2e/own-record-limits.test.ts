@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { createTurnQueue } from '../../src/domain/limits/turn-queue.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
@@ -10,7 +10,9 @@ import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';
 import type { OwnKeyPorts } from '../../src/http/own-key-routes.ts';
 import { prepareAnswers } from '../../src/http/answers/prepare-answers.ts';
 import { askAdmin } from '../support/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
@@ -31,7 +33,11 @@ async function read({ url, key }: TestGateway, path: string, secret = key) {
 }
 
 /** The routes of a key's holder, over a store that answers when the test releases it. */
-async function serveSlowRecords(): Promise<{ readonly url: string; readonly finish: () => void }> {
+async function serveSlowRecords(): Promise<{
+  readonly url: string;
+  readonly clock: FakeClock;
+  readonly finish: () => void;
+}> {
   const clock = createFakeClock();
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
   const key = { id: 'key_a', allowFrom: null } as ApiKey;
@@ -52,16 +58,35 @@ async function serveSlowRecords(): Promise<{ readonly url: string; readonly fini
   const server = app.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, finish };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, clock, finish };
+}
+
+/** Reads what is refused: advances the clock by the second for which the refusal is held back, and not sooner. */
+async function refusedRead(gateway: TestGateway, clock: FakeClock, path: string) {
+  const schedule = vi.spyOn(clock, 'schedule');
+  let isAnswered = false;
+  const answer = read(gateway, path).finally(() => (isAnswered = true));
+  await eventually('the refusal is held back', () =>
+    schedule.mock.calls.some(([delayMs]) => delayMs === 1_000),
+  );
+  schedule.mockRestore();
+  expect(isAnswered).toBe(false);
+  clock.advance(1_000);
+  return answer;
 }
 
 describe('a key’s reads of its own record', () => {
   test('are limited to two at once, with an error that names the limit', async () => {
-    const { url, finish } = await serveSlowRecords();
+    const { url, clock, finish } = await serveSlowRecords();
     const readSlow = (): Promise<Response> =>
       fetch(`${url}/v1/key/requests`, { headers: { authorization: 'Bearer x' } });
+    const schedule = vi.spyOn(clock, 'schedule');
     const three = [readSlow(), readSlow(), readSlow()];
-    // The other reads wait for their records.
+    // The other reads wait for their records, the refusal for its second.
+    await eventually('the refusal is held back', () =>
+      schedule.mock.calls.some(([delayMs]) => delayMs === 1_000),
+    );
+    clock.advance(1_000);
     const refused = await Promise.race(three);
     expect(refused.status).toBe(429);
     expect(refused.headers.get('retry-after')).toBe('1');
@@ -72,7 +97,11 @@ describe('a key’s reads of its own record', () => {
         limit: { source: 'key', kind: 'concurrency', limit: 2, in_flight: 2, retry_after_ms: 1_000 },
       },
     });
+    // The first read took a second of the clock, and is followed by a rest.
+    schedule.mockClear();
     finish();
+    await eventually('the rest begins', () => schedule.mock.calls.length > 0);
+    clock.advance(1_000);
     const statuses = (await Promise.all(three)).map(({ status }) => status);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429]);
     expect((await readSlow()).status).toBe(200);
@@ -90,11 +119,11 @@ describe('a key’s reads of its own record', () => {
     for (let count = 1; count < 60; count++)
       expect((await read(gateway, paths[count % 3] ?? '')).status).toBe(200);
     for (const path of paths) {
-      const refused = await read(gateway, path);
+      const refused = await refusedRead(gateway, clock, path);
       expect(refused.status).toBe(429);
       expect(refused.body.error).toMatchObject({
         code: 'rate_limit_exceeded',
-        limit: { source: 'key', kind: 'rate', limit: 60, retry_after_ms: 60_000 },
+        limit: { source: 'key', kind: 'rate', limit: 60 },
       });
     }
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
@@ -113,8 +142,10 @@ describe('a key’s reads of its own record', () => {
   });
 
   test('do not limit cancellation, which is never refused', async () => {
-    const gateway = await start({ clock: createFakeClock() });
-    for (let count = 0; count < 61; count++) await read(gateway, '');
+    const clock = createFakeClock();
+    const gateway = await start({ clock });
+    for (let count = 0; count < 60; count++) await read(gateway, '');
+    expect((await refusedRead(gateway, clock, '')).status).toBe(429);
     const cancelled = await gateway.post('/v1/key/requests/req_none/cancel', {});
     expect(await cancelled.json()).toMatchObject({ error: { code: 'request_not_found' } });
   });

@@ -275,7 +275,7 @@ describe.each([
     });
 
     test('a holder gets no sums of others and of no upstream, by no parameter and no cursor', async () => {
-      const [mine, theirs] = keys;
+      const [, theirs] = keys;
       for (const query of [
         'by=key',
         'by=day,upstream',
@@ -289,13 +289,23 @@ describe.each([
         expect(text).not.toContain(theirs?.id);
       }
       const foreign = (await ask(`/usage?by=hour&key=${theirs?.id}&limit=1`)).body.next as string;
-      const wanted = addUp(
-        records.filter((row) => row.key_id === mine?.id),
-        ['hour'],
-      );
-      const { status, body } = await own(`by=hour&after=${encodeURIComponent(foreign)}`);
-      expect(status).toBe(200);
-      for (const [group, sums] of sumsOf(body.data, ['hour'])) expect(sums).toEqual(wanted.get(group));
+      // A cursor of another key, and of the same key with other filters or groups.
+      const { next } = (await own('by=hour&limit=1')).body;
+      expect((await own(`by=hour&limit=1&after=${encodeURIComponent(next)}`)).status).toBe(200);
+      for (const query of [
+        `by=hour&after=${encodeURIComponent(foreign)}`,
+        `by=hour&outcome=completed&after=${encodeURIComponent(next)}`,
+        `by=hour&from=2027-01-30&after=${encodeURIComponent(next)}`,
+        `by=day&after=${encodeURIComponent(next)}`,
+      ]) {
+        const { status, body } = await own(query);
+        expect({ query, status }).toEqual({ query, status: 400 });
+        expect(body.error).toMatchObject({
+          code: 'invalid_value',
+          param: 'after',
+          message: expect.stringContaining('of this very query') as string,
+        });
+      }
       expect((await own(`by=hour&after=${encodeURIComponent(`x${foreign}`)}`)).body.error).toMatchObject({
         code: 'invalid_value',
         param: 'after',

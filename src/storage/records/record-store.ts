@@ -1,3 +1,4 @@
+import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
@@ -7,6 +8,7 @@ import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './clos
 import type { Engine } from '../engine.ts';
 import type { Owner } from '../leases/lease-store.ts';
 import { lookUpRows, readCount } from '../read-rows.ts';
+import type { RecordCursor } from './record-pages.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
 import { openingOf, readBudgetedReservation, valuesToOpenBudgeted } from './open-budgeted-statement.ts';
 import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
@@ -14,6 +16,9 @@ import { countSettlements, readSettlement, settlementFor, valuesToSettle } from 
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
+
+/** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
+const recordsAtOnce = 50;
 
 /** What the records need beside their engine. */
 export interface RecordStoreOptions {
@@ -86,8 +91,16 @@ export function createRecordPages(engine: Engine): RecordPages {
     async listRecords(filter, limit, before) {
       const [row] = before === null ? [] : (await engine.read(selectCursor(before, filter.keyId))).flat();
       if (before !== null && row === undefined) return null;
-      const cursor = before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
-      const found = readPage(await engine.read(selectRecords(filter, limit + 1, cursor)), limit + 1);
+      let cursor: RecordCursor | null =
+        before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
+      const found: ConsumptionRecord[] = [];
+      while (found.length <= limit) {
+        const wanted = Math.min(limit + 1 - found.length, recordsAtOnce);
+        const some = readPage(await engine.read(selectRecords(filter, wanted, cursor)), wanted);
+        found.push(...some);
+        if (some.length < wanted) break;
+        cursor = some.at(-1) ?? cursor;
+      }
       const records = found.slice(0, limit);
       return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
     },

@@ -1,19 +1,33 @@
+import type { UsageQuery } from '../../domain/ports/usage.ts';
+import { digest } from '../../shared/digest.ts';
 import type { GroupValues, OrderedGroups } from './usage-statements.ts';
 
 /** How long a cursor may be, in characters: five names of the greatest length fit many times. */
 const maxCharacters = 16_384;
 
-/** Writes the groups behind which the next page begins as an opaque text. */
-export function writeUsageCursor(values: GroupValues): string {
-  return Buffer.from(JSON.stringify(values)).toString('base64url');
+/** How many digits of a hash say which query a cursor is of. */
+const markLength = 12;
+
+/** What tells the cursors of a query from those of others, as of another key: behind those of another one rows would be missing. */
+export function markOf({ fromMs, toMs, where }: UsageQuery, groups: OrderedGroups): string {
+  return digest(JSON.stringify([groups, where, fromMs, toMs])).slice(0, markLength);
 }
 
-/** Reads a cursor; `null` for a text that is none of a query with these groups. */
-export function readUsageCursor(cursor: string, { period, dimensions }: OrderedGroups): GroupValues | null {
-  if (cursor.length > maxCharacters) return null;
+/** Writes the groups behind which the next page begins as an opaque text. */
+export function writeUsageCursor(mark: string, values: GroupValues): string {
+  return mark + Buffer.from(JSON.stringify(values)).toString('base64url');
+}
+
+/** Reads a cursor; `null` for a text that is none of a query with this mark and these groups. */
+export function readUsageCursor(
+  cursor: string,
+  mark: string,
+  { period, dimensions }: OrderedGroups,
+): GroupValues | null {
+  if (cursor.length > maxCharacters || !cursor.startsWith(mark)) return null;
   let values: unknown;
   try {
-    values = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    values = JSON.parse(Buffer.from(cursor.slice(mark.length), 'base64url').toString());
   } catch {
     return null;
   }

@@ -1,7 +1,7 @@
 import { maxUsageRows } from '../../domain/ports/usage.ts';
 import type { Usage, UsageFilter, UsagePeriod, UsageQuery, UsageRow } from '../../domain/ports/usage.ts';
 import type { Engine, Row } from '../engine.ts';
-import { readUsageCursor, writeUsageCursor } from './usage-cursor.ts';
+import { markOf, readUsageCursor, writeUsageCursor } from './usage-cursor.ts';
 import { dayMs, dayOf, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
 import { countHours, firstUnrolled, planUsage, readExtent, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsagePlan } from './usage-plan.ts';
@@ -64,9 +64,11 @@ interface ReadSlice {
 /** Reads usage from its sums, over any engine. */
 export function createUsage(engine: Pick<Engine, 'read'>, limits = readLimits): Usage {
   return {
-    async usage({ by, fromMs, toMs, where, limit, after }: UsageQuery) {
-      const groups = orderGroups(by);
-      let place = after === null ? null : readUsageCursor(after, groups);
+    async usage(query: UsageQuery) {
+      const { fromMs, toMs, where, limit, after } = query;
+      const groups = orderGroups(query.by);
+      const mark = markOf(query, groups);
+      let place = after === null ? null : readUsageCursor(after, mark, groups);
       if (after !== null && place === null) return null;
       const needed = neededDimensions(groups, where);
       const kinds = {
@@ -84,13 +86,13 @@ export function createUsage(engine: Pick<Engine, 'read'>, limits = readLimits): 
         for (const row of taken) rowsRead += Number(row['rows_read']);
         const last = taken.at(-1);
         if (found.length > wanted && last !== undefined)
-          return { rows, next: writeUsageCursor(groupValuesOf(last, groups)) };
+          return { rows, next: writeUsageCursor(mark, groupValuesOf(last, groups)) };
         if (end === null) return { rows, next: null };
         place = end;
         if (isFull) fullSlices++;
         if (rows.length === limit || rowsRead >= limits.rowsPerSlice || fullSlices === maxFullSlices) break;
       }
-      return { rows, next: place === null ? null : writeUsageCursor(place) };
+      return { rows, next: place === null ? null : writeUsageCursor(mark, place) };
     },
   };
 }
