@@ -41,6 +41,30 @@ describe('commands about groups', () => {
       test: '-',
     });
   });
+
+  test('show with a key what its group may spend, what other keys of it have spent, and what is left', async () => {
+    const other = await startGateway({
+      price: { input: '1', output: '2' },
+      groups: { research: { budget: { amount: '5', per: 'month', timeZone: 'UTC' } }, sales: {} },
+    });
+    vi.stubEnv('TEXTGATE_ADMIN_URL', other.adminUrl);
+    vi.stubEnv('TEXTGATE_ADMIN_TOKEN', other.adminToken);
+    onTestFinished(() => other.close());
+    const { keys } = other.gateway;
+    await keys.create({ name: 'ann', group: 'research' });
+    await keys.create({ name: 'dan', group: 'sales' });
+    const { key } = await keys.create({ name: 'bob', group: 'research' });
+    const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+    await other.post('/v1/chat/completions', body, { headers: { authorization: `Bearer ${key}` } });
+    const [, ...lines] = columns(await showGroups({}));
+    const [, , , , spent = '', left = ''] = lines.find(([name]) => name === 'research') ?? [];
+    expect(Number(spent)).toBeGreaterThan(0);
+    const shown = await showKey('ann', {});
+    expect(shown).toMatch(/^budget +none set$/m);
+    expect(shown).toMatch(/^group +research\ngroup budget +5\.00 per month \(UTC\)\nleft for the group +/m);
+    expect(shown).toContain(` ${left}, ${spent} are spent; full again at `);
+    expect(await showKey('dan', {})).toMatch(/^group +sales\ngroup budget +none set$/m);
+  });
 });
 
 describe('groups of keys that the config lacks', () => {

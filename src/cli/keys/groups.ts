@@ -1,6 +1,7 @@
 import type { presentGroup } from '../../http/present/group.ts';
 import { count } from '../../shared/count.ts';
 import { callAdmin, readList } from '../admin-client.ts';
+import { budgetRows } from './budget-rows.ts';
 import { maxSearchedKeys } from './find-key.ts';
 import { writeTable } from '../output.ts';
 import type { Json } from '../output.ts';
@@ -47,13 +48,13 @@ export async function showGroups({ json }: Json): Promise<string> {
   return table + refused;
 }
 
-/** The group of a key as it is shown with the key. */
-export async function describeGroup(name: string | null): Promise<string> {
-  if (name === null) return 'none';
-  const groups = await readGroups();
-  return groups.some((group) => group.name === name)
-    ? name
-    : `${name}, which is not in the config: its requests are refused`;
+/** The group of a key as it is shown with the key: its name, with what is left of its budget. */
+export async function groupRows(name: string | null): Promise<readonly string[][]> {
+  if (name === null) return [['group', 'none']];
+  const group = (await readGroups()).find((one) => one.name === name);
+  if (group === undefined)
+    return [['group', `${name}, which is not in the config: its requests are refused`]];
+  return [['group', name], ...budgetRows(group.budget, 'group budget', 'left for the group')];
 }
 
 async function readGroups(): Promise<readonly GroupObject[]> {

@@ -6,7 +6,8 @@ import { callAdmin, readList } from '../admin-client.ts';
 import { withOptionNames } from './option-names.ts';
 import { settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
-import { describeGroup } from './groups.ts';
+import { budgetRows } from './budget-rows.ts';
+import { groupRows } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
 import { writeTable, writeTime } from '../output.ts';
 import type { Json } from '../output.ts';
@@ -106,29 +107,10 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['held', key.held],
       ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
-      ...budgetRows(key.budget),
-      ['group', await describeGroup(key.group)],
+      ...budgetRows(key.budget, 'budget', 'left in this period'),
+      ...(await groupRows(key.group)),
     ],
   ).trimStart();
-}
-
-function budgetRows(budget: KeyObject['budget']): readonly string[][] {
-  if (budget === null) return [['budget', 'none set']];
-  const { amount, per, time_zone: timeZone, raise, available, spent, refills_at: refillsAt } = budget;
-  return [
-    ['budget', `${amount} per ${per} (${timeZone})`],
-    ...raiseRows(raise),
-    ['left in this period', `${available}, ${spent} are spent; full again at ${refillsAt}`],
-  ];
-}
-
-/** A raise that has ended stays with the key, and would look like one in force. */
-function raiseRows(raise: NonNullable<KeyObject['budget']>['raise']): readonly string[][] {
-  if (raise === null) return [];
-  const { amount, until } = raise;
-  return Date.parse(until) > Date.now()
-    ? [['budget raised by', `${amount} until ${until}`]]
-    : [['budget raise', `none: that of ${amount} ended at ${until}`]];
 }
 
 /** Changes the settings of a key that are given. */

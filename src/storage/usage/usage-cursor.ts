@@ -8,7 +8,7 @@ const maxCharacters = 16_384;
 /** How many digits of a hash say which query a cursor is of. */
 const markLength = 12;
 
-/** What tells the cursors of a query from those of others, as of another key: behind those of another one rows would be missing. */
+/** What tells the cursors of a query from those of another one, as of another key: behind those, rows would be missing. */
 export function markOf({ fromMs, toMs, where }: UsageQuery, groups: OrderedGroups): string {
   return digest(JSON.stringify([groups, where, fromMs, toMs])).slice(0, markLength);
 }

@@ -1,11 +1,13 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { adminPath } from '../../api/admin-api.ts';
+import { useAnswer } from '../../api/use-answer.ts';
 import { Facts } from '../../widgets/facts.ts';
 import { Figure, Figures } from '../../widgets/figure.ts';
 import { asWords, formatAmount, formatCount, formatDuration, formatTime } from '../../widgets/format.ts';
 import { BudgetBar, usedPercent } from './budget-bar.ts';
 import { writeRunning } from './key-columns.ts';
-import type { Key } from './types.ts';
+import type { Budget, Group, Key, Page } from './types.ts';
 
 /** What a key has, has spent and does. */
 export function KeyFigures({ of: key }: { readonly of: Key }): VNode {
@@ -20,17 +22,38 @@ export function KeyFigures({ of: key }: { readonly of: Key }): VNode {
       />
       <${Figure} label="Spent" value=${formatAmount(spent)} />
       <${Figure} label="In progress" value=${writeRunning(key)} />
-      ${
-        budget !== null &&
-        html`<${Figure}
-          label="Left of the budget"
-          value=${formatAmount(budget.available)}
-          note=${html`<span class="budget"><${BudgetBar} budget=${budget} of=${key.name} /></span>`}
-          mood=${usedPercent(budget) === 100 ? 'bad' : budget.warned_at === null ? undefined : 'warning'}
-        />`
-      }
+      ${budget !== null && html`<${BudgetFigure} label="Left of the budget" budget=${budget} of=${key.name} />`}
+      ${key.group !== null && html`<${GroupFigure} name=${key.group} />`}
     <//>
   `;
+}
+
+/** What is left of the budget of a key's group, which its other keys use up as well; nothing for a group without one. */
+function GroupFigure({ name }: { readonly name: string }): VNode | null {
+  const { answer } = useAnswer<Page<Group>>(adminPath('groups'));
+  const budget = answer?.data.find((group) => group.name === name)?.budget ?? null;
+  if (budget === null) return null;
+  return html`<${BudgetFigure}
+    label="Left of the group’s budget"
+    budget=${budget}
+    of=${`the group ${name}`}
+  />`;
+}
+
+interface BudgetProps {
+  readonly label: string;
+  readonly budget: Budget;
+  /** Whose budget it is, for screen readers. */
+  readonly of: string;
+}
+
+function BudgetFigure({ label, budget, of }: BudgetProps): VNode {
+  return html`<${Figure}
+    label=${label}
+    value=${formatAmount(budget.available)}
+    note=${html`<span class="budget"><${BudgetBar} budget=${budget} of=${of} /></span>`}
+    mood=${usedPercent(budget) === 100 ? 'bad' : budget.warned_at === null ? undefined : 'warning'}
+  />`;
 }
 
 /** The settings of a key, as they are in force. */
