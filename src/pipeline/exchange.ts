@@ -29,6 +29,8 @@ export interface Exchange {
   readonly trace: Trace;
   /** Its slot of a group; `null` without one. */
   groupSlot: GroupSlot | null;
+  /** Its slots being given back; `null` before. */
+  freeing: Promise<void> | null;
   /** Its visit to the rooms of its upstreams; `null` where none of them has limits, and before it is routed. */
   visit: RoomVisit | null;
   /** Its copy that goes to a second upstream; `null` for nearly all requests. */
@@ -59,6 +61,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     interruption,
     trace: ports.tracer.begin(client.head),
     groupSlot: null,
+    freeing: null,
     visit: null,
     shadow: null,
     stage: { stage: 'arrived' },

@@ -7,14 +7,16 @@ import type { AttemptEnding } from './results.ts';
 /**
  * Sends an answer's text to its clients as it is read, and returns how it ended. Each read becomes one write, at the
  * moment of its arrival while all clients keep up; the slowest of them slows the upstream. The last frames are not sent
- * here but after the settlement.
+ * here but after the settlement. `onSlow` is called when a client does not keep up for the first time.
  */
 export async function rewrite(
   answer: OpenedAnswer,
   received: ReceivedAnswer,
   { deliveries }: Pick<Exchange, 'deliveries'>,
   { clock, fastRoad }: Pick<Ports, 'clock' | 'fastRoad'>,
+  onSlow: () => void,
 ): Promise<AttemptEnding> {
+  let hasWaited = false;
   /** Returns whether more may be sent without a wait. */
   const send = (deltas: readonly string[]): boolean => {
     // After the last client has disconnected, the answer is read on for its usage alone.
@@ -30,7 +32,10 @@ export async function rewrite(
   for (;;) {
     for (const delivery of deliveries) {
       const drained = delivery.drained();
-      if (drained !== null) await drained;
+      if (drained === null) continue;
+      if (!hasWaited) onSlow();
+      hasWaited = true;
+      await drained;
     }
     if (ending !== null) break;
     ending = await answer.readOn(send);

@@ -6,6 +6,7 @@ import { isSpendingLimited } from '../domain/limits/groups.ts';
 import { mostTokensOf } from '../domain/money/hold-estimate.ts';
 import type { Interruption } from '../domain/interruption.ts';
 import { admit } from './admission/admit.ts';
+import { freeSlots } from './admission/take-slots.ts';
 import { createAnswerWriter } from './delivery/answer-writers.ts';
 import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
@@ -141,7 +142,10 @@ async function answerText(
   try {
     const unrecorded = await recording;
     if (unrecorded !== null) return refused(unrecorded);
-    return answer.kind === 'opened' ? await rewrite(answer, work.received, exchange, ports) : answer;
+    if (answer.kind !== 'opened') return answer;
+    // The call may be over long before its client has read the answer, and needs no slot then.
+    const freeWhenOver = (): void => answer.whenOver(() => void freeSlots(exchange, ports));
+    return await rewrite(answer, work.received, exchange, ports, freeWhenOver);
   } finally {
     if (answer.kind === 'opened') answer.release();
   }

@@ -94,7 +94,7 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'a slot of a group that is not given back at the end',
-    file: 'src/pipeline/money/settle.ts',
+    file: slots,
     find: 'if (exchange.groupSlot !== null) await releaseGroupSlot',
     replace: 'if (exchange.groupSlot === null) await releaseGroupSlot',
     tests: sockets,

@@ -170,9 +170,9 @@ const mutations: readonly Mutation[] = [
   {
     name: 'a second call after text has gone out',
     file: 'src/pipeline/run-request.ts',
-    find: "return answer.kind === 'opened' ? await rewrite(answer, work.received, exchange, ports) : answer;",
+    find: 'return await rewrite(answer, work.received, exchange, ports, freeWhenOver);',
     replace:
-      "if (answer.kind !== 'opened') return answer; const first = await rewrite(answer, work.received, exchange, ports); " +
+      'const first = await rewrite(answer, work.received, exchange, ports, freeWhenOver); ' +
       "if (first.kind === 'failed') await tryRoutes(toSend, work, dispatched, exchange, ports); return first;",
     tests: ['test/pipeline/failover.property.test.ts'],
   },

@@ -257,17 +257,24 @@ describe('an exchange with two clients', () => {
         return reads.length === 1 ? null : finished;
       },
       release: () => {},
+      whenOver: () => {},
     };
-    const rewritten = rewrite(answer, new ReceivedAnswer(), exchange, { clock, fastRoad: true });
+    const rewritten = rewrite(answer, new ReceivedAnswer(), exchange, { clock, fastRoad: true }, () => {});
     await setImmediate();
     expect(reads).toEqual([]);
     drained.resolve();
     await rewritten;
     expect(reads).toEqual([true, true]);
-    await rewrite({ ...answer, first: { deltas: [], ending: null } }, new ReceivedAnswer(), exchange, {
-      clock,
-      fastRoad: false,
-    });
+    await rewrite(
+      { ...answer, first: { deltas: [], ending: null } },
+      new ReceivedAnswer(),
+      exchange,
+      {
+        clock,
+        fastRoad: false,
+      },
+      () => {},
+    );
     expect(reads).toEqual([true, true, false]);
   });
 
@@ -288,8 +295,9 @@ describe('an exchange with two clients', () => {
         return ending;
       },
       release: () => {},
+      whenOver: () => {},
     };
-    const result = await rewrite(answer, received, exchange, { clock, fastRoad: true });
+    const result = await rewrite(answer, received, exchange, { clock, fastRoad: true }, () => {});
     await conclude({ result, chargeNanos: null }, exchange);
     expect(calls.filter((call) => call === 'send text')).toHaveLength(2 + 2 + 1);
     expect(calls.filter((call) => call === 'end')).toHaveLength(1);

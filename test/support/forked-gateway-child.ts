@@ -1,10 +1,11 @@
 import { startGateway } from './test-gateway.ts';
 
 /** The process behind `forkGateway`: it serves, and reports its memory on request. */
+const [, , upstreamUrl = '', concurrency = '1000', queueWait = '0s'] = process.argv;
 const gateway = await startGateway({
   logLevel: 'silent',
-  upstreamUrl: process.argv[2] ?? '',
-  limits: { requestsPerMinute: 10_000_000, concurrency: 1_000 },
+  upstreamUrl,
+  limits: { requestsPerMinute: 10_000_000, concurrency: Number(concurrency), queueWait },
 });
 
 process.on('message', () => {

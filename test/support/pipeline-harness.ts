@@ -208,7 +208,10 @@ function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly a
   type Part = Uint8Array | null | UpstreamFault;
   const parts: Part[] = [];
   let waiting: ((part: Part) => void) | null = null;
+  const onOver: (() => void)[] = [];
+  const end = (): void => onOver.splice(0).forEach((callback) => callback());
   const give = (part: Part): void => {
+    if (!(part instanceof Uint8Array)) end();
     if (waiting === null) return void parts.push(part);
     const resolve = waiting;
     waiting = null;
@@ -227,7 +230,8 @@ function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly a
           ? Promise.resolve(parts.shift() as Part)
           : new Promise((resolve) => (waiting = resolve)),
       ),
-      release: () => {},
+      whenOver: (callback) => void onOver.push(callback),
+      release: end,
     },
   };
 }
@@ -257,7 +261,8 @@ function driveClient(
       open: () => {
         if (!opens) throw new Error('the head was sent already');
       },
-      send: (text) => take(text),
+      // It keeps up.
+      send: (text) => void (sent.text += text),
       end: take,
       tearDown: take,
     },

@@ -160,3 +160,20 @@ export async function releaseGroupSlot(
   exchange.groupSlot = null;
   await limiter.release(groupSlot.groupId, groupSlot.name);
 }
+
+/**
+ * Gives all slots of a request back, once: resolves when that is done. A failure of the limiter must not cut off an answer that
+ * is complete and paid for.
+ */
+export function freeSlots(exchange: Exchange, ports: Pick<Ports, 'limiter' | 'telemetry'>): Promise<void> {
+  return (exchange.freeing ??= release(exchange, ports));
+}
+
+async function release(exchange: Exchange, ports: Pick<Ports, 'limiter' | 'telemetry'>): Promise<void> {
+  const { stage, requestId } = exchange;
+  if (stage.stage === 'arrived') return;
+  const report = (error: unknown): void => ports.telemetry.fault('slot not released', error);
+  await ports.limiter.release(stage.key.id, requestId).catch(report);
+  // Also where the slot of the key could not be released: the other keys of the group need this one.
+  if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports).catch(report);
+}

@@ -21,6 +21,8 @@ export interface OpenedAnswer {
   readOn(send: (deltas: readonly string[]) => boolean): Promise<AttemptEnding | null>;
   /** Drops the rest of the answer. */
   release(): void;
+  /** Calls back when the call is over for the upstream, too; at once if it is. */
+  whenOver(callback: () => void): void;
 }
 
 /** An attempt that failed before its first good part. */
@@ -74,6 +76,7 @@ export async function awaitFirstPart(
       answer.release();
       watch.dropped();
     },
+    whenOver: (callback) => answer.whenOver(callback),
   };
 }
 

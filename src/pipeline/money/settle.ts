@@ -11,10 +11,13 @@ import { meterUsage } from './second-meter.ts';
 import { tellShadow } from '../shadows/shadows.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from '../stage-views.ts';
 import type { Recorded } from '../stages.ts';
-import { releaseGroupSlot } from '../admission/take-slots.ts';
+import { freeSlots } from '../admission/take-slots.ts';
 
 /** The recorded status when the client disconnected before it got one. */
 const clientClosedStatus = 499;
+
+/** How long the slots of a request whose upstream call is over wait for its record, in milliseconds. */
+const maxHeldMs = 5;
 
 /**
  * Settles an exchange, whatever its result: closes and charges the record and releases the slot before the client gets
@@ -24,8 +27,8 @@ const clientClosedStatus = 499;
 export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<Settled> {
   const { stage } = exchange;
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
-  const closed = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
-  if (stage.stage !== 'arrived') await releaseSlots(stage.key.id, exchange, ports);
+  const closed = stage.stage === 'recorded' ? await closeOrFree(stage, summary, exchange, ports) : null;
+  await freeSlots(exchange, ports);
   const charge = closed?.charge ?? null;
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
@@ -34,6 +37,24 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
   tellShadow(result, summary, exchange);
   const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
   return { result: shown, chargeNanos: closed?.isSettled === true ? closed.charge.chargeNanos : null };
+}
+
+/**
+ * Closes the record. If that takes long, because the text is counted or the database is slow, the slots are free before: the
+ * upstream's call is over. They usually wait for the record, so that a request in the line finds this one's hold given back.
+ */
+async function closeOrFree(
+  recorded: Recorded,
+  summary: Uncharged,
+  exchange: Exchange,
+  ports: Ports,
+): ReturnType<typeof closeRecord> {
+  const cancel = ports.clock.schedule(maxHeldMs, () => void freeSlots(exchange, ports));
+  try {
+    return await closeRecord(recorded, summary, exchange, ports);
+  } finally {
+    cancel();
+  }
 }
 
 /** Closes the record; returns its charge, if it is known. A complete answer reaches its client even if this fails. */
@@ -70,14 +91,6 @@ async function closeRecord(
     ports.telemetry.fault('consumption record not settled', error);
     return charge === null ? null : { charge, isSettled: false };
   }
-}
-
-/** Releases the slots. A failure of the limiter must not cut off an answer that is complete and paid for. */
-async function releaseSlots(keyId: string, exchange: Exchange, ports: Ports): Promise<void> {
-  const report = (error: unknown): void => ports.telemetry.fault('slot not released', error);
-  await ports.limiter.release(keyId, exchange.requestId).catch(report);
-  // Also where the slot of the key could not be released: the other keys of the group need this one.
-  if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports).catch(report);
 }
 
 /** A summary whose charge is not known yet. */
