@@ -9,6 +9,7 @@ import { serveFolder } from '../support/served-folder.ts';
 import type { ServedFolder } from '../support/served-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
+import { pgbouncerAbsence, startPgBouncer } from '../support/pgbouncer.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
@@ -77,13 +78,13 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
   const onceSettled = { charges: [-25_000], open: 0, records: [['completed', 25_000]] };
 
   /** Begins an answer, takes the database away in the middle of it, and reads the answer to its end. */
-  async function loseDatabaseInAnswer(): Promise<{ gateway: ServedFolder; key: string }> {
+  async function loseDatabaseInAnswer(cut = cutOff): Promise<{ gateway: ServedFolder; key: string }> {
     const { upstream, finish } = await startStreams();
     const gateway = await serveFolder(folder, upstream.url, url);
     const { key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
     const answer = readLive(post(gateway, key));
     await eventually('the answer has begun', () => answer.text.includes('the beginning'));
-    await cutOff();
+    await cut();
     await eventually('new work is refused', async () => {
       const refused = await post(gateway, key);
       const { error } = (await refused.json()) as { error?: { code?: string } };
@@ -125,6 +126,24 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
         'the connection to the database is back',
       ]);
       expect(stdout + stderr + metrics).not.toContain(password);
+    },
+    slow,
+  );
+
+  test.skipIf(pgbouncerAbsence !== null).each(['pooler', 'server behind the pooler'] as const)(
+    `that loses the %s refuses new work and settles what ran once it is back${pgbouncerAbsence === null ? '' : ` (${pgbouncerAbsence})`}`,
+    async (what) => {
+      const pooler = await startPgBouncer(url, { pool_mode: 'session', server_login_retry: 1 });
+      url = pooler.url;
+      const isPooler = what === 'pooler';
+      const { gateway, key } = await loseDatabaseInAnswer(isPooler ? () => pooler.kill() : cutOff);
+      await (isPooler ? pooler.start() : proxy.accept());
+      await eventually('it is settled', async () => (await readBooks()).open === 0);
+      expect(await readBooks()).toEqual(onceSettled);
+      await eventually('it serves again', async () => (await post(gateway, key)).status === 200);
+      await eventually('the second one is settled, too', async () => (await readBooks()).open === 0);
+      expect((await readBooks()).charges).toEqual([-25_000, -25_000]);
+      expect(await gateway.ask('GET', '/ledger')).toMatchObject({ faults: [], imbalanceNanos: 0 });
     },
     slow,
   );

@@ -147,8 +147,8 @@ function program(name: string): string {
   return join(postgresPrograms, name);
 }
 
-/** Whom a server runs as: PostgreSQL refuses root. */
-function identity(): { readonly uid?: number; readonly gid?: number } {
+/** Whom a server runs as: PostgreSQL and PgBouncer refuse root. */
+export function identity(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const id = (flag: string): number =>
     Number(execFileSync('id', [flag, serverUser], { encoding: 'utf8' }).trim());

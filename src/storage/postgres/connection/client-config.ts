@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { Client } from 'pg';
 import type { ClientConfig } from 'pg';
 import type { Clock } from '../../../domain/ports/clock.ts';
 import type { ConnectionTarget } from './connection-target.ts';
@@ -27,14 +28,40 @@ export interface ConnectionOptions {
   readonly clock: Clock;
 }
 
-/** What pg is given for a connection over a socket. */
-export function configOf(
-  { target, limits, isReadOnly }: ConnectionOptions,
-  socket: Socket,
-): ClientConfig & { readonly sslnegotiation: string } {
+/** What pg has besides the types that it is published with. */
+interface Untyped {
+  /** The session that the other side names in its greeting. */
+  readonly processID: number | null;
+  readonly connectionParameters: object;
+}
+
+/** A client over a socket. Poolers refuse settings in the start packet: they are made by `settingsOf`. */
+export function createClient(target: ConnectionTarget, socket: Socket): Client & Untyped {
+  const config: ClientConfig & { readonly sslnegotiation: string } = {
+    ...target.config,
+    stream: () => socket,
+    pipeline: true,
+    types: valueTypes,
+    application_name: 'textgate',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveSeconds * 1_000,
+    // Otherwise pg reads `PGSSLNEGOTIATION`, and `direct` without TLS is an error.
+    sslnegotiation: 'postgres',
+  };
+  const client = new Client(config) as Client & Untyped;
+  // pg reads `PGOPTIONS` and `PGREPLICATION`, whatever it is given.
+  Object.assign(client.connectionParameters, { options: '', replication: '' });
+  return client;
+}
+
+/** The expression of SQL that makes the settings of a connection. */
+export function settingsOf({ limits, isReadOnly }: Pick<ConnectionOptions, 'limits' | 'isReadOnly'>): string {
   const settings = {
+    statement_timeout: limits.statementMs,
+    lock_timeout: limits.lockMs,
+    idle_in_transaction_session_timeout: abandonedMs,
     // Whatever the server's own default is: at another level units would fail that wait for each other.
-    default_transaction_isolation: 'read\\ committed',
+    default_transaction_isolation: 'read committed',
     // Compiling a statement takes longer than any of them runs; and a wrong estimate would have every request wait for it.
     jit: 'off',
     ...(isReadOnly ? { default_transaction_read_only: 'on' } : {}),
@@ -43,21 +70,6 @@ export function configOf(
     tcp_keepalives_count: 5,
     tcp_user_timeout: abandonedMs,
   };
-  return {
-    ...target.config,
-    stream: () => socket,
-    pipeline: true,
-    types: valueTypes,
-    application_name: 'textgate',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveSeconds * 1_000,
-    statement_timeout: limits.statementMs,
-    lock_timeout: limits.lockMs,
-    idle_in_transaction_session_timeout: abandonedMs,
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
-    // Otherwise pg reads `PGSSLNEGOTIATION`, and `direct` without TLS is an error.
-    sslnegotiation: 'postgres',
-  };
+  const made = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`);
+  return `ARRAY[${made.join(', ')}]`;
 }

@@ -8,6 +8,7 @@ const reasonByCode: ReadonlyMap<string, StorageReason> = new Map([
   ['0A000', 'read_only'],
   ['25006', 'read_only'],
   ['25P03', 'slow'],
+  ['26000', 'unavailable'],
   ['40001', 'locked'],
   ['40P01', 'locked'],
   // A missing right, table, function or column is for the operator to mend. Taken for a fault of the values of a unit,
@@ -16,6 +17,7 @@ const reasonByCode: ReadonlyMap<string, StorageReason> = new Map([
   ['42703', 'unknown'],
   ['42883', 'unknown'],
   ['42P01', 'unknown'],
+  ['42P05', 'unavailable'],
   ['53100', 'full'],
   ['55P03', 'locked'],
   ['57014', 'slow'],
@@ -51,6 +53,20 @@ export class AnsweredError extends StorageError {
   }
 }
 
+/** A pooler gives each transaction any of its sessions. */
+export class SharedSessionError extends StorageError {
+  constructor() {
+    super(
+      'a pooler gives each transaction another session: set pool_mode = session for this database in PgBouncer (what other poolers call session mode), or name the server itself in storage.url',
+    );
+  }
+}
+
+/** A statement that this session has prepared is not there, or one that it has not is: a pooler has changed the session. */
+export function isOfOtherSession(error: StorageError): boolean {
+  return error instanceof AnsweredError && ['26000', '42P05'].includes(error.code);
+}
+
 /** An error of a connection or of the database, as the store reports it. */
 export function storageErrorOf(error: unknown): StorageError {
   if (error instanceof StorageError) return error;
@@ -67,8 +83,9 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** Whether a database refuses a connection for good: a wrong password or role, or no such database. */
+/** Whether a connection is refused for good: a wrong password or role, no such database, or a pooler's shared sessions. */
 export function isRefusedForGood(error: unknown): boolean {
+  if (error instanceof SharedSessionError) return true;
   const code = codeOf(error);
   if (code === undefined) return error instanceof Error && isFaultOfPassword(error.message);
   return /^(28...|3D000|42501)$/.test(code);

@@ -1,11 +1,10 @@
 import { Socket } from 'node:net';
-import { Client } from 'pg';
 import type { QueryConfig, QueryResult } from 'pg';
-import type { Clock } from '../../../domain/ports/clock.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import { configOf } from './client-config.ts';
+import { createClient, settingsOf } from './client-config.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
-import { storageErrorOf } from './failure-reason.ts';
+import { isOfOtherSession, storageErrorOf } from './failure-reason.ts';
+import { requireOwnSession } from './own-session.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
 /** How long a connection may take to open, in milliseconds. */
@@ -38,11 +37,10 @@ export class Session {
   readonly opened: Promise<void>;
   /** Resolves with the reason when it can't be used any more, or could not be opened. */
   readonly lost: Promise<StorageError>;
-  readonly #clock: Clock;
-  readonly #isReadOnly: boolean;
+  readonly #options: ConnectionOptions;
   readonly #silenceMs: number;
   readonly #socket = new Socket();
-  readonly #client: Client;
+  readonly #client: ReturnType<typeof createClient>;
   readonly #watch: SilenceWatch;
   readonly #lost = Promise.withResolvers<StorageError>();
   readonly #socketClosed: Promise<unknown>;
@@ -53,11 +51,10 @@ export class Session {
   #ended: Promise<void> | null = null;
 
   constructor(options: ConnectionOptions) {
-    this.#clock = options.clock;
-    this.#isReadOnly = options.isReadOnly;
+    this.#options = options;
     this.#silenceMs = silenceMsOf(options.limits);
     this.lost = this.#lost.promise;
-    this.#client = new Client(configOf(options, this.#socket));
+    this.#client = createClient(options.target, this.#socket);
     this.#socketClosed = new Promise((resolve) => this.#socket.once('close', resolve));
     this.#watch = new SilenceWatch({
       clock: options.clock,
@@ -110,7 +107,8 @@ export class Session {
         if (fault === null) return resolve(results);
         reject(fault);
         // A session keeps refusing writes when its database accepts them again, as does that of a primary that was replaced.
-        if (fault.reason === 'read_only' && !this.#isReadOnly) this.#giveUp(fault);
+        if (fault.reason === 'read_only' && !this.#options.isReadOnly) this.#giveUp(fault);
+        if (isOfOtherSession(fault)) this.#giveUp(fault);
       };
       for (const query of queries) this.#client.query(query, once(answer));
       // Behind the reports of pg, which are made in callbacks of the same turn.
@@ -142,7 +140,7 @@ export class Session {
     if (!this.#isOpen) this.#giveUp(closed);
     if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
     // A server that is not there any more never answers a goodbye: pg would wait until TCP gives up, for minutes.
-    const cancel = this.#clock.schedule(goodbyeMs, () => this.#giveUp(closed));
+    const cancel = this.#options.clock.schedule(goodbyeMs, () => this.#giveUp(closed));
     if (!this.#socket.destroyed) void this.#client.end();
     await this.#socketClosed;
     cancel();
@@ -150,13 +148,20 @@ export class Session {
   }
 
   async #open(): Promise<void> {
-    const late = new StorageError(`it did not answer within ${connectMs / 1_000} seconds`, 'slow');
-    const cancel = this.#clock.schedule(connectMs, () => this.#giveUp(late));
+    const { clock, target } = this.#options;
+    let late = `it did not answer within ${connectMs / 1_000} seconds`;
+    const cancel = clock.schedule(connectMs, () => this.#giveUp(new StorageError(late, 'slow')));
     try {
       await this.#client.connect();
       this.#client.connection.stream.on('data', () => this.#watch.hear());
+      // A pooler takes connections for which it has no session, and lets their first statement wait.
+      late += ': where it is a pooler, give its pool 17 sessions for each gateway';
       // After a failover the address may still lead to the old server, or to one that is not promoted yet.
-      await this.#requireWrites();
+      const isSet = await this.#requireWrites();
+      if (!isSet) {
+        await requireOwnSession(target, clock);
+        await this.send([{ text: `SELECT ${settingsOf(this.#options)}` }]);
+      }
       this.#isOpen = true;
     } catch (error) {
       this.#giveUp(storageErrorOf(error));
@@ -166,20 +171,29 @@ export class Session {
     }
   }
 
-  /** Refuses a standby, and a database that refuses writes, as a provider's whose disk is full. */
-  async #requireWrites(): Promise<void> {
+  /**
+   * Refuses a standby, and a database that refuses writes, as a provider's whose disk is full. Resolves with whether the
+   * settings are made, which are where the server itself has taken the connection: a pooler names another session in its
+   * greeting than the one that answers. One statement does it all, since a slow database has to answer it in time.
+   */
+  async #requireWrites(): Promise<boolean> {
     const isRefusing = `current_setting('transaction_read_only') = 'on'`;
+    const isOfServer = `pg_backend_pid() = ${this.#client.processID ?? 0}`;
     const [answer] = await this.send([
-      { text: `SELECT pg_is_in_recovery() AS standby, ${isRefusing} AS refusing` },
+      {
+        text: `SELECT pg_is_in_recovery() AS standby, ${isRefusing} AS refusing, ${isOfServer} AS own,
+          CASE WHEN ${isOfServer} THEN ${settingsOf(this.#options)} END`,
+      },
     ]);
-    const [row] = (answer?.rows ?? []) as readonly { readonly standby: number; readonly refusing: number }[];
+    const [row] = (answer?.rows ?? []) as readonly Readonly<Record<'standby' | 'refusing' | 'own', number>>[];
     if (row?.standby === 1)
       throw new StorageError(
         'it is a standby, which refuses writes: name the primary in storage.url',
         'read_only',
       );
-    if (row?.refusing === 1 && !this.#isReadOnly)
+    if (row?.refusing === 1 && !this.#options.isReadOnly)
       throw new StorageError('it refuses writes: default_transaction_read_only is on', 'read_only');
+    return row?.own === 1;
   }
 
   #answered(): void {
