@@ -50,6 +50,15 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
   });
 });
 
+/** The tables of an earlier version. */
+async function makeEarlierSteps(client: Client): Promise<void> {
+  await client.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
+  for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
+    for (const statement of statements) await client.query(statement);
+    await client.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
+  }
+}
+
 describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on PostgreSQL${absent}`, () => {
   /** A database of the earlier version, a session of one of its nodes, and the engine of this version that waits for it. */
   async function openEarlier() {
@@ -61,11 +70,7 @@ describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on
       await database.drop();
     });
     for (const client of clients) await client.connect();
-    await reader.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
-    for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
-      for (const statement of statements) await reader.query(statement);
-      await reader.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
-    }
+    await makeEarlierSteps(reader);
     // As a list of records; of the two sides, the steps find the deadlock.
     await reader.query(
       `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
@@ -79,6 +84,39 @@ describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on
     await eventually('a step waits', waits('records'));
     return { reader, settler, engine, waits };
   }
+
+  test('is brought up to date by one of four nodes that start together; the others wait, and all of them serve', async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const client = new Client({ connectionString: database.url });
+    onTestFinished(() => client.end());
+    await client.connect();
+    await makeEarlierSteps(client);
+    // All of them stand before the first step.
+    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(7483912)`);
+    const nodes = Array.from({ length: 4 }, () =>
+      createPostgresEngine({ url: database.url, clock: systemClock }),
+    );
+    onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
+    const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+    await eventually('all of them wait', async () => (await onServer(waiting, database.url)).length === 4);
+    await client.query('COMMIT');
+    await Promise.all(nodes.map((node) => node.ready));
+    const made = await client.query('SELECT number FROM migrations ORDER BY number');
+    expect(made.rows.map(({ number }) => number)).toEqual(migrations.map((_, at) => at + 1));
+    for (const [at, node] of nodes.entries()) {
+      const store = createStore(node, { nextId: () => `id ${at}`, now: () => 7, report: () => {} });
+      await store.createKey({ ...payingKey, id: `key_${at}` }, `hash ${at}`, 1_000);
+      expect(await store.open({ ...openedRecord, requestId: `req_${at}`, keyId: `key_${at}` })).toMatchObject(
+        {
+          granted: true,
+        },
+      );
+    }
+    const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
+    expect((await client.query(deadlocks)).rows).toEqual([{ count: '0' }]);
+  });
 
   test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
     const { reader, engine } = await openEarlier();
