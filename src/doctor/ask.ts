@@ -85,7 +85,7 @@ export async function ask(
 ): Promise<Observation> {
   const { upstream, dialect, quirks, finishReason, thoughtTag } = source;
   const turns = [{ role: 'user', text }] as const;
-  const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens }, model, quirks);
+  const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens, stop: [] }, model, quirks);
   const sanitise = createSanitiser({ turns, clientKey: '', upstream: source.secrets, names: [model] });
   const startedMs = ports.clock.monotonicMs();
   const answer = await callUpstream({ upstream, method: 'POST', path, body, stream }, ports);

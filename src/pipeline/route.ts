@@ -22,10 +22,24 @@ export async function route(asked: Asked, ports: Ports): Promise<Routed | Refusa
   const { key, admission, request } = asked;
   const model = await findModel(request.model, key, ports.models);
   if (isRefusal(model)) return model;
-  const routes = inOrder(model, asked, ports);
+  const able = withStop(model, request.stop);
+  if (isRefusal(able)) return able;
+  const routes = inOrder(able, asked, ports);
   const received = new ReceivedAnswer();
   const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
   return { stage: 'routed', key, admission, work };
+}
+
+/** The model with the routes that take these stop sequences: an upstream that never gets them would write on behind them. */
+function withStop(model: OfferedModel, stop: readonly string[]): OfferedModel | Refusal {
+  if (stop.length === 0) return model;
+  const routes = model.routes.filter(({ dialect }) => dialect.takesStop(stop));
+  if (routes.length > 0) return routes.length === model.routes.length ? model : { ...model, routes };
+  return refuse(
+    'unsupported_parameter',
+    `Unsupported parameter: 'stop'. The model '${model.id}' takes no such stop sequences: cut the text yourself. Leave this parameter out.`,
+    { param: 'stop' },
+  );
 }
 
 /** The order of the routes by the model's policy; without one nothing is measured, and nothing is asked. */

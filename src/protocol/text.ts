@@ -42,6 +42,8 @@ export interface TextRequest {
   readonly includeUsage: boolean;
   /** The client's own output cap in tokens: a hint to the upstream, not a promise. */
   readonly maxOutputTokens: number | null;
+  /** The texts before which the answer ends, each once; empty without any. */
+  readonly stop: readonly string[];
   /** What the client says of the prompt's beginning: that requests with the same one share it. Never sent upstream. */
   readonly promptCacheKey: string | null;
   /** `null` for a chat request. */
@@ -175,6 +177,8 @@ export interface UpstreamRequest {
   readonly stream: boolean;
   /** The output cap to send, in tokens; `null` for none. */
   readonly maxOutputTokens: number | null;
+  /** The stop sequences to send; empty for none. */
+  readonly stop: readonly string[];
 }
 
 /** The ways in which an upstream can break its protocol. Each is counted, even if the answer could still be used. */

@@ -17,6 +17,7 @@ const maxQuotedChars = 200;
 interface DemoRequest {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
   readonly max_tokens?: number;
+  readonly stop?: readonly string[];
 }
 
 /**
@@ -109,18 +110,19 @@ function wholeBody(request: DemoRequest): readonly string[] {
   ];
 }
 
-/** The answer, cut at the request's token limit as a model's would be; a word counts as a token. */
-function compose({ messages, max_tokens: cap }: DemoRequest): {
+/** The answer, cut at the request's stop sequences and token limit as a model's would be; a word counts as a token. */
+function compose({ messages, max_tokens: cap, stop = [] }: DemoRequest): {
   words: readonly string[];
   reason: 'stop' | 'length';
   usage: Record<string, number>;
 } {
   const question = messages.findLast(({ role }) => role === 'user')?.content ?? '';
   const quoted = question.length > maxQuotedChars ? `${question.slice(0, maxQuotedChars)}…` : question;
-  const whole = splitWords(
+  const text =
     `Hello from textgate. You wrote: "${quoted}". I am the built-in demo, not a language model: ` +
-      'set TEXTGATE_UPSTREAM_URL to the address of a real one, and the same request will reach it.',
-  );
+    'set TEXTGATE_UPSTREAM_URL to the address of a real one, and the same request will reach it.';
+  const ends = stop.map((sequence) => text.indexOf(sequence)).filter((at) => at !== -1);
+  const whole = splitWords(text.slice(0, Math.min(text.length, ...ends)));
   const words = cap === undefined ? whole : whole.slice(0, cap);
   const promptTokens = messages.reduce((sum, { content }) => sum + splitWords(content).length, 0);
   return {

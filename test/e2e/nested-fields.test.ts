@@ -120,7 +120,6 @@ describe('an unknown field in the history', () => {
       'input[].custom',
       'input[].reasoning',
       'input[].content[].annotations',
-      'input[].content[].parsed',
       'input[].content[].extra',
     ]);
   });

@@ -98,6 +98,7 @@ function recordedText(asked: Asked): Charged {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: [],

@@ -35,6 +35,7 @@ function routed({ price, text, maxOutputTokens, holdTokens, isResponses }: Case)
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: [],

@@ -17,7 +17,12 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { localRoute } from '../support/model-source.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
-const request = { turns: [{ role: 'user', text: 'x' }], stream: true, maxOutputTokens: null } as const;
+const request = {
+  turns: [{ role: 'user', text: 'x' }],
+  stream: true,
+  maxOutputTokens: null,
+  stop: [],
+} as const;
 const answer: AnswerFacts = {
   outcome: 'completed',
   finishReason: 'stop',

@@ -8,9 +8,9 @@ import type { ShadowTerms } from './shadow-terms.ts';
 
 /**
  * Why a request of the share got no shadow: too many were in progress, the budget of the day has no room for it, the
- * upstream fails or asked for a pause, or its limits left no place free.
+ * upstream fails or asked for a pause, its limits left no place free, or its protocol has no stop sequences.
  */
-export type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'room';
+export type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'room' | 'stop';
 
 /** Gets every event of shadows as it happens; `model` is the name for clients. */
 export interface ShadowReports {

@@ -145,12 +145,14 @@ async function send(
 
 /** Hides, in what an upstream says, its own secrets, the client's key and the request. */
 function sanitiserOf(
-  { turns }: UpstreamRequest,
+  { turns, stop }: UpstreamRequest,
   { model, secrets }: Route,
   { client: { authorization = '' }, stage }: Caller,
 ): Sanitise {
   const names = [model, modelOf(stage) ?? model];
-  return createSanitiser({ turns, clientKey: authorization, upstream: secrets, names });
+  const words =
+    stop.length === 0 ? turns : [...turns, ...stop.map((text) => ({ role: 'user', text }) as const)];
+  return createSanitiser({ turns: words, clientKey: authorization, upstream: secrets, names });
 }
 
 interface ReaderTerms {

@@ -89,6 +89,7 @@ export function toUpstreamRequest({ request, model, routes }: TextWork, isBound:
     turns: request.turns,
     stream: request.stream || routes.length > 1,
     maxOutputTokens: request.maxOutputTokens ?? (isBound ? model.holdTokens : null),
+    stop: request.stop,
   };
 }
 

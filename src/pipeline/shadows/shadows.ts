@@ -59,6 +59,7 @@ export function createShadows(
       exchange.shadow = shadow;
       const start = (refusal: Refusal | null): void => {
         if (refusal !== null || isClosed || exchange.interruption.signal.aborted) return;
+        if (!isAble(route, request, ports.book)) return;
         if (!isUsable(route, [ports.health, health], ports.book)) return;
         if (!shadow.start(request)) return;
         running.add(shadow);
@@ -75,6 +76,17 @@ export function createShadows(
       return idle();
     },
   };
+}
+
+/** Whether a shadow's upstream takes the request's stop sequences; else its answer could not be compared, which is counted. */
+function isAble(
+  { model, route: { dialect } }: ShadowRoute,
+  { stop }: UpstreamRequest,
+  book: ShadowBook,
+): boolean {
+  if (stop.length === 0 || dialect.takesStop(stop)) return true;
+  book.skipped(model, 'stop');
+  return false;
 }
 
 /** Whether the upstream of a shadow works, as far as is known; else the request gets no shadow, which is counted. */

@@ -1,19 +1,28 @@
-import { isRefusal, refuse } from '../../shared/errors.ts';
+import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { chatParts } from '../contract/message-fields.ts';
+import { maxStopChars, maxStops } from '../contract/chat-parameters.ts';
 import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
 import type { ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
+import { readOutputCap } from '../contract/shared-parameters.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
-import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-refusals.ts';
+import {
+  emptyArray,
+  invalidType,
+  missingParameter,
+  tooLong,
+  tooManyItems,
+} from '../contract/value-refusals.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
 const readBody = objectReader(registry.chat, {
   messages: readMessages,
+  stop: readStop,
   stream_options: nested(registry.streamOptions),
   response_format: nestedByType(registry.responseFormat),
 });
@@ -40,14 +49,15 @@ export function readChatRequest(
   if (isRefusal(values)) return values;
   const stream = values['stream'] === true;
   const options = values['stream_options'] as { include_usage?: boolean } | undefined;
-  if (options !== undefined && !stream) return optionsWithoutStream();
-  const cap = values['max_completion_tokens'] ?? values['max_tokens'] ?? null;
+  // Some clients send it with every request. A whole answer has its usage anyway.
+  if (options !== undefined && !stream) context.stripped.add('stream_options');
   return {
     model: values['model'] as string,
     turns: values['messages'] as readonly TextTurn[],
     stream,
     includeUsage: options?.include_usage === true,
-    maxOutputTokens: cap as number | null,
+    maxOutputTokens: readOutputCap(values['max_completion_tokens'] ?? values['max_tokens']),
+    stop: (values['stop'] ?? []) as readonly string[],
     promptCacheKey: (values['prompt_cache_key'] ?? null) as string | null,
     responses: null,
     shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
@@ -55,10 +65,19 @@ export function readChatRequest(
   };
 }
 
-function optionsWithoutStream(): Refusal {
-  return refuse('invalid_value', "The 'stream_options' parameter is only allowed when 'stream' is true.", {
-    param: 'stream_options',
-  });
+/** Reads the stop sequences: each once, without empty ones, which end nothing. */
+function readStop(stop: unknown, path: string): readonly string[] | Refusal {
+  const list = typeof stop === 'string' ? [stop] : (stop as readonly unknown[]);
+  const excess = tooManyItems(path, list.length, maxStops);
+  if (excess !== null) return excess;
+  const sequences = new Set<string>();
+  for (const [index, sequence] of list.entries()) {
+    const at = Array.isArray(stop) ? `${path}[${index}]` : path;
+    if (typeof sequence !== 'string') return invalidType(at, 'a string', sequence);
+    if (sequence.length > maxStopChars) return tooLong(at, maxStopChars, sequence.length);
+    if (sequence !== '') sequences.add(sequence);
+  }
+  return [...sequences];
 }
 
 function readMessages(messages: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
@@ -84,6 +103,8 @@ function readMessage(message: unknown, path: string, context: ReadContext): Text
   const words = role === 'assistant' && values['refusal'] !== '' ? values['refusal'] : undefined;
   const text = values['content'] ?? words;
   if (typeof text === 'string') return { role, text };
+  // An empty answer, as some clients send it back.
+  if (role === 'assistant' && message['content'] === null) return { role, text: '' };
   return message['content'] === null
     ? invalidType(`${path}.content`, 'a string or an array of text parts', null)
     : missingParameter(`${path}.content`);

@@ -15,6 +15,8 @@ import {
   noDecoding,
   noLogprobs,
   noTools,
+  outputCap,
+  outputCapWhy,
   reasoningEffort,
   sharedParameters,
   textOnly,
@@ -35,21 +37,32 @@ import {
 /** A 64-bit integer, as other languages send it. JavaScript rounds numbers that large; the seed is only stripped. */
 const int64 = integer(-(2 ** 63), 2 ** 63);
 
-const noStop = 'Stop sequences are not available: cut the text yourself.';
+/** How many stop sequences a request may have, as at OpenAI, and how long each may be, in UTF-16 code units. */
+export const maxStops = 4;
+export const maxStopChars = 1_024;
+
 const oneChoice = 'One answer is generated per request.';
 
 /** Every top-level field of a Chat Completions request. */
 export const chatParameters: readonly Rule[] = [
   ...sharedParameters,
   ...rules('messages', arrayOf('messages'), required, 'the whole conversation'),
-  ...rules('stream_options', object, forward, 'include_usage shows the usage chunk'),
-  ...rules('max_tokens max_completion_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
+  ...rules(
+    'stream_options',
+    object,
+    forward,
+    'include_usage shows the usage chunk; dropped without `stream`',
+  ),
+  ...rules('max_tokens max_completion_tokens', outputCap, forward, outputCapWhy),
   ...rules('n', integer(1, 128), onlyNeutral([1], oneChoice), 'one answer per request'),
   ...rules(
     'stop',
-    either(string, array),
-    refusedUnless(['', []], noStop),
-    'dropping it would change the text',
+    either(
+      string,
+      arrayOf('strings', { items: { type: 'string', maxLength: maxStopChars }, maxItems: maxStops }),
+    ),
+    forward,
+    `up to ${maxStops} stop sequences: the answer ends before the first of them; \`""\` and \`[]\` are none; \`unsupported_parameter\` if no upstream of the model takes them`,
   ),
   ...rules('seed', int64, strip, 'best effort by definition'),
   ...rules('logit_bias', object, refusedUnless([{}], noDecoding), 'would change the text'),

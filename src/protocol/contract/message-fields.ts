@@ -8,7 +8,7 @@ const content = either(string, arrayOf('text parts'));
 /** The fields of a chat message. */
 export const messageFields: readonly Rule[] = [
   ...rules('role', string, required, 'system, developer, user or assistant'),
-  ...rules('content', content, forward, 'text, or text parts'),
+  ...rules('content', content, forward, 'text, or text parts; `null` of an assistant is an empty text'),
   ...rules('refusal', string, forward, 'stands in for a missing content'),
   ...rules('name', string, strip, 'never passed on'),
   ...rules('tool_calls', array, refusedUnless([[]], noTools), 'an empty list is replayed by SDKs'),

@@ -45,8 +45,8 @@ interface Field {
 /**
  * Makes the reader of objects with these fields: it checks an object against its rules, and converts the values of fields
  * that have a reader. Fields are checked in document order, each with its nested fields before the next, so the first fault
- * in the document is the one reported; missing fields are reported last. `null` in an optional field means that the field
- * is absent.
+ * in the document is the one reported; missing fields are reported last. `null` in an optional field, and in one that
+ * is in no table, means that the field is absent.
  */
 export function objectReader(
   set: FieldSet,
@@ -64,6 +64,7 @@ export function objectReader(
     for (const name of names) {
       const field = fields.get(name);
       if (field === undefined) {
+        if (body[name] === null) continue;
         const fault = unknownFault(name, path, { set, suggested }, context);
         if (fault !== null) return fault;
         continue;

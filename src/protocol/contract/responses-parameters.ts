@@ -10,7 +10,15 @@ import {
   strip,
 } from './rule.ts';
 import type { Rule } from './rule.ts';
-import { extensionParameters, noState, sharedParameters, textOnly, verbosity } from './shared-parameters.ts';
+import {
+  extensionParameters,
+  noState,
+  outputCap,
+  outputCapWhy,
+  sharedParameters,
+  textOnly,
+  verbosity,
+} from './shared-parameters.ts';
 import {
   anything,
   array,
@@ -29,7 +37,7 @@ export const responsesParameters: readonly Rule[] = [
   ...sharedParameters,
   ...rules('input', either(string, arrayOf('messages')), required, 'the whole conversation'),
   ...rules('instructions', string, forward, 'becomes the leading system message'),
-  ...rules('max_output_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
+  ...rules('max_output_tokens', outputCap, forward, outputCapWhy),
   ...rules('text', object, forward, 'only the text format; verbosity is dropped'),
   ...rules('include', array, strip, 'what the service has not is dropped, or refused by name'),
   ...rules('stream_options', object, forward, 'its known options are dropped'),

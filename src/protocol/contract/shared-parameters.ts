@@ -1,6 +1,7 @@
 import { forward, misplaced, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
 import type { FieldPolicy, Rule } from './rule.ts';
 import { anything, array, boolean, either, integer, number, object, oneOf, string } from './value-type.ts';
+import type { ValueType } from './value-type.ts';
 
 export const noTools = 'Tools are not available: this service generates text only.';
 export const noState = 'Send the full conversation as text with every request: this service stores none.';
@@ -8,6 +9,24 @@ export const textOnly = 'This service generates plain text only.';
 export const noLogprobs = 'Log probabilities are not available.';
 export const noDecoding = 'Decoding cannot be controlled.';
 const noRouting = 'This service chooses the upstream itself.';
+
+/** The output cap by which some clients say that they want none. */
+const noCap = -1;
+
+const cappedAtOne = integer(1);
+
+/** An output cap in tokens. */
+export const outputCap: ValueType = {
+  ...cappedAtOne,
+  check: (value, path) => (value === noCap ? null : cappedAtOne.check(value, path)),
+  json: { anyOf: [cappedAtOne.json, { const: noCap }] },
+};
+export const outputCapWhy = 'a hint to the upstream, not a promise; `-1` is none, as llama.cpp has it';
+
+/** The output cap of a checked field; `null` for none. */
+export function readOutputCap(value: unknown): number | null {
+  return value === undefined || value === noCap ? null : (value as number);
+}
 
 /** A sampling parameter, with the defaults that apps send by themselves and that express no choice of the user. */
 function sampling(...defaults: readonly number[]): FieldPolicy {

@@ -40,12 +40,21 @@ export function emptyArray(path: string): Refusal {
   );
 }
 
-/** The refusal for an array with more than `maxItems` entries; `null` if it has fewer. */
-export function tooManyItems(path: string, count: number): Refusal | null {
-  if (count <= maxItems) return null;
+/** The refusal for an array with more entries than it may have; `null` if it has fewer. */
+export function tooManyItems(path: string, count: number, most: number = maxItems): Refusal | null {
+  if (count <= most) return null;
   return refuse(
     'invalid_value',
-    `Invalid '${path}': array too long. Expected an array with maximum length ${maxItems}, but got an array with length ${count} instead.`,
+    `Invalid '${path}': array too long. Expected an array with maximum length ${most}, but got an array with length ${count} instead.`,
+    { param: path },
+  );
+}
+
+/** The refusal for a string of more than `most` characters. */
+export function tooLong(path: string, most: number, length: number): Refusal {
+  return refuse(
+    'invalid_value',
+    `Invalid '${path}': string too long. Expected a string with maximum length ${most}, but got a string with length ${length} instead.`,
     { param: path },
   );
 }

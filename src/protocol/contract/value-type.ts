@@ -39,9 +39,9 @@ export const boolean = typed(
 export const array = typed('an array', Array.isArray, { type: 'array' }, [[{}]], {});
 export const object = typed('an object', isPlainObject, { type: 'object' }, [{ some: 'thing' }], []);
 
-/** An array whose entries are checked by its reader; `items` names them in the refusal. */
-export function arrayOf(items: string): ValueType {
-  return typed(`an array of ${items}`, Array.isArray, { type: 'array' }, [[{}]], {});
+/** An array whose entries are checked by its reader; `items` names them in the refusal, and `json` says more of them. */
+export function arrayOf(items: string, json: ValueType['json'] = {}): ValueType {
+  return typed(`an array of ${items}`, Array.isArray, { type: 'array', ...json }, [[{}]], {});
 }
 
 function typed(

@@ -9,7 +9,7 @@ import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
 import type { FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
-import { noLogprobs } from '../contract/shared-parameters.ts';
+import { noLogprobs, readOutputCap } from '../contract/shared-parameters.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
 import { invalidType, invalidValue, tooManyItems } from '../contract/value-refusals.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
@@ -50,6 +50,7 @@ export function readResponsesRequest(
     stream: values['stream'] === true,
     includeUsage: true,
     maxOutputTokens,
+    stop: [],
     promptCacheKey,
     responses,
     shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
@@ -61,7 +62,7 @@ export function readResponsesRequest(
 function readExtras(values: FieldValues, { responsesDone }: Compatibility): ResponsesExtras {
   return {
     instructions: (values['instructions'] ?? null) as string | null,
-    maxOutputTokens: (values['max_output_tokens'] ?? null) as number | null,
+    maxOutputTokens: readOutputCap(values['max_output_tokens']),
     metadata: (values['metadata'] ?? {}) as Readonly<Record<string, string>>,
     user: (values['user'] ?? null) as string | null,
     safetyIdentifier: (values['safety_identifier'] ?? null) as string | null,

@@ -31,6 +31,8 @@ export const anthropicDialect: Dialect = {
   marksEnd: true,
   leastOutputTokens: 1,
   modelsPath: '/models?limit=1000',
+  // Anthropic refuses a request with a stop sequence of white space alone.
+  takesStop: (stop) => stop.every((sequence) => sequence.trim() !== ''),
   writeRequest,
   createFrameReader: () => new AnthropicFrameReader(),
 };
@@ -45,6 +47,7 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
       role: turn.role,
       content: index === turns.length - 1 ? textOfLast(turn) : turn.text,
     })),
+    ...(request.stop.length === 0 ? {} : { stop_sequences: request.stop }),
     stream: request.stream,
   };
   return { path: '/messages', body: JSON.stringify(body) };

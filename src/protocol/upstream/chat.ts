@@ -37,6 +37,7 @@ export const chatDialect: Dialect = {
   marksEnd: true,
   leastOutputTokens: 1,
   modelsPath: '/models',
+  takesStop: () => true,
   writeRequest,
   createFrameReader: () => frameReader,
 };
@@ -55,6 +56,7 @@ function writeRequest(
       content: text,
     })),
     ...(request.maxOutputTokens === null ? {} : { [maxTokensField]: request.maxOutputTokens }),
+    ...(request.stop.length === 0 ? {} : { stop: request.stop }),
     stream: request.stream,
     ...(request.stream && streamUsage === 'ask' ? { stream_options: { include_usage: true } } : {}),
   };

@@ -64,6 +64,8 @@ export interface Dialect {
   readonly leastOutputTokens: number;
   /** The path of the model list below the base URL, with the largest page size. */
   readonly modelsPath: string;
+  /** Whether its requests can have these stop sequences, of which there is at least one. */
+  takesStop(stop: readonly string[]): boolean;
   writeRequest(request: UpstreamRequest, upstreamModel: string, quirks: DialectQuirks): DialectRequest;
   createFrameReader(): FrameReader;
 }

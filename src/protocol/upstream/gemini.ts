@@ -42,20 +42,25 @@ export const geminiDialect: Dialect = {
   marksEnd: false,
   leastOutputTokens: 1,
   modelsPath: '/models?pageSize=1000',
+  takesStop: () => true,
   writeRequest,
   createFrameReader: () => frameReader,
 };
 
 function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectRequest {
   const { system, turns } = splitConversation(request.turns);
-  const cap = request.maxOutputTokens;
+  const { maxOutputTokens: cap, stop } = request;
+  const settings = {
+    ...(cap === null ? {} : { maxOutputTokens: cap }),
+    ...(stop.length === 0 ? {} : { stopSequences: stop }),
+  };
   const body = {
     ...(system === '' ? {} : { systemInstruction: { parts: [{ text: system }] } }),
     contents: turns.map(({ role, text }) => ({
       role: role === 'assistant' ? 'model' : role,
       parts: [{ text }],
     })),
-    ...(cap === null ? {} : { generationConfig: { maxOutputTokens: cap } }),
+    ...(Object.keys(settings).length === 0 ? {} : { generationConfig: settings }),
   };
   const action = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
   return { path: `/${resourceOf(upstreamModel)}:${action}`, body: JSON.stringify(body) };

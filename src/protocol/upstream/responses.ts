@@ -44,6 +44,7 @@ export const responsesDialect: Dialect = {
   marksEnd: true,
   leastOutputTokens: minOutputTokens,
   modelsPath: '/models',
+  takesStop: () => false,
   writeRequest,
   createFrameReader: () => new ResponsesFrameReader(),
 };

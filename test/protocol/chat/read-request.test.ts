@@ -23,6 +23,7 @@ describe('a chat request', () => {
       includeUsage: false,
       shownCharge: { usageCost: false, chargeComment: false },
       maxOutputTokens: null,
+      stop: [],
       promptCacheKey: null,
       responses: null,
       stripped: [],
@@ -35,6 +36,8 @@ describe('a chat request', () => {
     [{ max_tokens: 5, max_completion_tokens: 6 }, 6],
     [{ max_tokens: 5, max_completion_tokens: null }, 5],
     [{ max_tokens: null }, null],
+    [{ max_tokens: -1 }, null],
+    [{ max_tokens: 5, max_completion_tokens: -1 }, null],
   ])('with %j caps the output at %j', (more, cap) => {
     expect(read(more)).toMatchObject({ maxOutputTokens: cap });
   });
@@ -42,6 +45,8 @@ describe('a chat request', () => {
   test.each([
     [{ stream: true }, true, false],
     [{ stream: false }, false, false],
+    [{ stream_options: { include_usage: true } }, false, true],
+    [{ stream: false, stream_options: {} }, false, false],
     [{ stream: null }, false, false],
     [{ stream: true, stream_options: null }, true, false],
     [{ stream: true, stream_options: {} }, true, false],
@@ -54,8 +59,15 @@ describe('a chat request', () => {
   });
 
   test.each([
-    [{ stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
-    [{ stream: false, stream_options: {} }, 'invalid_value', 'stream_options'],
+    [{ max_tokens: 0 }, 'integer_below_min_value', 'max_tokens'],
+    [{ max_tokens: -2 }, 'integer_below_min_value', 'max_tokens'],
+    [{ stop: ['a', 'b', 'c', 'd', 'e'] }, 'invalid_value', 'stop'],
+    [{ stop: ['', '', '', '', ''] }, 'invalid_value', 'stop'],
+    [{ stop: ['a', 7] }, 'invalid_type', 'stop[1]'],
+    [{ stop: ['a', null] }, 'invalid_type', 'stop[1]'],
+    [{ stop: { a: 'b' } }, 'invalid_type', 'stop'],
+    [{ stop: 'x'.repeat(1_025) }, 'invalid_value', 'stop'],
+    [{ stop: ['a', 'x'.repeat(1_025)] }, 'invalid_value', 'stop[1]'],
     [
       { stream: true, stream_options: { include_usage: 'yes' } },
       'invalid_type',
@@ -64,6 +76,36 @@ describe('a chat request', () => {
     [{ messages: [] }, 'empty_array', 'messages'],
   ])('with %j is refused: %s %s', (more, code, param) => {
     expect(read(more)).toMatchObject({ code, param });
+  });
+
+  test.each([
+    [undefined, []],
+    [null, []],
+    ['', []],
+    [[], []],
+    [['', ''], []],
+    ['\n', ['\n']],
+    [
+      ['a', '', 'b', 'a'],
+      ['a', 'b'],
+    ],
+    [
+      ['a', 'b', 'c', 'x'.repeat(1_024)],
+      ['a', 'b', 'c', 'x'.repeat(1_024)],
+    ],
+  ])('with the stop sequences %j has each of them once: %j', (stop, sequences) => {
+    expect(read({ stop })).toMatchObject({ stop: sequences, stripped: [] });
+  });
+
+  test('takes null for any field as if it were absent, also for one that is in no table', () => {
+    const more = { foo: null, stream_options: { foo: null }, stream: true };
+    expect(read(more)).toEqual(read({ stream: true, stream_options: {} }));
+    expect(read({ foo: 0 })).toMatchObject({ code: 'unknown_parameter', param: 'foo' });
+  });
+
+  test('names stream_options as stripped without a stream', () => {
+    expect(read({ stream_options: { include_usage: true } })).toMatchObject({ stripped: ['stream_options'] });
+    expect(read({ stream_options: null })).toMatchObject({ stripped: [] });
   });
 
   test('lists its stripped parameters', () => {
@@ -167,9 +209,15 @@ describe('a chat message', () => {
     expect(readMessages({ role: 'assistant', content: null, refusal: 'no' })).toEqual(['assistant: no']);
     expect(readMessages({ role: 'assistant', refusal: 'no' })).toEqual(['assistant: no']);
     expect(readMessages({ role: 'assistant', content: 'x', refusal: 'no' })).toEqual(['assistant: x']);
-    expect(readMessages({ role: 'assistant', content: null, refusal: null })).toBe(
-      'invalid_type messages[0].content',
-    );
+  });
+
+  test('of an assistant is an empty text if its content is null, as that of an empty answer', () => {
+    expect(readMessages({ role: 'assistant', content: null })).toEqual(['assistant: ']);
+    expect(readMessages({ role: 'assistant', content: null, refusal: null, tool_calls: [] })).toEqual([
+      'assistant: ',
+    ]);
+    expect(readMessages({ role: 'assistant' })).toBe('missing_required_parameter messages[0].content');
+    expect(readMessages({ role: 'system', content: null })).toBe('invalid_type messages[0].content');
   });
 
   test.each([

@@ -113,7 +113,7 @@ async function send(kind: Kind, name: string, value: unknown) {
   };
 }
 
-const upstreamKeys = new Set(['model', 'messages', 'max_tokens', 'stream', 'stream_options']);
+const upstreamKeys = new Set(['model', 'messages', 'max_tokens', 'stream', 'stream_options', 'stop']);
 
 function expectPlainUpstreamBody(bodies: readonly string[]): void {
   expect(bodies).toHaveLength(1);

@@ -22,6 +22,7 @@ describe('a Responses request', () => {
       includeUsage: true,
       shownCharge: { usageCost: false, chargeComment: false },
       maxOutputTokens: null,
+      stop: [],
       promptCacheKey: null,
       responses: {
         instructions: null,

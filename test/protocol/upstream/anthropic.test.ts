@@ -362,6 +362,7 @@ describe('a request in the Messages dialect', () => {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: [],

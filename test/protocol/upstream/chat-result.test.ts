@@ -97,6 +97,7 @@ describe('a request in the Chat Completions dialect', () => {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: ['temperature'],
@@ -115,6 +116,15 @@ describe('a request in the Chat Completions dialect', () => {
     expect(write({})).toEqual({
       path: '/chat/completions',
       body: { model: 'theirs', messages, stream: false },
+    });
+  });
+
+  test('has the client’s stop sequences', () => {
+    expect(write({ stop: ['\n', 'END'] }).body).toEqual({
+      model: 'theirs',
+      messages,
+      stop: ['\n', 'END'],
+      stream: false,
     });
   });
 

@@ -296,6 +296,7 @@ describe('a request in the Gemini dialect', () => {
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: [],
@@ -317,6 +318,14 @@ describe('a request in the Gemini dialect', () => {
         ],
       },
     });
+  });
+
+  test('has the client’s stop sequences', () => {
+    const stop = ['\n', 'END'];
+    expect(write({ stop, maxOutputTokens: 9 }).body).toMatchObject({
+      generationConfig: { maxOutputTokens: 9, stopSequences: stop },
+    });
+    expect(write({ stop }).body).toMatchObject({ generationConfig: { stopSequences: stop } });
   });
 
   test('asks for a stream by its path, and has the client’s cap if there is one', () => {

@@ -93,7 +93,7 @@ export async function play(
     const arrivedMs = time.nowMs;
     const attempts = new AttemptLog();
     const opened = await tryRoutes(
-      { turns: [{ role: 'user', text: 'x' }], stream: true, maxOutputTokens: null },
+      { turns: [{ role: 'user', text: 'x' }], stream: true, maxOutputTokens: null, stop: [] },
       { model, routes: model.routes, received: new ReceivedAnswer() } as unknown as TextWork,
       { dispatchedMs: arrivedMs, attempts } as unknown as Dispatched,
       exchangeAt(arrivedMs),

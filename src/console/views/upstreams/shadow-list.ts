@@ -138,6 +138,7 @@ const reasons = {
   budget: 'budget spent',
   upstream: 'upstream failing',
   room: 'upstream without a free place',
+  stop: 'upstream without stop sequences',
 } as const satisfies Record<keyof Shadow['skipped'], string>;
 
 function skippedText(skipped: Shadow['skipped']): string {
