@@ -67,7 +67,16 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:crypto',
     'node:querystring',
   ],
-  transport: ['undici', 'node:http', 'node:https', 'node:net', 'node:tls', 'node:dns'],
+  transport: [
+    'undici',
+    'node:http',
+    'node:https',
+    'node:net',
+    'node:tls',
+    'node:dns',
+    'node:stream',
+    'node:zlib',
+  ],
   storage: [
     'lru-cache',
     'node:crypto',

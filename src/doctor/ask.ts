@@ -192,9 +192,9 @@ function takePart(
   return { deltas: [], ending: { kind: 'failed', failure: failureOf(part), usage: null } };
 }
 
-/** The failure of an answer whose connection failed. */
-function failureOf({ fault, cause }: UpstreamFault): Failure {
-  return failure(fault === 'interrupted' ? 'broken' : fault, { cause: cause ?? null });
+/** The failure of an answer whose connection failed, or which can't be decoded; its detail is the fault's code. */
+function failureOf({ fault, code = '', cause }: UpstreamFault): Failure {
+  return failure(fault === 'interrupted' ? 'broken' : fault, { detail: code, cause: cause ?? null });
 }
 
 /** Reads what comes after the end of an answer, while it comes soon: a connection may stay open for long. */

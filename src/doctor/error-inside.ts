@@ -7,6 +7,8 @@ const wordlessKinds: ReadonlySet<FailureKind> = new Set([
   'unreachable',
   'stale',
   'broken',
+  'undecodable',
+  'cut_coding',
   'first_byte_timeout',
   'first_text_timeout',
   'idle_timeout',

@@ -1,4 +1,5 @@
 import { checkPath } from '../domain/diagnosis/status-explanations.ts';
+import { explainCoding } from '../domain/diagnosis/coding-explanations.ts';
 import { explainAnswer, lookAtProxies } from '../domain/diagnosis/answer-explanations.ts';
 import type { Failure, FailureKind } from '../protocol/text.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
@@ -23,6 +24,8 @@ export function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): Br
       `the finish reason ${quote(unknown, asked.source)} is not in the gateway's table`,
       'Report it to textgate: the answer fails, because it may not be complete.',
     );
+  const coding = explainCoding(failed.detail);
+  if (coding !== null) return faultRule('undecodable', coding.cause, coding.advice);
   if (kind === 'broken')
     return faultRule('broken', 'the connection breaks in the middle of the answer', lookAtProxies);
   if (timeouts.has(kind))

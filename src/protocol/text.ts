@@ -104,6 +104,10 @@ export type ConnectionFault =
   | 'stale'
   /** The headers of the answer are larger than what is read of them. */
   | 'oversized_head'
+  /** The body of the answer is compressed, and can't be decoded. */
+  | 'undecodable'
+  /** The body ended before its compressed data did. */
+  | 'cut_coding'
   /** The connection broke in the middle of the answer. */
   | 'broken'
   | 'first_byte_timeout'

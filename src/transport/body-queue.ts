@@ -24,7 +24,7 @@ export interface Deadlines {
 export type AfterRead = (callback: () => void) => void;
 
 /** The controls of the connection that fills the queue. */
-interface Source {
+export interface Source {
   pause(): void;
   resume(): void;
   abort(reason: Error): void;
@@ -68,6 +68,11 @@ export class BodyQueue {
   /** The fault that ended the body, if one did. */
   get fault(): UpstreamFault | null {
     return this.#end === 'open' ? null : this.#end;
+  }
+
+  /** Whether the rest of the body is dropped. */
+  get isReleased(): boolean {
+    return this.#released;
   }
 
   /** Calls back when the body has ended, from either side; at once if it has. */

@@ -2,11 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Forwarding } from '../domain/ports/forwarding.ts';
+import type { CodingFault } from '../domain/diagnosis/coding-explanations.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
 import { readRetryAfter } from '../protocol/upstream/retry-after.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
+import { BodyDecoder } from './codings/body-decoder.ts';
+import { decodersOf, looksCompressed } from './codings/content-codings.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
 import { QueuedAnswer } from './queued-answer.ts';
@@ -22,6 +25,8 @@ interface CallTerms {
   readonly forwarding: Forwarding | null;
   /** Whether the limits that the answer reports are read. */
   readonly learnsLimits: boolean;
+  /** Whether the body is decoded, because it is read. */
+  readonly decodes: boolean;
 }
 
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
@@ -31,6 +36,10 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #queue: BodyQueue;
   readonly #forwarding: Forwarding | null;
   readonly #learnsLimits: boolean;
+  readonly #decodes: boolean;
+  #contentEncoding: string | readonly string[] | undefined;
+  /** What takes the body, from its first chunk on. */
+  #body: BodyDecoder | BodyQueue | null = null;
   #answered = false;
   #connection: UpstreamConnection | null = null;
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
@@ -38,7 +47,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   constructor(
     resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    { clock, deadlines, afterRead, signal, onSent, forwarding, learnsLimits }: CallTerms,
+    { clock, deadlines, afterRead, signal, onSent, forwarding, learnsLimits, decodes }: CallTerms,
   ) {
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
@@ -46,6 +55,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     this.#onSent = onSent;
     this.#forwarding = forwarding;
     this.#learnsLimits = learnsLimits;
+    this.#decodes = decodes;
     this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
@@ -77,24 +87,36 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
     const limits = this.#learnsLimits ? readLimitHeaders(valueOf) : null;
+    this.#contentEncoding = headers['content-encoding'];
     this.#answered = true;
     this.#resolve(
       new QueuedAnswer({ status, contentType, retryAfterMs: readRetryAfter(valueOf), limits }, this.#queue),
     );
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#queue.push(chunk);
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    (this.#body ??= this.#begin(controller, chunk)).push(chunk);
+  }
+
+  /** Finds out, at the first chunk, whether the body has to be decoded: an answer without one may name any coding. */
+  #begin(connection: Dispatcher.DispatchController, chunk: Uint8Array): BodyDecoder | BodyQueue {
+    if (!this.#decodes) return this.#queue;
+    const decoders = decodersOf(this.#contentEncoding);
+    if (decoders !== null && decoders.length > 0) return new BodyDecoder(decoders, this.#queue, connection);
+    const code: CodingFault | null =
+      decoders === null ? 'CODING_UNKNOWN' : looksCompressed(chunk) ? 'CODING_UNLABELLED' : null;
+    if (code !== null) this.#queue.stop({ kind: 'fault', fault: 'undecodable', code });
+    return this.#queue;
   }
 
   onResponseEnd(): void {
-    this.#queue.finish(null);
+    (this.#body ?? this.#queue).finish(null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const described = describeError(error);
     const fault = headOverflows.has(described.code) ? 'oversized_head' : this.#faultKind();
-    this.#queue.finish({ kind: 'fault', fault, ...described });
+    (this.#body ?? this.#queue).finish({ kind: 'fault', fault, ...described });
   }
 
   /** A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream. */

@@ -48,6 +48,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           onSent: call.onSent,
           forwarding,
           learnsLimits,
+          decodes: true,
         };
         const exchange = new HttpCall(resolve, terms);
         const once = call.fresh ? openOnce() : null;

@@ -47,6 +47,7 @@ export function createWebhookClient(options: WebhookClientOptions, clock: Clock)
         signal,
         onSent: undefined,
         learnsLimits: false,
+        decodes: false,
         forwarding,
       };
       const timestamp = Math.floor(clock.now() / 1_000);

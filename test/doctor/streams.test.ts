@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import { plainUsage } from '../support/answers.ts';
@@ -31,6 +32,44 @@ async function examineStream(bytes: string | Buffer, upstreamSettings: object = 
   playProvider(upstream, { stream: (response) => sendEvents(response, bytes) });
   return examineUrl(upstream.url, { upstream: upstreamSettings });
 }
+
+test('a stream that is compressed as its head says has no finding', async () => {
+  const head = { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' };
+  playProvider(upstream, { stream: (response) => void response.writeHead(200, head).end(gzipSync(good)) });
+  expect(findings(await examineUrl(upstream.url))).toEqual([]);
+});
+
+test.each([
+  [
+    'cut off within its compressed data',
+    'gzip',
+    gzipSync(good).subarray(0, 40),
+    'fault',
+    'ends before its compressed data do',
+  ],
+  [
+    'in a coding that is not known',
+    'snappy',
+    gzipSync(good),
+    'fault',
+    'the content-encoding of the answer is not known',
+  ],
+  [
+    'compressed without a label',
+    'identity',
+    gzipSync(good),
+    'fault',
+    'is compressed, but has no content-encoding',
+  ],
+])('a stream that is %s is judged so', async (_name, coding, bytes, status, detail) => {
+  const head = { 'content-type': 'text/event-stream', 'content-encoding': coding };
+  playProvider(upstream, { stream: (response) => void response.writeHead(200, head).end(bytes) });
+  const examined = await examineUrl(upstream.url);
+  expect(checkNamed(examined, 'chat.stream.undecodable')).toMatchObject({
+    status,
+    detail: expect.stringContaining(detail),
+  });
+});
 
 describe('a well-behaved stream has no finding', () => {
   test.each<[string, string | Buffer]>([

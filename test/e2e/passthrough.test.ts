@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -130,6 +132,20 @@ describe('a passthrough path', () => {
       'user-agent': 'textgate',
       authorization: 'Bearer sk-upstream-secret',
     });
+  });
+
+  test('passes a compressed answer on as it is, even a broken one, and charges it', async () => {
+    const encoded = gzipSync('{"tokens":[1]}');
+    for (const bytes of [encoded, encoded.subarray(0, 12)]) {
+      upstream.play((response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bytes));
+      const { hostname, port } = new URL(gateway.url);
+      const headers = { authorization: `Bearer ${gateway.key}`, 'content-length': '2' };
+      const sent = sendRequest({ hostname, port, method: 'POST', path: '/rerank', headers }).end('{}');
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+      expect(answer.headers['content-encoding']).toBe('gzip');
+      expect(Buffer.concat(await answer.toArray())).toEqual(bytes);
+      expect(await lastRecord()).toMatchObject({ outcome: 'completed', charge: '0.001' });
+    }
   });
 
   test('records a request without tokens and without a charge', async () => {

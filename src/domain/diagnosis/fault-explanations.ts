@@ -1,5 +1,6 @@
 import { isLoopback } from '../../shared/ip-address.ts';
 import type { CallTarget, DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
+import { explainCoding } from './coding-explanations.ts';
 import { explainProxyFault } from './proxy-explanations.ts';
 import type { UpstreamFault } from '../ports/upstreams.ts';
 
@@ -163,11 +164,15 @@ export function explainFault(
     case 'stale':
     case 'unreachable':
     case 'oversized_head':
+    case 'undecodable':
+    case 'cut_coding':
       return explainCode(code ?? '', cause, target);
   }
 }
 
 function explainCode(code: string, details: string | undefined, target: CallTarget): Diagnosis {
+  const ofCoding = explainCoding(code);
+  if (ofCoding !== null) return ofCoding;
   const { base, names } = target;
   const ofProxy = explainProxyFault(
     code,

@@ -191,6 +191,11 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   },
   invalid,
   oversized_head: { ...invalid, message: () => "The model's provider sent headers that are too large." },
+  undecodable: {
+    ...invalid,
+    message: () => "The model's provider sent compressed data that can't be decoded.",
+  },
+  cut_coding: truncated,
   truncated,
   unfinished: truncated,
   empty: { ...truncated, message: () => "The model's provider ended the answer before any text." },

@@ -37,8 +37,20 @@ const messageFields = [
 ];
 const codeFields = ['code', 'type', 'status', 'error_type', 'errorType', '__type'];
 
-/** Reads the body of an error status: JSON of any provider, a web page of which only the title counts, or plain text. */
+/** Control characters but for white space. Within JSON they are escaped, and are removed before a message is shown. */
+const controls = /(?!\s)\p{Cc}/u;
+
+/**
+ * Reads the body of an error status: JSON of any provider, a web page of which only the title counts, or plain text. Of one
+ * that is not text, such as compressed data, nothing is read, and no message in which bytes that are no text were replaced.
+ */
 export function readErrorBodyWords(body: string): ErrorWords {
+  if (controls.test(body)) return noWords;
+  const words = readBodyWords(body);
+  return words.message?.includes('\uFFFD') === true ? { ...words, message: null } : words;
+}
+
+function readBodyWords(body: string): ErrorWords {
   const text = body.trim();
   if (text === '') return noWords;
   if (/^[[{"]/.test(text)) {

@@ -46,7 +46,14 @@ describe('the words of an error status', () => {
     ['the reasons of three of many details', detailsOf(['a key', 'b key', 'c key', 'FOURTH']), null, null],
     ['three of many faults', '{"errors":["a","b","c","d"]}', null, 'a; b; c'],
     ['raw text of a relayed error', '{"error":{"message":"x","metadata":{"raw":"plain"}}}', null, 'plain'],
-    ['white space and control characters', 'a\u0000\n\t b\u200b\u001b[2J c', null, 'a b[2J c'],
+    ['white space and control characters', '"a\\u0000\\n\\t b\u200b\\u001b[2J c"', null, 'a b[2J c'],
+    ['control characters that are not escaped', 'a\u0000\n b', null, null],
+    [
+      'a message with bytes that are no text',
+      '{"error":{"code":"a_name","message":"donn\uFFFDes"}}',
+      'a_name',
+      null,
+    ],
     ['half a character', '{"message":"a\\ud83d b"}', null, 'a b'],
   ])('are right for %s', (_name, body, code, message) => {
     expect(wordsOf(500, body)).toEqual({ status: 500, code, message });
