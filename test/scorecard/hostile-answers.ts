@@ -148,10 +148,18 @@ export const hostileAnswers: Readonly<Record<string, HostileAnswer>> = {
   '20-MiB-of-text': body(
     `{"choices":[{"message":{"content":"${'a'.repeat(20 * kib * kib)}"},"finish_reason":"stop"}]}`,
   ),
-  'gzip-unasked': whole(
+  'gzip-that-is-cut-off': whole(
     say(
       Buffer.concat([
         Buffer.from(head('200 OK', json, 'content-encoding: gzip', 'connection: close')),
+        gzipSync('{"choices":[{"message":{"content":"some text"},"finish_reason":"stop"}]}').subarray(0, -9),
+      ]),
+    ),
+  ),
+  'gzip-without-a-label': whole(
+    say(
+      Buffer.concat([
+        Buffer.from(head('200 OK', json, 'connection: close')),
         gzipSync('{"choices":[{"message":{"content":"some text"},"finish_reason":"stop"}]}'),
       ]),
     ),
