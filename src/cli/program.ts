@@ -9,6 +9,7 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
+import { addRestoreCommand } from './commands/restore.ts';
 import { addSayCommand } from './commands/say.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addTopCommand } from './commands/top.ts';
@@ -55,6 +56,7 @@ export function createProgram(): Command {
   addWebhooksCommands(program);
   addStatementCommands(program);
   addBackupCommand(program);
+  addRestoreCommand(program);
   addMigrateCommand(program);
   addCompletionCommand(program);
   return program;

@@ -100,7 +100,7 @@ export function nothingActive(config: Config): ActiveConfig {
 /** What gauges are read from, beside the work in the background. */
 export function sourcesOf(
   active: () => ActiveConfig,
-  { records }: StorageServices,
+  { records, engine }: StorageServices,
   { rooms, events }: WatchedServices,
   log: Log,
 ) {
@@ -110,6 +110,7 @@ export function sourcesOf(
     upstreamStates: () => active().upstreamStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),
+    databaseLogBytes: () => engine.logBytes,
     logLinesDropped: () => log.droppedLines,
   };
 }

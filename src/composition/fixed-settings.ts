@@ -5,7 +5,7 @@ import type { Config } from '../config/schema/schema.ts';
 const fixedSettings = [
   ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers', 'maxHead', 'timeouts']],
   ['admin', ['host', 'port', 'token', 'readOnlyToken']],
-  ['storage', ['url', 'durability', 'spool']],
+  ['storage', ['url', 'durability', 'allowMigrated', 'spool']],
 ] as const;
 
 /** The settings that differ from those of the start and need a restart, such as `server.port`. */

@@ -51,7 +51,24 @@ export function loadConfigFile(
 export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
   const places = { environment, options: {} };
   const source = { file, text: readConfigText(file) };
-  return loadText(source, places, adminOnly, (input) => ({ input, problems: [] })).admin;
+  return loadText(source, places, adminOnly, noDeclaration).admin;
+}
+
+/**
+ * The settings of the database in a YAML file whose other sections may have faults, or without a file those of the environment.
+ * Throws `ConfigError`.
+ */
+export function loadStorageSection(file: string | null, environment: Environment): Config['storage'] {
+  const source =
+    file === null ? { file: 'the environment', text: '{}' } : { file, text: readConfigText(file) };
+  return loadText(source, { environment, options: {} }, storageOnly, noDeclaration).storage;
+}
+
+const noDeclaration: typeof withEnvironmentKey = (input) => ({ input, problems: [] });
+
+function storageOnly(input: unknown): unknown {
+  const { storage = null } = (input ?? {}) as { readonly storage?: unknown };
+  return { storage, server: noConflict, upstreams: {}, models: {} };
 }
 
 /** An address for clients that neither has a fault nor a port in common with the admin listener. */

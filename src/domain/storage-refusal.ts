@@ -25,6 +25,7 @@ const reasons = {
   slow: 'it takes too long to answer',
   read_only: 'it is read-only',
   io: 'its files could not be read or written',
+  damaged: 'its file is damaged: restore a backup',
   /** It answered, and rejects this unit for its values: the same unit fails again. */
   rejected: 'it rejects what is written',
   unknown: 'the log says why',

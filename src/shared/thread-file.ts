@@ -1,7 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import type { WorkerOptions } from 'node:worker_threads';
 
-type ThreadOptions = Pick<WorkerOptions, 'workerData' | 'resourceLimits'> & { readonly name: string };
+type ThreadOptions = Pick<WorkerOptions, 'workerData' | 'resourceLimits' | 'trackUnmanagedFds'> & {
+  readonly name: string;
+};
 
 /**
  * Starts a module as a thread: `file`, such as `sqlite-worker`, beside the one that starts it. It runs from source as

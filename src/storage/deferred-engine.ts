@@ -38,6 +38,9 @@ export function deferEngine<Loaded extends Engine>(load: () => Promise<Loaded>):
     get impaired() {
       return loaded?.impaired ?? null;
     },
+    get logBytes() {
+      return loaded?.logBytes ?? null;
+    },
     use,
     run: (unit) => use((used) => used.run(unit)),
     call: (unit, values) => use((used) => used.call(unit, values)),

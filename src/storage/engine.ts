@@ -159,6 +159,8 @@ export interface Engine {
   readonly broken: Error | null;
   /** Why requests should not be sent here although the database is open; `null` while nothing is wrong. */
   readonly impaired: string | null;
+  /** The size of the write-ahead log at the last look, in bytes; `null` where there is no such file. */
+  readonly logBytes: number | null;
   /** Resolves when the database is open and up to date; rejects with the reason when it can't be opened. */
   readonly ready: Promise<void>;
   /** Resolves with the reason when a database that was open can't be kept in use: the process has to end. */

@@ -180,7 +180,10 @@ async function startWithEnvironment(url: string): Promise<Started> {
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway = composeGateway(
-    { ...config, storage: { url: 'sqlite::memory:', durability: 'normal', spool: 'none' } },
+    {
+      ...config,
+      storage: { url: 'sqlite::memory:', durability: 'normal', allowMigrated: false, spool: 'none' },
+    },
     { logLevel: 'info', logDestination },
     namesInEnvironment,
   );

@@ -1,13 +1,21 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
+  closeSync,
   existsSync,
   linkSync,
+  openSync,
+  readFileSync,
   readdirSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -221,3 +229,157 @@ function linkTo(path: string): string {
   symlinkSync(path, link);
   return link;
 }
+
+describe('a database whose file is changed while it is open', () => {
+  /** A copy of the database, as a backup has it. */
+  async function backup({ engine }: Opened): Promise<string> {
+    const target = join(makeTemporaryFolder(), 'backup.db');
+    const copy = await engine.copy();
+    await writeFile(target, copy?.read() ?? '');
+    await copy?.remove();
+    return target;
+  }
+  const manyUnits = 250;
+
+  test.each(['a backup', 'an older file', 'another file', 'nothing', 'half of itself'])(
+    'is lost when %s is copied over it, and what is there stays as it is',
+    async (what) => {
+      const opened = await open();
+      const { path, engine, clock, faults } = opened;
+      const backedUp = await backup(opened);
+      const older = readFileSync(path);
+      // Enough for the log to be folded into the file, which grows.
+      for (let unit = 0; unit < manyUnits; unit++)
+        await engine.run([say('INSERT INTO t VALUES (zeroblob(3000))')]);
+      const contents: Readonly<Record<string, Buffer>> = {
+        'a backup': readFileSync(backedUp),
+        'an older file': older,
+        'another file': Buffer.from('no database '.repeat(5_000)),
+        nothing: Buffer.alloc(0),
+        'half of itself': readFileSync(path).subarray(0, 8_192),
+      };
+      const content = contents[what] ?? Buffer.alloc(0);
+      writeFileSync(path, content);
+      await turn(clock, faults);
+      expect((await engine.lost).message).toContain(path);
+      expect(engine.impaired).toBe('the database file was overwritten while it was open');
+      await expect(engine.run([insert(2)])).rejects.toMatchObject({ reason: 'damaged' });
+      await engine.close();
+      expect(readFileSync(path).equals(content)).toBe(true);
+      const beside = readdirSync(dirname(path)).filter((name) => name.startsWith('textgate.db-wal'));
+      expect(beside).toEqual([expect.stringMatching(/^textgate\.db-wal\.overwritten-\d{8}T\d{6}Z$/)]);
+    },
+  );
+
+  test('is found before its log is folded into it: the copy is not mixed with the log, without any look', async () => {
+    const opened = await open();
+    const { path, engine, faults } = opened;
+    const content = readFileSync(await backup(opened));
+    writeFileSync(path, content);
+    let failed = 0;
+    for (let unit = 0; unit < manyUnits; unit++) await engine.run([insert(unit)]).catch(() => failed++);
+    expect(failed).toBeGreaterThan(0);
+    expect(faults[0]).toContain('overwritten');
+    await engine.close();
+    expect(readFileSync(path).equals(content)).toBe(true);
+  });
+
+  test('is not written at the close when it was overwritten right before', async () => {
+    const opened = await open();
+    const { path, engine } = opened;
+    const content = readFileSync(await backup(opened));
+    await engine.run([insert(2)]);
+    writeFileSync(path, content);
+    await engine.close();
+    expect(rowsIn(path)).toEqual([1]);
+  });
+
+  test('is checked when it was only touched, and goes on', async () => {
+    const { path, engine, clock, faults } = await open();
+    utimesSync(path, new Date(0), new Date(0));
+    await turn(clock, faults);
+    expect(faults[0]).toContain('the database file was written by another program');
+    await eventually('it is checked', () => engine.impaired === null);
+    for (let unit = 0; unit < manyUnits; unit++) await engine.run([insert(unit)]);
+    await engine.close();
+    expect(faults).toHaveLength(1);
+    expect(rowsIn(path)).toHaveLength(manyUnits + 1);
+  });
+
+  test('goes on beside another program that writes rows, folds the log and makes the file smaller', async () => {
+    const { path, engine, clock, faults } = await open();
+    const other = new DatabaseSync(path);
+    onTestFinished(() => {
+      if (other.isOpen) other.close();
+    });
+    for (const sql of [
+      'DELETE FROM t',
+      'INSERT INTO t VALUES (77)',
+      'VACUUM',
+      'PRAGMA wal_checkpoint(TRUNCATE)',
+    ]) {
+      other.exec(sql);
+      clock.advance(1_000);
+      await engine.run([insert(1)]);
+    }
+    other.close();
+    await turn(clock, ['']);
+    await eventually('it is checked', () => engine.impaired === null);
+    await engine.close();
+    expect(faults.filter((fault) => !fault.includes('written by another program'))).toEqual([]);
+    expect(rowsIn(path)).toEqual([1, 1, 1, 1, 77]);
+  });
+
+  test('is lost when a part of it was destroyed', async () => {
+    const { path, engine, clock, faults } = await open();
+    for (let unit = 0; unit < manyUnits; unit++)
+      await engine.run([say('INSERT INTO t VALUES (zeroblob(3000))')]);
+    const file = openSync(path, 'r+');
+    writeSync(file, Buffer.alloc(65_536, 0xff), 0, 65_536, 8_192);
+    closeSync(file);
+    await turn(clock, faults);
+    expect((await engine.lost).message).toContain('textgate restore BACKUP --to');
+    expect(engine.impaired).toBe('the database is damaged');
+  });
+
+  test('is not taken for changed while backups are made and its log is folded', async () => {
+    const opened = await open();
+    const { engine, clock, faults } = opened;
+    for (let unit = 0; unit < 4 * manyUnits; unit++) {
+      if (unit % manyUnits === 100) await backup(opened);
+      await engine.run([say('INSERT INTO t VALUES (zeroblob(3000))')]);
+      clock.advance(500);
+    }
+    expect(faults).toEqual([]);
+    expect(engine.impaired).toBeNull();
+  });
+});
+
+test('the log of a database grows while another program reads it, is reported with its process id, and shrinks after', async () => {
+  const { path, engine, clock, faults } = await open();
+  const reader = spawn(process.execPath, [
+    '-e',
+    `const { DatabaseSync } = require('node:sqlite');
+     const database = new DatabaseSync(${JSON.stringify(path)}, { readOnly: true });
+     database.exec('BEGIN'); database.prepare('SELECT count(*) FROM t').get();
+     console.log('reads'); setInterval(() => {}, 1000);`,
+  ]);
+  const ended = once(reader, 'exit');
+  onTestFinished(() => void reader.kill());
+  await once(reader.stdout, 'data');
+  const large = say('INSERT INTO t VALUES (zeroblob(1000000))');
+  for (let unit = 0; unit < 70; unit++) await engine.run([large]);
+  await turn(clock, faults);
+  expect(faults).toEqual([
+    expect.stringContaining(`another program reads the database (process id ${reader.pid})`),
+  ]);
+  expect(engine.logBytes).toBeGreaterThan(64_000_000);
+  reader.kill();
+  await ended;
+  await eventually('the log is shorter', async () => {
+    clock.advance(500);
+    await engine.run([insert(1)]);
+    return (engine.logBytes ?? 0) < 20_000_000;
+  });
+  expect(faults).toHaveLength(1);
+});

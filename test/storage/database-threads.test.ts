@@ -22,7 +22,7 @@ const slow = say(
 /** More deaths than this are too many within it, in milliseconds: the window of the product, and a little more. */
 const restartWindowMs = 600_001;
 
-type Role = 'writer' | 'reader' | 'copier';
+type Role = 'writer' | 'reader' | 'copier' | 'checker';
 
 interface TestedEngine {
   readonly engine: Engine;

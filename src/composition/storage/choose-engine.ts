@@ -43,7 +43,12 @@ export function chooseEngine(storage: Config['storage'], clock: Clock, log: Log)
     : useSqlite(url.slice('sqlite:'.length), storage, clock, log);
 }
 
-function useSqlite(name: string, { durability }: Config['storage'], clock: Clock, log: Log): ChosenEngine {
+function useSqlite(
+  name: string,
+  { durability, allowMigrated }: Config['storage'],
+  clock: Clock,
+  log: Log,
+): ChosenEngine {
   const isFile = name !== ':memory:';
   // Lock, spool and copies lie beside the database's real path: a symlink must not give it a second set of them.
   const path = isFile ? realDatabasePath(name) : name;
@@ -51,7 +56,7 @@ function useSqlite(name: string, { durability }: Config['storage'], clock: Clock
   if (madePrivate > 0)
     log.notice('database files were readable by other users: permissions tightened', { count: madePrivate });
   return {
-    engine: createSqliteEngine({ path, durability, clock, onFault: log.fault }),
+    engine: createSqliteEngine({ path, durability, allowMigrated, clock, onFault: log.fault }),
     slotsOf: null,
     roomSharesOf: null,
     spool: isFile ? createSettlementSpool(spoolOf(path), log.fault) : null,

@@ -8,6 +8,7 @@ import { checkTables, planTable } from '../../storage/move/plan-table.ts';
 import type { TablePlan } from '../../storage/move/plan-table.ts';
 import { PostgresTarget } from '../../storage/move/postgres-target.ts';
 import { SqliteSource, checkSource } from '../../storage/move/sqlite-source.ts';
+import { markMoved } from '../../storage/move/move-mark.ts';
 import { compareSums } from '../../storage/move/table-sums.ts';
 import { noSpool } from '../../config/schema/storage-schema.ts';
 import { createLog } from '../../telemetry/log/logger.ts';
@@ -42,8 +43,8 @@ export interface Moved {
 
 /**
  * Copies the database of a gateway that does not run to PostgreSQL, verified, in one transaction there: all or nothing. The
- * file gets what a start of the gateway would do to it, and nothing else: the steps of its schema, the settlements in the
- * spool, and the end of open requests.
+ * file gets what a start of the gateway would do to it: the steps of its schema, the settlements in the spool, and the end of
+ * open requests. Once it is copied, it is marked, so that no gateway is started on it by mistake.
  */
 export async function moveDatabase(move: Move): Promise<Moved> {
   checkSource(move.file);
@@ -63,7 +64,12 @@ async function withSource<Result>(
   onProgress(`opening ${file}`);
   const log = createLog('warn', clock, { write: writeLog }, 'text');
   // The spool of a file is beside it, whatever the setting says.
-  const settings = { url: `sqlite:${file}`, durability: 'full', spool: noSpool } as const;
+  const settings = {
+    url: `sqlite:${file}`,
+    durability: 'full',
+    spool: noSpool,
+    allowMigrated: true,
+  } as const;
   const storage = openStorage(settings, clock, log, noMetrics);
   try {
     await storage.recovered;
@@ -97,7 +103,7 @@ async function requireNothingOpen(file: string, { engine, records }: StorageServ
 
 /** Copies all tables, and commits once both sides are equal and both ledgers balance. */
 async function copyAll(
-  { file, onProgress }: Move,
+  { file, clock, onProgress }: Move,
   source: SqliteSource,
   engine: Engine,
   target: PostgresTarget,
@@ -118,6 +124,12 @@ async function copyAll(
   await target.analyze();
   const ledger = await requireBalance(target, 'the copied ledger does not balance, so nothing was kept');
   await target.commit();
+  await engine.run(markMoved(target.name, clock.now())).catch((error: unknown) => {
+    throw new Error(
+      `${target.name} has all rows, but ${file} could not be marked as copied: do not start a gateway on it`,
+      { cause: error },
+    );
+  });
   return { target: target.name, rows, ledger };
 }
 

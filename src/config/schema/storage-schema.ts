@@ -36,6 +36,12 @@ export const storage = z.strictObject({
     .describe(
       'With `full` every settlement, credit and change survives a power failure; with `normal` a crash of the process. PostgreSQL has settings of its own for it, and ignores this.',
     ),
+  allowMigrated: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a gateway starts on a SQLite file that `textgate migrate` has copied to PostgreSQL. With a gateway on each, both would allow a key its whole balance.',
+    ),
   spool: z
     .string()
     .min(1)

@@ -34,6 +34,7 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['usage_rollups', 'they are sums of the hours, and made again'],
   ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
   ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
+  ['moved_to', 'the mark of an earlier copy, which is of the file alone'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

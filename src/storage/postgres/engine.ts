@@ -115,6 +115,7 @@ export function createPostgresEngine({
     read: (asked) => whenReady(() => readSnapshot(reads, asked)),
     lookUp: (asked) => whenReady(() => readSnapshot(lookUps, asked)),
     copy: () => Promise.resolve(null),
+    logBytes: null,
     get impaired() {
       return connections.fault?.message ?? null;
     },

@@ -1,7 +1,7 @@
 import { constants, promises as files } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { lookUpFileId } from '../sqlite/file-ids.ts';
+import { lookUpFile } from '../sqlite/file-ids.ts';
 
 /** The space that is allocated in advance, so that settlements can be written when the disk is full, in bytes. */
 const reservedBytes = 4 * 1_024 * 1_024;
@@ -99,9 +99,9 @@ export class SpoolFile {
    */
   async #follow(): Promise<void> {
     const old = this.#file;
-    const found = await lookUpFileId(this.#path);
+    const found = await lookUpFile(this.#path);
     const { dev, ino } = await old.stat({ bigint: true });
-    if (found === undefined || found === `${dev}:${ino}`) return;
+    if (found === undefined || found?.id === `${dev}:${ino}`) return;
     await files.mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
     const next = await openOrCreate(this.#path);
     const lines = await readRange(old, this.#start, this.#end);

@@ -7,6 +7,8 @@ import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';
 import type { FileWatch } from './file-watch.ts';
+import { watchLogGrowth } from './log-growth.ts';
+import type { LogGrowth } from './log-growth.ts';
 import type { ThreadOptions } from './thread-messages.ts';
 import { keepReader } from './reader.ts';
 import type { Reader } from './reader.ts';
@@ -23,6 +25,8 @@ interface SqliteOptions {
   /** A file, or `:memory:`. */
   readonly path: string;
   readonly durability: 'normal' | 'full';
+  /** Whether a database that was copied to PostgreSQL is opened all the same. */
+  readonly allowMigrated?: boolean;
   readonly clock: Clock;
   readonly onFault: ReportFault;
   readonly startThread?: StartThread;
@@ -80,7 +84,10 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
     call: async ({ name }, values) => writing().call(name, values),
     read,
     lookUp: read,
-    copy: async () => (isFile ? copyDatabase(file, clock, startThread) : null),
+    copy: async () => (isFile ? threads.whileCopying(() => copyDatabase(file, clock, startThread)) : null),
+    get logBytes() {
+      return threads.growth?.bytes ?? null;
+    },
     get broken() {
       return writer.broken;
     },
@@ -106,28 +113,48 @@ interface Threads {
   /** `null` until the database is open. */
   readonly reader: Reader | null;
   readonly watch: FileWatch | null;
+  /** `null` for a database in memory. */
+  readonly growth: LogGrowth | null;
+  /** Makes a copy, whose thread folds the log at its end. */
+  whileCopying<Made>(work: () => Promise<Made>): Promise<Made>;
 }
 
 /** Starts the writer, and the reader once the database is open. `onLost` gets the reason when it can't be kept in use. */
 function keepThreads(
   file: string,
-  { path, durability, clock, onFault, startThread }: SqliteOptions,
+  { path, durability, allowMigrated = false, clock, onFault, startThread }: SqliteOptions,
   onLost: (reason: Error) => void,
 ): Threads {
   const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
     startDatabaseThread(
-      { role, path: file, name: path, durability },
-      { maxWaiting, clock, start: startThread },
+      { role, path: file, name: path, durability, allowMigrated },
+      {
+        maxWaiting,
+        clock,
+        start: startThread,
+        onDamaged: (error) => watch?.damaged(error),
+        onChanged: (change) => watch?.changed(change),
+      },
     );
   let reader: Reader | null = null;
   let watch: FileWatch | null = null;
+  let copies = 0;
+  const growth = watchLogGrowth(file, () => copies > 0, onFault);
+  const check = async (): Promise<void> => {
+    const thread = start('checker', 0);
+    try {
+      await thread.opened;
+    } finally {
+      await thread.close();
+    }
+  };
   const writer = keepWriter({
     start: () => start('writer', maxWaitingUnits),
     canRestart: () => watch !== null && watch.fault === null && !watch.isDatabaseGone(),
     onOpened(files) {
       if (files === null) return;
       watch?.stop();
-      watch = watchFiles(file, files, { clock, onFault, relock: () => writer.thread.relock(), onLost });
+      watch = watchFiles(file, files, { clock, onFault, writer: writer.thread, check, growth, onLost });
       reader ??= keepReader(
         () => (watch?.isDatabaseGone() === true ? null : start('reader', maxWaitingReads)),
         clock,
@@ -145,6 +172,16 @@ function keepThreads(
     },
     get watch() {
       return watch;
+    },
+    growth: file === ':memory:' ? null : growth,
+    async whileCopying(work) {
+      // Of copies that are made at the same time the last one ends it.
+      if (++copies === 1) writer.thread.tell({ kind: 'copying', isCopying: true });
+      try {
+        return await work();
+      } finally {
+        if (--copies === 0) writer.thread.tell({ kind: 'copying', isCopying: false });
+      }
     },
   };
 }

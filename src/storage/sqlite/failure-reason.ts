@@ -7,12 +7,14 @@ const reasonByCode: ReadonlyMap<number, StorageReason> = new Map([
   [6, 'locked'],
   [8, 'read_only'],
   [10, 'io'],
+  [11, 'damaged'],
   [13, 'full'],
   [14, 'unavailable'],
   [18, 'rejected'],
   [19, 'rejected'],
   [20, 'rejected'],
   [25, 'rejected'],
+  [26, 'damaged'],
 ]);
 
 /** Why a unit failed, by SQLite's extended result code: its lowest byte is the primary one. */

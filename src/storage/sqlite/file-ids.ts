@@ -10,6 +10,14 @@ export interface FileIds {
   readonly lock: FileId | null;
 }
 
+/** A file as it is at a path. */
+interface FoundFile {
+  readonly id: FileId;
+  readonly bytes: number;
+  /** Differs whenever the file was written, but for writes within a few milliseconds. */
+  readonly state: string;
+}
+
 /** The paths of a database's files. All three belong together, and none may be replaced while it is open. */
 export function filesOf(path: string): Readonly<Record<keyof FileIds, string>> {
   return { database: path, log: `${path}-wal`, lock: `${path}-owner` };
@@ -21,11 +29,11 @@ export function fileIdOf(path: string): FileId | null {
   return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
 }
 
-/** As `fileIdOf`, without waiting for the disk; `undefined` when the file system gives no answer. */
-export async function lookUpFileId(path: string): Promise<FileId | null | undefined> {
+/** What is at a path, without waiting for the disk; `undefined` when the file system gives no answer. */
+export async function lookUpFile(path: string): Promise<FoundFile | null | undefined> {
   try {
-    const { dev, ino } = await promises.stat(path, { bigint: true });
-    return `${dev}:${ino}`;
+    const { dev, ino, size, mtimeNs } = await promises.stat(path, { bigint: true });
+    return { id: `${dev}:${ino}`, bytes: Number(size), state: `${mtimeNs} ${size}` };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' || code === 'ENOTDIR' ? null : undefined;

@@ -1,11 +1,24 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { fileIdOf, filesOf, lookUpFileId } from './file-ids.ts';
+import { fileIdOf, filesOf, lookUpFile } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
+import type { LogGrowth } from './log-growth.ts';
+import type { FileChange } from './main-file.ts';
+import type { DatabaseThread } from './thread.ts';
+import { keptBytes } from './write-ahead-log.ts';
 
-/** How often the files of an open database are compared with what is at their paths, in milliseconds. */
-const checkMs = 2_000;
+/**
+ * How often the files of an open database are compared with what is at their paths, in milliseconds: readiness has to show a
+ * change within a second.
+ */
+const checkMs = 500;
+
+/**
+ * How long a database that was found sound, after another program had written its file, is not checked again, in milliseconds:
+ * a check reads all of it.
+ */
+const soundMs = 600_000;
 
 /** The watch over the files of an open database: whether they are the ones that the next process would open. */
 export interface FileWatch {
@@ -13,14 +26,20 @@ export interface FileWatch {
   readonly fault: string | null;
   /** Whether the open database is not the one at its path; checks now, without waiting for the next interval. */
   isDatabaseGone(): boolean;
+  /** Takes what the writer found: something else has changed the database's file. */
+  changed(change: Exclude<FileChange, 'none'>): void;
+  /** Takes an error that shows damage. */
+  damaged(error: Error): void;
   stop(): void;
 }
 
 interface FileWatchTools {
   readonly clock: Clock;
   readonly onFault: ReportFault;
-  /** Locks the file that is at the lock's path now; resolves with the reason when it can't be locked. */
-  readonly relock: () => Promise<FileIds | string>;
+  readonly writer: Pick<DatabaseThread, 'relock' | 'tell'>;
+  /** Rejects with the damage of the database. */
+  readonly check: () => Promise<void>;
+  readonly growth: LogGrowth;
   /** Called when the database can't be kept in use. */
   readonly onLost: (reason: Error) => void;
 }
@@ -28,33 +47,37 @@ interface FileWatchTools {
 /**
  * Watches the files of a database. An open file stays usable when it is deleted, and everything written to it is gone with
  * the process. So a database that was deleted or replaced, or whose log was, is lost: the process has to end, which saves
- * it. Without its lock file a second process could open the database, so a deleted or replaced lock is taken again.
+ * it. One that was overwritten is lost, too, and can't be saved: nothing more is written, so that the file that is there now
+ * stays whole. Without its lock file a second process could open the database, so a deleted or replaced lock is taken again.
  */
 export function watchFiles(
   path: string,
   opened: FileIds,
-  { clock, onFault, relock, onLost }: FileWatchTools,
+  { clock, onFault, writer, check, growth, onLost }: FileWatchTools,
 ): FileWatch {
   const names = filesOf(path);
   let { lock } = opened;
   let lost: string | null = null;
   let unlocked: string | null = null;
+  let state = '';
   let stopped = false;
   let cancel = clock.schedule(checkMs, again);
 
-  const lose = (reason: string, file: string): void => {
+  const lose = (reason: string, detail: string): void => {
+    if (lost !== null || stopped) return;
     lost = reason;
-    onFault('the database is lost and the process has to end', `${reason}: ${file}`);
-    onLost(new StorageError(`${reason}: ${file}`));
+    onFault('the database is lost and the process has to end', `${reason}: ${detail}`);
+    onLost(new StorageError(`${reason}: ${detail}`));
   };
+  const content = judgeContent(path, { clock, onFault, writer, check, lose });
   const checkLock = async (): Promise<void> => {
-    const found = await lookUpFileId(names.lock);
-    if (found === lock || found === undefined || stopped) return;
+    const found = await lookUpFile(names.lock);
+    if (found === undefined || (found?.id ?? null) === lock || stopped) return;
     unlocked = 'the lock file of the database was deleted or replaced';
     onFault('the database is locked again', `${unlocked}: ${names.lock}`);
-    const relocked = await relock();
+    const relocked = await writer.relock();
     if (typeof relocked === 'string') {
-      if (lost === null && !stopped) lose(`${unlocked} and can not be locked: ${relocked}`, names.lock);
+      lose(`${unlocked} and can not be locked: ${relocked}`, names.lock);
     } else {
       lock = relocked.lock;
       unlocked = null;
@@ -62,10 +85,18 @@ export function watchFiles(
   };
   const checkDatabase = async (): Promise<void> => {
     for (const name of ['database', 'log'] as const) {
-      const found = await lookUpFileId(names[name]);
-      if (found === opened[name] || found === undefined || stopped || lost !== null) continue;
+      const found = await lookUpFile(names[name]);
+      if (found === undefined || stopped) continue;
       const what = name === 'log' ? 'the write-ahead log of the database' : 'the database file';
-      lose(`${what} was ${found === null ? 'deleted' : 'replaced'} while it was open`, names[name]);
+      if ((found?.id ?? null) !== opened[name])
+        lose(`${what} was ${found === null ? 'deleted' : 'replaced'} while it was open`, names[name]);
+      else if (name === 'log') {
+        growth.note(found?.bytes ?? 0);
+        if (growth.bytes > keptBytes) writer.tell({ kind: 'look' });
+      } else if (found !== null && found.state !== state) {
+        state = found.state;
+        writer.tell({ kind: 'look' });
+      }
     }
   };
   function again(): void {
@@ -77,12 +108,57 @@ export function watchFiles(
   }
   return {
     get fault() {
-      return lost ?? unlocked;
+      return lost ?? unlocked ?? content.unchecked;
     },
     isDatabaseGone: () => fileIdOf(path) !== opened.database,
+    changed: content.changed,
+    damaged: content.damaged,
     stop() {
       stopped = true;
       cancel();
     },
+  };
+}
+
+interface ContentTools extends Pick<FileWatchTools, 'clock' | 'onFault' | 'writer' | 'check'> {
+  readonly lose: (reason: string, detail: string) => void;
+}
+
+/** Judges changes of the file's content, and errors that show damage. `unchecked` is said while a changed file is checked. */
+function judgeContent(path: string, { clock, onFault, writer, check, lose }: ContentTools) {
+  let unchecked: string | null = null;
+  let soundUntilMs = Number.NEGATIVE_INFINITY;
+  const damaged: FileWatch['damaged'] = ({ message }) =>
+    lose(
+      'the database is damaged',
+      `${message}. Restore a backup once the process has ended:\n  textgate restore BACKUP --to ${path}`,
+    );
+  const checkChanged = async (): Promise<void> => {
+    unchecked = 'the database file was written by another program, and is being checked';
+    onFault('the database file was written by another program', 'its structure is checked');
+    try {
+      await check();
+      soundUntilMs = clock.monotonicMs() + soundMs;
+      writer.tell({ kind: 'accept' });
+      unchecked = null;
+    } catch (error) {
+      damaged(error instanceof Error ? error : new Error(String(error)));
+    }
+  };
+  const changed: FileWatch['changed'] = (change) => {
+    if (change === 'overwritten')
+      lose(
+        'the database file was overwritten while it was open',
+        `${path}. It stays as it is now; what was committed since it was copied is lost, and its log is kept as ${filesOf(path).log}.overwritten-<time>`,
+      );
+    else if (clock.monotonicMs() < soundUntilMs) writer.tell({ kind: 'accept' });
+    else if (unchecked === null) void checkChanged();
+  };
+  return {
+    get unchecked() {
+      return unchecked;
+    },
+    changed,
+    damaged,
   };
 }

@@ -1,10 +1,14 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { makePrivateFile } from '../private-files.ts';
 import { filesOf } from './file-ids.ts';
+import { lockHolders } from './lock-holders.ts';
 
 /** How long the previous process may take to release the database, in milliseconds. */
 const ownerTimeoutMs = 2_000;
+
+/** The first byte that SQLite locks in a file. */
+const firstLockedByte = 1_073_741_824;
 
 /** SQLITE_BUSY: another process holds the lock. */
 const busyCode = 5;
@@ -45,27 +49,7 @@ export function lockFile(file: string, timeoutMs: number): DatabaseSync | null {
 }
 
 function describeBusy(file: string): string {
-  const owner = ownerOf(file);
-  const which = owner === null ? '' : ` (process id ${owner})`;
+  const [owner] = lockHolders(file, (byte) => byte === firstLockedByte);
+  const which = owner === undefined ? '' : ` (process id ${owner})`;
   return `another textgate process is using it${which}. Stop that process, or set another storage.url`;
-}
-
-/** The first byte that SQLite locks in a file. */
-const firstLockedByte = 1_073_741_824;
-
-/**
- * The id of the process that has locked a file; `null` if it can't be found, as in another container or on another
- * system than Linux. The file itself can't be read for it: in the process that has the lock, closing a second descriptor
- * would release it.
- */
-function ownerOf(file: string): number | null {
-  try {
-    const { ino } = statSync(file);
-    // Such as `7: POSIX  ADVISORY  WRITE 4711 fd:01:1234 1073741824 1073742335`.
-    const lock = new RegExp(`POSIX .* WRITE (\\d+) \\w+:\\w+:${ino} ${firstLockedByte} `);
-    const id = Number(lock.exec(readFileSync('/proc/locks', 'utf8'))?.[1] ?? 0);
-    return id > 0 && id !== process.pid ? id : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,16 +1,22 @@
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
+import type { FileChange } from './main-file.ts';
 
 /** What a database thread is started with. */
 export interface ThreadOptions {
-  /** `writer` owns the file and changes it; `reader` only reads; `copier` writes one copy and ends. */
-  readonly role: 'writer' | 'reader' | 'copier';
+  /**
+   * `writer` owns the file and changes it; `reader` only reads; `copier` writes one copy and ends, `checker` looks for
+   * damage.
+   */
+  readonly role: 'writer' | 'reader' | 'copier' | 'checker';
   /** A file by its real path, or `:memory:`. */
   readonly path: string;
   /** The path as it is configured, for messages. */
   readonly name: string;
   /** `full` makes every commit survive a loss of power; `normal` survives a crash of the process. */
   readonly durability: 'normal' | 'full';
+  /** Whether a database that was copied to PostgreSQL is opened all the same. */
+  readonly allowMigrated?: boolean;
   /** Where a copier writes to: a file that is empty. */
   readonly target?: string;
 }
@@ -35,10 +41,16 @@ export type ThreadRequest =
   | UnitsRequest
   /** Locks the file that is at the lock's path now. */
   | { readonly kind: 'relock' }
+  /** Asks the writer whether its files were changed by something else. */
+  | { readonly kind: 'look' }
+  /** Has the writer take the database's file as it is. */
+  | { readonly kind: 'accept' }
+  /** Tells the writer that a backup begins or has ended. */
+  | { readonly kind: 'copying'; readonly isCopying: boolean }
   /** `rescue` writes the database to a new file first: its own was deleted or replaced. */
   | { readonly kind: 'close'; readonly rescue: boolean };
 
-/** From a thread. A copier is `opened` when its copy is complete. */
+/** From a thread. A copier is `opened` when its copy is complete, a checker when the file is sound. */
 export type ThreadReply =
   | { readonly kind: 'opened'; readonly files: FileIds | null }
   | { readonly kind: 'failed'; readonly reason: string }
@@ -46,6 +58,8 @@ export type ThreadReply =
   | { readonly kind: 'results'; readonly first: number; readonly results: readonly UnitResult[] }
   /** The files as they are now, or why the lock file could not be locked. */
   | { readonly kind: 'relocked'; readonly relocked: FileIds | string }
+  /** What something else has done to the database's file, found at a look or before the log was folded. */
+  | { readonly kind: 'changed'; readonly change: Exclude<FileChange, 'none'> }
   | { readonly kind: 'closed'; readonly rescued: string | null; readonly error: string | null };
 
 /** What a unit resulted in: the rows of its statements, or the row of a fixed unit. */

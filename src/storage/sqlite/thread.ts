@@ -4,6 +4,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import { startThread } from '../../shared/thread-file.ts';
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
+import type { FileChange } from './main-file.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
 import { WaitingUnits } from './waiting-units.ts';
 
@@ -24,6 +25,8 @@ export interface DatabaseThread {
   call(name: FixedUnitName, values: readonly SqlValue[]): Promise<ResultRow>;
   /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
   relock(): Promise<FileIds | string>;
+  /** Has the writer do something that is not answered. */
+  tell(request: WriterTask): void;
   /**
    * Closes the database once every unit handed in is done. With `rescue` it is written to a new file first: resolves
    * with the path of that file. Rejects when the database could not be written or closed.
@@ -37,12 +40,19 @@ interface ThreadTools {
   readonly maxWaiting: number;
   readonly clock: Pick<Clock, 'now'>;
   readonly start?: StartThread | undefined;
+  /** Called when the database turns out to be damaged. */
+  readonly onDamaged?: (error: StorageError) => void;
+  /** Called when something else has changed the database's file. */
+  readonly onChanged?: (change: Exclude<FileChange, 'none'>) => void;
 }
+
+/** What the writer is told, and does not answer, or only if something is wrong. */
+type WriterTask = Extract<ThreadRequest, { readonly kind: 'look' | 'accept' | 'copying' }>;
 
 /** Starts a thread on a database. Its SQL has the function `now_ms()`: the time by the clock at which a unit was sent. */
 export function startDatabaseThread(
   options: ThreadOptions,
-  { maxWaiting, clock, start = startWorker }: ThreadTools,
+  { maxWaiting, clock, start = startWorker, onDamaged, onChanged }: ThreadTools,
 ): DatabaseThread {
   const opened = Promise.withResolvers<FileIds | null>();
   const ended = Promise.withResolvers<StorageError>();
@@ -53,7 +63,7 @@ export function startDatabaseThread(
 
   const worker = start(options);
   const post = (request: ThreadRequest): void => worker.postMessage(request);
-  const units = new WaitingUnits(maxWaiting, post, () => clock.now());
+  const units = new WaitingUnits(maxWaiting, post, () => clock.now(), onDamaged);
   const end = (reason: string): void => {
     if (over !== null) return;
     const error = new StorageError(reason);
@@ -73,7 +83,7 @@ export function startDatabaseThread(
     void worker.terminate();
   };
   const onRelocked = (files: FileIds | string): void => relocked.resolve(files);
-  const life: ThreadLife = { units, opened, closed, end, abort, onRelocked };
+  const life: ThreadLife = { units, opened, closed, end, abort, onRelocked, onChanged };
   worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
   worker.on('exit', () => end(exitReason));
@@ -89,6 +99,9 @@ export function startDatabaseThread(
       relocked = Promise.withResolvers();
       post({ kind: 'relock' });
       return relocked.promise;
+    },
+    tell(request) {
+      if (over === null) post(request);
     },
     async close(rescue = false) {
       if (over === null) {
@@ -111,6 +124,7 @@ interface ThreadLife {
   readonly opened: PromiseWithResolvers<FileIds | null>;
   readonly closed: PromiseWithResolvers<string | null>;
   readonly onRelocked: (relocked: FileIds | string) => void;
+  readonly onChanged: ThreadTools['onChanged'];
   readonly end: (reason: string) => void;
   /** Ends a thread that runs: the next one can lock the database file only after its exit. */
   readonly abort: (reason: string) => void;
@@ -119,7 +133,7 @@ interface ThreadLife {
 function receive(
   reply: ThreadReply,
   name: string,
-  { units, opened, closed, onRelocked, end, abort }: ThreadLife,
+  { units, opened, closed, onRelocked, onChanged, end, abort }: ThreadLife,
 ): void {
   switch (reply.kind) {
     case 'results':
@@ -131,6 +145,8 @@ function receive(
       return end(`the database ${name} can't be opened: ${reply.reason}`);
     case 'relocked':
       return onRelocked(reply.relocked);
+    case 'changed':
+      return onChanged?.(reply.change);
     case 'closed':
       if (reply.error === null) return closed.resolve(reply.rescued);
       return closed.reject(new StorageError(`the database could not be closed: ${reply.error}`));
@@ -141,5 +157,7 @@ function startWorker(options: ThreadOptions): ThreadPort {
   return startThread(import.meta.url, 'sqlite-worker', {
     workerData: options,
     name: `textgate-sqlite-${options.role}`,
+    // The descriptor of a writer that dies: closing it would release the locks that the reader has on the file.
+    trackUnmanagedFds: false,
   });
 }

@@ -16,6 +16,7 @@ export class WaitingUnits {
   readonly #most: number;
   readonly #post: (request: UnitsRequest) => void;
   readonly #now: () => number;
+  readonly #onDamaged: (error: StorageError) => void;
   /** In the order of their numbers: the thread answers in the order in which it is asked. No `Map`: see `Roster`. */
   #waiting: Waiting[] = [];
   /** Those of this turn. */
@@ -23,11 +24,20 @@ export class WaitingUnits {
   #last = 0;
   #over: StorageError | null = null;
 
-  /** `now` is the time of day, in milliseconds since 1970. */
-  constructor(most: number, post: (request: UnitsRequest) => void, now: () => number) {
+  /**
+   * `now` is the time of day, in milliseconds since 1970; `onDamaged` is called when a unit failed because the database is
+   * damaged.
+   */
+  constructor(
+    most: number,
+    post: (request: UnitsRequest) => void,
+    now: () => number,
+    onDamaged: (error: StorageError) => void = () => {},
+  ) {
     this.#most = most;
     this.#post = post;
     this.#now = now;
+    this.#onDamaged = onDamaged;
   }
 
   /** Resolves with what the unit resulted in. More than the most that may wait are refused: it bounds their memory. */
@@ -67,7 +77,11 @@ export class WaitingUnits {
     for (const [at, result] of results.entries()) {
       const unit = settled[at];
       if (result.kind === 'done') unit?.resolve(result.done as never);
-      else unit?.reject(new StorageError(result.error, reasonOf(result.code)));
+      else {
+        const error = new StorageError(result.error, reasonOf(result.code));
+        if (error.reason === 'damaged') this.#onDamaged(error);
+        unit?.reject(error);
+      }
     }
     return true;
   }

@@ -38,6 +38,7 @@ export function createInstruments(registry: Registry) {
     ...shadowInstruments(constructors),
     ...serviceInstruments(constructors),
     ...eventInstruments(constructors),
+    ...databaseInstruments(constructors),
   };
 }
 
@@ -202,6 +203,15 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     warnedBudgets: gauge(
       'textgate_budgets_warned',
       'Budgets of keys and groups that have reached a warning level in their current period.',
+    ),
+  };
+}
+
+function databaseInstruments({ gauge }: Constructors) {
+  return {
+    logBytes: gauge(
+      'textgate_database_log_bytes',
+      'Size of the write-ahead log of the SQLite database; absent with PostgreSQL and in memory.',
     ),
   };
 }

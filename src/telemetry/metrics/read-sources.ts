@@ -21,6 +21,8 @@ export interface MetricSources {
   readonly ledgerFigures: () => LedgerFigures | null;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
+  /** The size of the write-ahead log of the database, in bytes; `null` where it has none. */
+  readonly databaseLogBytes: () => number | null;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
   /** The age of the oldest event that waits for a webhook, in milliseconds; `null` where there is none to show. */
@@ -49,6 +51,7 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
+  show(sources.databaseLogBytes(), instruments.logBytes);
   showAge(sources.oldestRecordAgeMs(), oldestRecord);
   showAge(sources.oldestEventAgeMs(), instruments.oldestEvent);
   topKeys.reset();
@@ -60,8 +63,13 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
 
 /** Without an age there is no series. */
 function showAge(ageMs: number | null, gauge: Instruments['oldestRecord']): void {
-  if (ageMs === null) gauge.remove();
-  else gauge.set(ageMs / 1_000);
+  show(ageMs === null ? null : ageMs / 1_000, gauge);
+}
+
+/** Without a value there is no series. */
+function show(value: number | null, gauge: Instruments['oldestRecord']): void {
+  if (value === null) gauge.remove();
+  else gauge.set(value);
 }
 
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */

@@ -1,0 +1,113 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { findPending } from '../migration.ts';
+import { databaseOf } from '../private-files.ts';
+import { checkBeforeUse, whyDamaged } from './check-file.ts';
+import { madeSteps } from './migrate.ts';
+import { migrations } from './migrations.ts';
+import { lockOwnership } from './owner-lock.ts';
+
+/** What was restored. */
+interface Restored {
+  readonly keys: number;
+  readonly records: number;
+  /** Where the file is that was there before; `null` if there was none. */
+  readonly kept: string | null;
+}
+
+/**
+ * Puts a copy of a backup in the place of a database, under the lock of a gateway, which must not run. The copy is checked
+ * first; the file that was there stays beside it, with its log. Throws, and changes nothing, with why it can't be done.
+ */
+export function restoreDatabase(backup: string, database: string): Restored {
+  const owner = databaseOf(backup);
+  if (owner !== null)
+    throw new Error(
+      `${backup} belongs to the database ${owner} of a gateway, and is no backup: make one with textgate backup`,
+    );
+  const path = existsSync(database) ? realpathSync(database) : database;
+  const lock = lockOwnership(path);
+  const copy = `${path}.restored-${process.pid}`;
+  try {
+    copyFileSync(backup, copy);
+    chmodSync(copy, 0o600);
+    const counts = check(copy, backup);
+    giveTo(copy, existsSync(path) ? path : dirname(path));
+    sync(copy);
+    const kept = existsSync(path) ? keep(path) : null;
+    for (const end of ['-wal', '-shm']) rmSync(path + end, { force: true });
+    renameSync(copy, path);
+    sync(dirname(path));
+    return { ...counts, kept };
+  } finally {
+    for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
+    lock.close();
+  }
+}
+
+/** Throws for a file that a gateway of this version would not start on; returns how much is in it. */
+function check(copy: string, name: string): Pick<Restored, 'keys' | 'records'> {
+  const damage = whyDamaged(copy);
+  if (damage !== null) throw new Error(`${name} can't be restored: ${damage}`);
+  const database = new DatabaseSync(copy, { readOnly: true });
+  try {
+    checkBeforeUse(database, { path: copy, name });
+    findPending(migrations, madeSteps(database));
+    const count = (table: string): number =>
+      Number(database.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.['count']);
+    return { keys: count('api_keys'), records: count('records') };
+  } catch (error) {
+    throw new Error(`${name} can't be restored: ${(error as Error).message}`, { cause: error });
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Gives a database and its log a second name. The file keeps its first one until the copy takes it, so that a command that is
+ * killed leaves no moment without a database, in which a start would make an empty one.
+ */
+function keep(path: string): string {
+  const kept = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+  for (const end of ['-wal', '']) if (existsSync(path + end)) nameAlso(path + end, kept + end);
+  return kept;
+}
+
+function nameAlso(file: string, name: string): void {
+  try {
+    linkSync(file, name);
+  } catch {
+    // A file system without hard links.
+    copyFileSync(file, name);
+  }
+}
+
+/** Gives a file to the user and group of another one: the command may run as root, and the gateway as another user. */
+function giveTo(file: string, model: string): void {
+  const { uid, gid } = statSync(model);
+  const own = statSync(file);
+  if (process.platform !== 'win32' && (own.uid !== uid || own.gid !== gid)) chownSync(file, uid, gid);
+}
+
+function sync(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

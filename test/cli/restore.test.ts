@@ -1,0 +1,122 @@
+import { copyFileSync, existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { restore } from '../../src/cli/database/restore.ts';
+import { fillDatabase } from '../support/filled-database.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+let folder: string;
+let database: string;
+let backup: string;
+beforeEach(async () => {
+  folder = makeTemporaryFolder();
+  database = join(folder, 'textgate.db');
+  backup = join(folder, 'backup.db');
+  await make(backup, 7);
+  await make(database, 20);
+});
+
+/** Makes a database, and removes its lock file, as a backup has none. */
+async function make(path: string, records: number): Promise<void> {
+  const made = join(makeTemporaryFolder(), 'made.db');
+  const engine = openTestEngine(made);
+  await engine.ready;
+  await engine.close();
+  fillDatabase(made, { keys: 3, records });
+  copyFileSync(made, path);
+}
+
+function recordsIn(path: string): unknown {
+  const opened = new DatabaseSync(path);
+  try {
+    return opened.prepare('SELECT count(*) AS count FROM records').get()?.['count'];
+  } finally {
+    opened.close();
+  }
+}
+
+const keptFiles = (): readonly string[] =>
+  readdirSync(folder).filter((name) => name.includes('.before-restore-'));
+
+describe('textgate restore', () => {
+  test('puts the backup in the place of the database, and keeps the file that was there', async () => {
+    const words = await restore(backup, { to: database });
+    expect(words).toContain(`${database} is restored from ${backup}: 3 keys, 7 records, checked`);
+    expect(recordsIn(database)).toBe(7);
+    expect([statSync(database).mode & 0o777, statSync(database).nlink]).toEqual([0o600, 1]);
+    const [kept = ''] = keptFiles();
+    expect(kept).toMatch(/^textgate\.db\.before-restore-\d{8}T\d{6}Z$/);
+    expect(recordsIn(join(folder, kept))).toBe(20);
+    expect(readFileSync(backup).length).toBeGreaterThan(0);
+    const engine = openTestEngine(database);
+    await engine.ready;
+    await engine.close();
+  });
+
+  test('keeps the log of a killed gateway with its file, and leaves none beside the backup', async () => {
+    const writer = new DatabaseSync(database);
+    writer.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; DELETE FROM records');
+    for (const end of ['', '-wal']) copyFileSync(database + end, join(folder, `killed.db${end}`));
+    writer.close();
+    const killed = join(folder, 'killed.db');
+    await restore(backup, { to: killed });
+    expect(existsSync(`${killed}-wal`)).toBe(false);
+    expect(recordsIn(killed)).toBe(7);
+    const kept = keptFiles().find((name) => !name.endsWith('-wal')) ?? '';
+    expect(recordsIn(join(folder, kept))).toBe(0);
+  });
+
+  test('restores in the place of a damaged file, and where there is none', async () => {
+    writeFileSync(database, 'no database '.repeat(1_000));
+    await restore(backup, { to: database });
+    expect(recordsIn(database)).toBe(7);
+    const elsewhere = join(folder, 'new.db');
+    expect(await restore(backup, { to: elsewhere })).not.toContain('kept');
+    expect(recordsIn(elsewhere)).toBe(7);
+  });
+
+  test.each([
+    ['a damaged file', (content: Buffer) => content.fill(0xff, 8_192, 24_576), 'error code 11'],
+    ['half of a file', (content: Buffer) => content.subarray(0, content.length / 2), 'malformed'],
+    ['a text', () => Buffer.from('no database'), 'not a database'],
+    ['an empty file', () => Buffer.alloc(0), 'no such table'],
+  ])('refuses %s, and changes nothing', async (_what, change, reason) => {
+    writeFileSync(backup, change(readFileSync(backup)));
+    const before = readFileSync(database);
+    await expect(restore(backup, { to: database })).rejects.toThrow(
+      new RegExp(`${backup} can't be restored: .*${reason}`, 's'),
+    );
+    expect(readFileSync(database).equals(before)).toBe(true);
+    expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'textgate.db', 'textgate.db-owner']);
+  });
+
+  test('refuses while a gateway uses the database, and the file of another gateway', async () => {
+    const engine = openTestEngine(database);
+    await engine.ready;
+    await expect(restore(backup, { to: database })).rejects.toThrow('another textgate process is using it');
+    await expect(restore(database, { to: join(folder, 'new.db') })).rejects.toThrow(
+      'belongs to the database',
+    );
+    await engine.close();
+    expect(recordsIn(database)).toBe(20);
+  });
+
+  test('finds the database as a gateway does, by the config or the environment, and refuses others', async () => {
+    const config = join(folder, 'textgate.yaml');
+    const run = (args: readonly string[], environment = {}) =>
+      startTextgate(['restore', ...args], folder, environment).finished;
+    writeFileSync(config, 'storage: { url: "sqlite:textgate.db" }\nmodels: { broken: 1 }\n');
+    expect(await run(['backup.db', '--config', config])).toMatchObject({ code: 0, stderr: '' });
+    expect(recordsIn(database)).toBe(7);
+    const named = { TEXTGATE_STORAGE_URL: 'sqlite:named.db' };
+    expect((await run(['backup.db'], named)).stdout).toContain('named.db is restored');
+    writeFileSync(config, 'storage: { url: "postgres://textgate@127.0.0.1/textgate" }\n');
+    expect(await run(['backup.db', '--config', config])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('on a PostgreSQL server') as string,
+    });
+  });
+});
