@@ -26,7 +26,7 @@ export async function route(asked: Asked, ports: Ports): Promise<Routed | Refusa
   if (isRefusal(able)) return able;
   const routes = inOrder(able, asked, ports);
   const received = new ReceivedAnswer();
-  const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
+  const work = { kind: 'text', request, model, routes, received, ceiling: null } as const;
   return { stage: 'routed', key, admission, work };
 }
 

@@ -87,8 +87,15 @@ export interface TextWork {
   /** In the order in which they are tried. */
   readonly routes: readonly Route[];
   readonly received: ReceivedAnswer;
-  /** The output cap that holds the cost below the client's ceiling: our own count charges no more; `null` without one. */
-  readonly mostOutputTokens: number | null;
+  /** The most tokens that a request with a ceiling of costs is charged for, whatever is counted; `null` without one. */
+  readonly ceiling: TokenCeiling | null;
+}
+
+/** The most tokens of a request with a ceiling of costs: the ceiling pays for these. */
+export interface TokenCeiling {
+  readonly inputTokens: number;
+  /** `Infinity` if output costs nothing. */
+  readonly outputTokens: number;
 }
 
 /** A request that is passed on verbatim. */

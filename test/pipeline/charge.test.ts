@@ -68,6 +68,7 @@ interface Asked {
   readonly isAwaited?: boolean;
   readonly text?: string | readonly string[];
   readonly thoughts?: string;
+  readonly named?: ReceivedAnswer['named'];
   readonly holdNanos?: number;
   readonly onDisconnect?: OnDisconnect;
   readonly price?: ModelPrice;
@@ -79,7 +80,7 @@ function recordedText(asked: Asked): Charged {
   if (isAwaited) received.awaitWhole();
   const sampled = new TextSample();
   sampled.add(thoughts);
-  received.reads(sampled);
+  received.reads({ thoughts: sampled, named: asked.named ?? null });
   received.add(typeof text === 'string' ? [text] : text, 0);
   const attempts = new AttemptLog();
   attempts.begin(localSource.upstream, 'tiny', 0);
@@ -104,7 +105,7 @@ function recordedText(asked: Asked): Charged {
     stripped: [],
   } as const;
   return {
-    work: { kind: 'text', request, model, routes: [route], received, mostOutputTokens: null },
+    work: { kind: 'text', request, model, routes: [route], received, ceiling: null },
     attempts,
     reservation: { granted: true, holdNanos, balanceNanos: null },
   };

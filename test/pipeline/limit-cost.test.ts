@@ -42,7 +42,7 @@ function routed({ price, text, maxOutputTokens, holdTokens, isResponses }: Case)
   } as const;
   const model = { ...usualSettings, id: 'small', routes, price, holdTokens };
   const received = new ReceivedAnswer();
-  const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
+  const work = { kind: 'text', request, model, routes, received, ceiling: null } as const;
   return { stage: 'routed', key: {} as ApiKey, admission: {} as Admission, work };
 }
 

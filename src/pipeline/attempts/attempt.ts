@@ -179,7 +179,7 @@ function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): Upstre
     isFast: terms.isFast,
   });
   watch.reads(reader.answer.violations);
-  received.reads(reader.answer.thoughts);
+  received.reads(reader.answer);
   return reader;
 }
 

@@ -1,11 +1,19 @@
 import { TextSample } from '../../protocol/text-sample.ts';
 import type { Progress } from '../../domain/money/settlement.ts';
+import type { UpstreamReader } from '../../protocol/upstream/dialect.ts';
+
+/** What the reader of an attempt's answer knows beside its text. */
+type Reading = Pick<UpstreamReader['answer'], 'thoughts' | 'named'>;
+
+function nothingRead(): Reading {
+  return { thoughts: new TextSample(), named: null };
+}
 
 /** The received part of an answer: what its charge and its timings depend on. */
 export class ReceivedAnswer {
   /** The text that arrived while a client was connected. */
   readonly text = new TextSample();
-  #thoughts = new TextSample();
+  #reading: Reading = nothingRead();
   /** Where the thoughts are received that count, if the attempt of this one has failed or lost. */
   #other: ReceivedAnswer | null = null;
   /** Whether the upstream has a request for a whole answer and has not refused it: its progress can't be seen. */
@@ -14,7 +22,16 @@ export class ReceivedAnswer {
 
   /** The thoughts of the attempt whose answer is being read. */
   get thoughts(): TextSample {
-    return this.#other === null ? this.#thoughts : this.#other.thoughts;
+    return this.#read.thoughts;
+  }
+
+  /** The counts of the attempt's usage, if they do not add up: our own count charges no more; `null` for any other. */
+  get named(): Reading['named'] {
+    return this.#read.named;
+  }
+
+  get #read(): Reading {
+    return this.#other === null ? this.#reading : this.#other.#read;
   }
 
   /** When the first text arrived, on the monotonic clock; `null` before that. */
@@ -25,7 +42,7 @@ export class ReceivedAnswer {
   /** Another attempt begins: the state of the one before is dropped. */
   reset(): void {
     this.#other = null;
-    if (this.#thoughts.chars > 0) this.#thoughts = new TextSample();
+    if (this.#reading.thoughts.chars > 0 || this.#reading.named !== null) this.#reading = nothingRead();
     this.#awaitsWhole = false;
   }
 
@@ -44,9 +61,9 @@ export class ReceivedAnswer {
     this.#other = other;
   }
 
-  /** Sets the sample of thoughts, which fills while the answer is read. */
-  reads(thoughts: TextSample): void {
-    this.#thoughts = thoughts;
+  /** Sets the state of the answer that is read from now on. */
+  reads(reading: Reading): void {
+    this.#reading = reading;
   }
 
   add(deltas: readonly string[], nowMs: number): void {

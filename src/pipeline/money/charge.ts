@@ -8,7 +8,7 @@ import type { OnDisconnect, Route } from '../../domain/routing.ts';
 import type { Ports } from '../ports.ts';
 import { questionOf, tokensOfTurns } from './question-text.ts';
 import type { ReceivedAnswer } from '../attempts/received-answer.ts';
-import type { Recorded } from '../stages.ts';
+import type { Recorded, TokenCeiling } from '../stages.ts';
 
 /** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;
@@ -26,8 +26,8 @@ interface ChargedEnd {
 /**
  * The charge of a request, and whether the upstream's count or our own was used. The upstream's count, if it is
  * plausible, is charged in full in both balance modes, even above the hold. Our own count is, too, except in strict
- * mode: there it is capped at the hold. With a ceiling of costs it has no more output than that pays for. `passedStatus`
- * is the status of a head that was passed on, or `null`.
+ * mode: there it is capped at the hold. With a ceiling of costs neither has more tokens than that pays for.
+ * `passedStatus` is the status of a head that was passed on, or `null`.
  */
 export async function chargeFor(
   { outcome, usage, passedStatus }: ChargedEnd,
@@ -40,11 +40,17 @@ export async function chargeFor(
     return isPassagePaid(outcome, passedStatus)
       ? { ...unpaid, chargeNanos: costOf(noTokens, work.price) }
       : unpaid;
-  const { request, model, received, routes, mostOutputTokens } = work;
+  const { request, model, received, routes, ceiling } = work;
   const rule = disconnectRuleOf(routes, attempts.upstream);
   const basis = chargeBasis(outcome, rule, received.progress(request.stream), usage !== null);
   if (basis === 'nothing') return unpaid;
-  const used = usage ?? (await countUsage(request.turns, received, mostOutputTokens, ports));
+  const counted = usage ?? (await countUsage(request.turns, received, ports));
+  const used = ceiling === null ? counted : within(ceiling, counted);
+  if (usage !== null && used.totalTokens < usage.totalTokens)
+    ports.telemetry.fault(
+      'more tokens from an upstream than the ceiling of its request pays for: not charged',
+      new Error(`${attempts.upstream}: ${usage.inputTokens} of input and ${usage.outputTokens} of output`),
+    );
   const price = priceFor(model.price, used.inputTokens);
   const cost = costOf(used, price);
   const isBound = basis === 'counted' && ports.balanceMode === 'strict' && holdNanos !== null;
@@ -53,28 +59,43 @@ export async function chargeFor(
 
 /**
  * Our own count of the tokens of a request and of the answer received so far, thoughts included. It is made from samples,
- * so that an uneven text could be counted with more tokens than it can have, or than the output cap that was sent allows.
+ * so that an uneven text could be counted with more tokens than it can have. Where the upstream named counts that don't
+ * add up, it counts no more input and text than they have.
  */
 async function countUsage(
   turns: readonly TextTurn[],
-  { text, thoughts }: ReceivedAnswer,
-  mostOutputTokens: number | null,
+  { text, thoughts, named }: ReceivedAnswer,
   ports: Pick<Ports, 'tokens' | 'telemetry'>,
 ): Promise<Usage> {
   const question = new TextSample();
   question.add(questionOf(turns));
   const countedInput = (await count(question, ports)) + tokensOfTurns(turns);
-  const countedReasoning = await count(thoughts, ports);
-  const most = mostOutputTokens ?? Infinity;
-  const inputTokens = Math.min(countedInput, mostTokensOf(turns));
-  const outputTokens = Math.min(countedReasoning + (await count(text, ports)), most);
-  const reasoningTokens = Math.min(countedReasoning, outputTokens);
+  const reasoningTokens = await count(thoughts, ports);
+  const textTokens = await count(text, ports);
+  const inputTokens = Math.min(countedInput, mostTokensOf(turns), named?.input ?? Infinity);
+  // Thoughts that arrived explain more output than was named.
+  const outputTokens = reasoningTokens + Math.min(textTokens, named?.output ?? Infinity);
   return {
     inputTokens,
     cachedInputTokens: 0,
     cacheWriteTokens: 0,
     outputTokens,
     reasoningTokens,
+    totalTokens: inputTokens + outputTokens,
+  };
+}
+
+/** The usage without the tokens above a ceiling; parts are never larger than their whole. */
+function within(ceiling: TokenCeiling, usage: Usage): Usage {
+  const inputTokens = Math.min(usage.inputTokens, ceiling.inputTokens);
+  const outputTokens = Math.min(usage.outputTokens, ceiling.outputTokens);
+  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens);
+  return {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens),
+    outputTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
     totalTokens: inputTokens + outputTokens,
   };
 }

@@ -34,10 +34,11 @@ export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCos
     const neededNanos = holdFor({ turns: request.turns, maxOutputTokens: wanted }, model.price, terms);
     return tooDear({ ceilingNanos, neededNanos, inputTokens, outputTokens: wanted, affordable, leastTokens });
   }
-  if (affordable === Infinity) return routed;
-  const cap = Math.min(wanted, affordable);
-  const limited = { ...request, maxOutputTokens: cap };
-  return { ...routed, work: { ...work, request: limited, mostOutputTokens: cap } };
+  if (affordable === Infinity)
+    return { ...routed, work: { ...work, ceiling: { inputTokens, outputTokens: Infinity } } };
+  const outputTokens = Math.min(wanted, affordable);
+  const limited = { ...request, maxOutputTokens: outputTokens };
+  return { ...routed, work: { ...work, request: limited, ceiling: { inputTokens, outputTokens } } };
 }
 
 /** Why a request with a fixed price in nano-USD may not be sent; `null` if its client set no lower ceiling. */

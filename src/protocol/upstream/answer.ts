@@ -13,7 +13,8 @@ import { failure, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
-import type { UsageNames } from './token-counts.ts';
+import type { NamedTokens } from './reported-usage.ts';
+import type { CachePlace } from './usage-reading.ts';
 import { TaggedThoughts } from './tagged-thoughts.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
@@ -42,6 +43,8 @@ export class Answer {
   readonly thoughts = new TextSample();
   /** Why the reported usage is implausible; `null` while it is not. */
   implausible: string | null = null;
+  /** The counts of usage that does not add up: our own count charges no more than these; `null` for any other. */
+  named: NamedTokens | null = null;
   readonly #usage = new ReportedUsage();
   /** The number of the current frame, of the last frame with text or thoughts, and of the last one with usage. */
   #frame = 0;
@@ -153,11 +156,11 @@ export class Answer {
     this.#saidIn = this.#frame;
   }
 
-  /** Adds a usage report, with its dialect's field names; anything but an object is ignored. */
-  report(usage: unknown, names: UsageNames): void {
+  /** Adds a usage report of a dialect that has cached input in this place; anything but an object is ignored. */
+  report(usage: unknown, cache: CachePlace): void {
     if (usage === undefined || usage === null) return;
     this.#hasReport = true;
-    if (this.#usage.add(usage, names)) this.#reportedIn = this.#frame;
+    if (this.#usage.add(usage, cache)) this.#reportedIn = this.#frame;
   }
 
   /** The usage known so far; `null` if it is missing or implausible. An implausible one is noted as a violation. */
@@ -170,6 +173,7 @@ export class Answer {
     if (judged.kind === 'plausible') return judged.usage;
     if (judged.kind === 'missing') return null;
     this.implausible = judged.why;
+    this.named = judged.named;
     this.violations.add('implausible_usage');
     return null;
   }

@@ -5,20 +5,9 @@ import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { usageNamesOf } from './token-counts.ts';
 
 /** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
 const defaultMaxTokens = 4_096;
-
-/** `input_tokens` excludes the tokens that were read from the prompt cache or written to it. */
-const usageNames = usageNamesOf({
-  input: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
-  output: ['output_tokens'],
-  total: 'total_tokens',
-  cached: [['cache_read_input_tokens']],
-  cacheWrite: [['cache_creation_input_tokens']],
-  reasoning: [['output_tokens_details', 'thinking_tokens']],
-});
 
 /** Blocks without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentBlocks =
@@ -66,7 +55,7 @@ class AnthropicFrameReader implements FrameReader {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
     switch (type) {
       case 'message_start':
-        return reportUsage(objectAt(frame, 'message')['usage'], answer);
+        return answer.report(objectAt(frame, 'message')['usage'], 'beside');
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
         answer.noteMemory();
@@ -74,7 +63,7 @@ class AnthropicFrameReader implements FrameReader {
       case 'content_block_delta':
         return this.#readDelta(objectAt(frame, 'delta'), answer);
       case 'message_delta':
-        reportUsage(frame['usage'], answer);
+        answer.report(frame['usage'], 'beside');
         return readStopReason(objectAt(frame, 'delta'), answer);
       case 'message_stop':
         return answer.conclude(true);
@@ -90,7 +79,7 @@ class AnthropicFrameReader implements FrameReader {
   }
 
   readBody(body: Frame, answer: Answer): void {
-    reportUsage(body['usage'], answer);
+    answer.report(body['usage'], 'beside');
     const { content, error = null } = body;
     if (error !== null) return answer.failAsReported(error);
     if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
@@ -103,17 +92,6 @@ class AnthropicFrameReader implements FrameReader {
     else if (delta['type'] === 'thinking_delta') answer.think(delta['thinking']);
     else if (delta['type'] === 'input_json_delta' && !isSilent(this.#block)) answer.fail(toolCalled());
   }
-}
-
-/** Some providers report cache writes per retention time and give no total. */
-function reportUsage(usage: unknown, answer: Answer): void {
-  if (!isPlainObject(usage)) return;
-  const written = Object.values(objectAt(usage, 'cache_creation')).filter(
-    (value) => typeof value === 'number',
-  );
-  const total = written.reduce((sum, tokens) => sum + tokens, 0);
-  const isNamed = (usage['cache_creation_input_tokens'] ?? null) !== null || written.length === 0;
-  answer.report(isNamed ? usage : { ...usage, cache_creation_input_tokens: total }, usageNames);
 }
 
 function readBlock(block: Frame, answer: Answer): void {

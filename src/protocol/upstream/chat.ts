@@ -6,27 +6,6 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import { usageNamesOf } from './token-counts.ts';
-
-/** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
-const usageNames = usageNamesOf({
-  input: ['prompt_tokens'],
-  output: ['completion_tokens'],
-  total: 'total_tokens',
-  cached: [
-    ['prompt_tokens_details', 'cached_tokens'],
-    ['prompt_tokens_details', 'cache_read_input_tokens'],
-    ['prompt_cache_hit_tokens'],
-    ['cached_tokens'],
-    ['cache_read_input_tokens'],
-  ],
-  cacheWrite: [
-    ['prompt_tokens_details', 'cache_write_tokens'],
-    ['prompt_tokens_details', 'cache_creation_input_tokens'],
-    ['cache_creation_input_tokens'],
-  ],
-  reasoning: [['completion_tokens_details', 'reasoning_tokens'], ['reasoning_tokens']],
-});
 
 /** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent, takeText: (text, answer) => answer.say(text), readBody };
@@ -79,7 +58,7 @@ function readBody(body: Frame, answer: Answer): void {
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
   const choice = firstChoice(frame['choices']);
-  answer.report(usageIn(frame, choice), usageNames);
+  answer.report(usageIn(frame, choice), 'inside');
   const error = frame['error'] ?? choice?.['error'] ?? errorInEnvelope(frame);
   const reason = choice === null ? null : readReason(choice);
   // A blocked text is the end of its answer, even where it is reported as an error, too.

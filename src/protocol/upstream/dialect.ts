@@ -10,7 +10,7 @@ export interface UpstreamReader {
   /** Whether the answer is one JSON body, which is used as a whole or not at all. */
   readonly isWhole: boolean;
   /** The state of the answer so far: its usage (for endings outside the body), its thoughts and its faults. */
-  readonly answer: Pick<Answer, 'knownUsage' | 'thoughts' | 'implausible' | 'violations'>;
+  readonly answer: Pick<Answer, 'knownUsage' | 'thoughts' | 'implausible' | 'named' | 'violations'>;
 }
 
 /** A request in a dialect: the path below the upstream's base URL, and the JSON body. */

@@ -4,17 +4,6 @@ import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { usageNamesOf } from './token-counts.ts';
-
-/** The candidates' count excludes thoughts, and the prompt's count excludes the results of the provider's own tools. */
-const usageNames = usageNamesOf({
-  input: ['promptTokenCount', 'toolUsePromptTokenCount'],
-  output: ['candidatesTokenCount', 'thoughtsTokenCount'],
-  total: 'totalTokenCount',
-  cached: [['cachedContentTokenCount']],
-  cacheWrite: [],
-  reasoning: [['thoughtsTokenCount']],
-});
 
 /** Fields of a part beside its content. A part that has only these is empty, which is allowed. */
 const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
@@ -75,7 +64,7 @@ function resourceOf(model: string): string {
 /** Reads an event of a stream, or a whole answer: both have the same fields. */
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
-  answer.report(usageMetadata, usageNames);
+  answer.report(usageMetadata, 'inside');
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates);
   if (candidate !== null) readParts(candidate, answer);

@@ -1,7 +1,9 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Usage } from '../text.ts';
 import { readCounts } from './token-counts.ts';
-import type { TokenCounts, UsageNames } from './token-counts.ts';
+import type { ReportedCounts } from './token-counts.ts';
+import { readUsage } from './usage-reading.ts';
+import type { CachePlace, UsageReading } from './usage-reading.ts';
 
 /** The most input tokens beyond the sent text: the provider's own prompt, and the results of its searches and tools. */
 const addedInputTokens = 131_072;
@@ -26,38 +28,42 @@ export interface Traffic {
 export type JudgedUsage =
   | { readonly kind: 'plausible'; readonly usage: Usage }
   | { readonly kind: 'missing' }
-  | { readonly kind: 'implausible'; readonly why: string };
+  /** `named` are the counts where they don't add up: no more than these is charged by our own count. */
+  | { readonly kind: 'implausible'; readonly why: string; readonly named: NamedTokens | null };
+
+/** The input and output that an upstream named, in tokens. */
+export interface NamedTokens {
+  readonly input: number;
+  readonly output: number;
+}
 
 /**
  * The usage that an upstream reports in the course of one answer. A count stays if a later report leaves it out or has
- * it as null. Some providers estimate the input first and count it later, so a report with both input and output
+ * it as null or 0. Some providers estimate the input first and count it later, so a report with both input and output
  * replaces the input. Usage is used only if it is complete and plausible: a key is charged by it.
  */
 export class ReportedUsage {
-  /** The last value of each known name. Unknown names are not kept: an upstream could send any number of them. */
-  readonly #named: Record<string, unknown> = {};
-  #counts: TokenCounts | null = null;
+  #counts: ReportedCounts | null = null;
+  #reading: UsageReading | null = null;
   /** The largest counts that were reported, in tokens. */
   #mostInput = 0;
   #mostOutput = 0;
   /** Whether the last report had both input and output. */
   #isWhole = false;
 
-  /** Adds a report; returns whether it counts any output. */
-  add(usage: unknown, names: UsageNames): boolean {
+  /** Adds a report of a dialect that has cached input in this place; returns whether it counts any output. */
+  add(usage: unknown, cache: CachePlace): boolean {
     if (!isPlainObject(usage)) return false;
-    const counts = readCounts(usage, names);
-    const { input, output } = counts;
-    if (input !== null || output !== null) {
-      this.#isWhole = (input ?? 0) > 0 && output !== null;
-      // The total of an earlier, too large estimate would count the excess as output.
-      if (this.#isWhole) this.#named[names.total] = null;
-    }
-    for (const name of names.fields) if ((usage[name] ?? null) !== null) this.#named[name] = usage[name];
-    this.#counts = this.#counts === null ? counts : readCounts(this.#named, names);
-    this.#mostInput = Math.max(this.#mostInput, this.#counts.input ?? 0);
-    this.#mostOutput = Math.max(this.#mostOutput, this.#counts.output ?? 0);
-    return (output ?? 0) > 0;
+    const counts = readCounts(usage);
+    const hasInput = isCounted(counts.prompt);
+    const hasOutput = isCounted(counts.completion) || isCounted(counts.thoughts);
+    if (hasInput || hasOutput) this.#isWhole = hasInput && hasOutput;
+    const before = this.#counts;
+    this.#counts = before === null ? counts : merge(before, counts, this.#isWhole);
+    const { input, output } = (this.#reading = readUsage(this.#counts, cache));
+    this.#mostInput = Math.max(this.#mostInput, input ?? 0);
+    this.#mostOutput = Math.max(this.#mostOutput, output ?? 0);
+    return hasOutput;
   }
 
   /**
@@ -65,36 +71,63 @@ export class ReportedUsage {
    * - missing: no report, no input, no output although text or thoughts arrived, or all reports came before the last
    *   text or thought. Providers send zeros for tokens that they did not count.
    * - implausible: the output became smaller, or the input did in a report without output, or a count is out of
-   *   proportion to the text.
+   *   proportion to the text, or the total has tokens that no count explains.
    */
   judge({ sentTokens, receivedBytes, isStale }: Traffic): JudgedUsage {
-    const { input, output } = this.#counts ?? { input: null, output: null };
-    const isWhole = (input ?? 0) > 0 && ((output ?? 0) > 0 || receivedBytes === 0);
-    if (this.#counts === null || input === null || !isWhole || isStale) return { kind: 'missing' };
+    const reading = this.#reading;
+    const { input, output } = reading ?? { input: null, output: null };
+    const isComplete = isCounted(input) && (isCounted(output) || receivedBytes === 0);
+    if (reading === null || input === null || !isComplete || isStale) return { kind: 'missing' };
     const outputTokens = output ?? 0;
     if (outputTokens < this.#mostOutput || (input < this.#mostInput && !this.#isWhole))
-      return { kind: 'implausible', why: 'a later count is smaller than an earlier one' };
+      return implausible('a later count is smaller than an earlier one');
     if (input > sentTokens + addedInputTokens)
-      return { kind: 'implausible', why: `${input} input tokens for a text of at most ${sentTokens}` };
+      return implausible(`${input} input tokens for a text of at most ${sentTokens}`);
     if (outputTokens > receivedBytes + hiddenThoughtTokens || receivedBytes > outputTokens * maxBytesPerToken)
-      return { kind: 'implausible', why: `${outputTokens} output tokens for ${receivedBytes} bytes` };
-    return { kind: 'plausible', usage: usageOf(this.#counts, input, outputTokens) };
+      return implausible(`${outputTokens} output tokens for ${receivedBytes} bytes`);
+    const named = { input, output: outputTokens };
+    if (reading.unexplained > 0)
+      return implausible(`a total with ${reading.unexplained} tokens that no count explains`, named);
+    return { kind: 'plausible', usage: usageOf(reading, named) };
   }
 }
 
-/** Parts are never larger than their whole. */
-function usageOf(
-  { cached, cacheWrite, reasoning }: TokenCounts,
-  inputTokens: number,
-  outputTokens: number,
-): Usage {
-  const cachedInputTokens = Math.min(inputTokens, cached);
+/** Adds a later report to the earlier ones. A whole one has a total of its own: that of an earlier estimate would not fit it. */
+function merge(before: ReportedCounts, later: ReportedCounts, isWhole: boolean): ReportedCounts {
   return {
-    inputTokens,
+    prompt: lastOf(before.prompt, later.prompt),
+    tools: later.tools ?? before.tools,
+    completion: lastOf(before.completion, later.completion),
+    thoughts: lastOf(before.thoughts, later.thoughts),
+    total: isWhole ? later.total : lastOf(before.total, later.total),
+    cached: lastOf(before.cached, later.cached),
+    written: lastOf(before.written, later.written),
+    reasoning: lastOf(before.reasoning, later.reasoning),
+  };
+}
+
+/** A later count replaces an earlier one, unless it has no tokens: some upstreams end with a report of zeros. */
+function lastOf(before: number | null, later: number | null): number | null {
+  return isCounted(later) ? later : (before ?? later);
+}
+
+function isCounted(tokens: number | null): tokens is number {
+  return tokens !== null && tokens > 0;
+}
+
+function implausible(why: string, named: NamedTokens | null = null): JudgedUsage {
+  return { kind: 'implausible', why, named };
+}
+
+/** Parts are never larger than their whole. */
+function usageOf({ cached, written, reasoning }: UsageReading, { input, output }: NamedTokens): Usage {
+  const cachedInputTokens = Math.min(input, cached);
+  return {
+    inputTokens: input,
     cachedInputTokens,
-    cacheWriteTokens: Math.min(inputTokens - cachedInputTokens, cacheWrite),
-    outputTokens,
-    reasoningTokens: Math.min(outputTokens, reasoning),
-    totalTokens: inputTokens + outputTokens,
+    cacheWriteTokens: Math.min(input - cachedInputTokens, written),
+    outputTokens: output,
+    reasoningTokens: Math.min(output, reasoning),
+    totalTokens: input + output,
   };
 }

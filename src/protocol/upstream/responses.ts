@@ -6,19 +6,9 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import { usageNamesOf } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
-
-const usageNames = usageNamesOf({
-  input: ['input_tokens'],
-  output: ['output_tokens'],
-  total: 'total_tokens',
-  cached: [['input_tokens_details', 'cached_tokens']],
-  cacheWrite: [['input_tokens_details', 'cache_write_tokens']],
-  reasoning: [['output_tokens_details', 'reasoning_tokens']],
-});
 
 /** Output items without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentItems = new Set([
@@ -118,7 +108,7 @@ class ResponsesFrameReader implements FrameReader {
   }
 
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
-    answer.report(response['usage'], usageNames);
+    answer.report(response['usage'], 'inside');
     const { output, error } = response;
     if (isPlainObject(error)) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);

@@ -1,80 +1,85 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 
-/** A dialect's names for the counts of a usage object. */
-interface NamesOfCounts {
-  /** The counts that add up to the whole input, and to the whole output. */
-  readonly input: readonly string[];
-  readonly output: readonly string[];
-  readonly total: string;
-  /** Possible paths to the detailed counts; the first one found is used. */
-  readonly cached: readonly (readonly string[])[];
-  readonly cacheWrite: readonly (readonly string[])[];
-  readonly reasoning: readonly (readonly string[])[];
-}
-
-/** The same, and the names of all fields that hold them, each once. */
-export interface UsageNames extends NamesOfCounts {
-  readonly fields: readonly string[];
-}
-
-/** Completes a dialect's names, once for all its answers. */
-export function usageNamesOf(names: NamesOfCounts): UsageNames {
-  const { input, output, total, cached, cacheWrite, reasoning } = names;
-  const details = [...cached, ...cacheWrite, ...reasoning].flatMap(([field = '']) => field);
-  return { ...names, fields: [...new Set([...input, ...output, total, ...details])] };
-}
-
-/** The counts of a usage object, in tokens; `null` for a missing one. */
-export interface TokenCounts {
-  readonly input: number | null;
-  readonly output: number | null;
-  /** The detailed counts; 0 for a missing one. */
-  readonly cached: number;
-  readonly cacheWrite: number;
-  readonly reasoning: number;
-}
-
 /**
- * Reads the counts of a usage object. Output is the larger of the reported output and the total minus the input, since
- * some providers leave thoughts out of one of them.
+ * The counts of a usage object by their meaning, in tokens; `null` for a missing one. Whether cached and written input and
+ * reasoning are parts of the prompt and the completion or stand beside them is for `readUsage` to find out.
  */
-export function readCounts(usage: Record<string, unknown>, names: UsageNames): TokenCounts {
-  const input = sum(usage, names.input);
-  const named = sum(usage, names.output);
-  const total = count(usage[names.total]);
-  const implied = input === null || total === null ? null : Math.max(0, total - input);
+export interface ReportedCounts {
+  readonly prompt: number | null;
+  /** The results of the provider's own tools, which the prompt lacks (Gemini). */
+  readonly tools: number | null;
+  readonly completion: number | null;
+  /** Reasoning that the completion lacks (Gemini). */
+  readonly thoughts: number | null;
+  readonly total: number | null;
+  readonly cached: number | null;
+  readonly written: number | null;
+  readonly reasoning: number | null;
+}
+
+/** The names of each count as paths into the usage object, of all dialects: some upstreams use those of another one. */
+const names: Readonly<Record<keyof ReportedCounts, readonly (readonly string[])[]>> = {
+  prompt: [['prompt_tokens'], ['input_tokens'], ['promptTokenCount']],
+  tools: [['toolUsePromptTokenCount']],
+  completion: [['completion_tokens'], ['output_tokens'], ['candidatesTokenCount']],
+  thoughts: [['thoughtsTokenCount']],
+  total: [['total_tokens'], ['totalTokenCount']],
+  cached: [
+    ['prompt_tokens_details', 'cached_tokens'],
+    ['prompt_tokens_details', 'cache_read_input_tokens'],
+    ['input_tokens_details', 'cached_tokens'],
+    ['prompt_cache_hit_tokens'],
+    ['cached_tokens'],
+    ['cache_read_input_tokens'],
+    ['cachedContentTokenCount'],
+  ],
+  written: [
+    ['prompt_tokens_details', 'cache_write_tokens'],
+    ['prompt_tokens_details', 'cache_creation_input_tokens'],
+    ['input_tokens_details', 'cache_write_tokens'],
+    ['cache_creation_input_tokens'],
+  ],
+  reasoning: [
+    ['completion_tokens_details', 'reasoning_tokens'],
+    ['output_tokens_details', 'reasoning_tokens'],
+    ['output_tokens_details', 'thinking_tokens'],
+    ['reasoning_tokens'],
+  ],
+};
+
+/** Reads the counts of a usage object, by whichever names it has. */
+export function readCounts(usage: Readonly<Record<string, unknown>>): ReportedCounts {
   return {
-    input,
-    output: named === null ? implied : Math.max(named, implied ?? 0),
-    cached: firstCount(usage, names.cached),
-    cacheWrite: firstCount(usage, names.cacheWrite),
-    reasoning: firstCount(usage, names.reasoning),
+    prompt: find(usage, names.prompt),
+    tools: find(usage, names.tools),
+    completion: find(usage, names.completion),
+    thoughts: find(usage, names.thoughts),
+    total: find(usage, names.total),
+    cached: find(usage, names.cached),
+    written: find(usage, names.written) ?? sumOfValues(usage['cache_creation']),
+    reasoning: find(usage, names.reasoning),
   };
 }
 
-/** The sum of the named counts; `null` if all are missing. */
-function sum(usage: Record<string, unknown>, names: readonly string[]): number | null {
-  let total: number | null = null;
-  for (const name of names) {
-    const found = count(usage[name]);
-    if (found !== null) total = (total ?? 0) + found;
+/** The first count above 0 that is found, since upstreams write zeros for what they did not count; `null` without any. */
+function find(usage: Readonly<Record<string, unknown>>, ways: readonly (readonly string[])[]): number | null {
+  let found: number | null = null;
+  for (const [name = '', part] of ways) {
+    const value = usage[name];
+    const counted = count(part === undefined ? value : isPlainObject(value) ? value[part] : null);
+    if (counted !== null && counted > 0) return counted;
+    found ??= counted;
   }
-  return total;
+  return found;
 }
 
-/** The first count found at one of these paths; 0 if there is none. */
-function firstCount(usage: unknown, ways: readonly (readonly string[])[]): number {
-  for (const way of ways) {
-    const found = count(valueAt(usage, way));
-    if (found !== null) return found;
-  }
-  return 0;
-}
-
-function valueAt(usage: unknown, way: readonly string[]): unknown {
-  let here = usage;
-  for (const name of way) here = isPlainObject(here) ? here[name] : undefined;
-  return here;
+/** Anthropic's writes to the cache, by how long they are kept. */
+function sumOfValues(counts: unknown): number | null {
+  if (!isPlainObject(counts)) return null;
+  const found = Object.values(counts)
+    .map(count)
+    .filter((tokens) => tokens !== null);
+  return found.length === 0 ? null : found.reduce((all, tokens) => all + tokens, 0);
 }
 
 /** A token count; `null` for strings, fractions, negative numbers and integers beyond exact representation. */
