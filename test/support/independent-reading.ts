@@ -62,7 +62,7 @@ function readChat(frames: Json[], isStream: boolean): Reading {
   return {
     text,
     ending: hasError ? 'failure' : hasTools ? 'tool' : (endings[reason ?? ''] ?? 'failure'),
-    usage: used ? counts(used.prompt_tokens, used.completion_tokens, used.total_tokens) : null,
+    usage: used ? counts(promptOf(used), used.completion_tokens, used.total_tokens) : null,
   };
 }
 
@@ -148,6 +148,12 @@ function readGemini(frames: Json[]): Reading {
         )
       : null,
   };
+}
+
+/** More cached input than prompt can only stand beside it (Grok at Azure). */
+function promptOf(used: Json): number {
+  const cached = used.prompt_tokens_details?.cached_tokens ?? 0;
+  return used.prompt_tokens + (cached > used.prompt_tokens ? cached : 0);
 }
 
 function plain(content: Json): string {
