@@ -78,6 +78,16 @@ function engineRules(
       violations.has('duplicate_terminal'),
       'events follow the end of the answer: some client libraries append their text',
     ),
+    ...mendedRule(
+      'inconsistent_end',
+      violations.has('inconsistent_end'),
+      'the closing copy of the text, or the closing status, differs from what the stream said',
+    ),
+    ...mendedRule(
+      'skipped_content',
+      violations.has('skipped_content'),
+      'a part of the answer has no known meaning and was skipped',
+    ),
   ];
 }
 

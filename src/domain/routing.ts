@@ -21,6 +21,8 @@ export interface ModelSource {
   readonly finishReason: FinishReasonRule;
   /** The tag in which the text of its answers begins with thoughts; `null` for none. */
   readonly thoughtTag: string | null;
+  /** Set if a complete answer without text counts as failed, so that the next route is tried. */
+  readonly emptyFails?: true;
   readonly onDisconnect: OnDisconnect;
   /** The deadline of an answer, from its request to its end, in milliseconds. */
   readonly totalMs: number;

@@ -31,6 +31,9 @@ export interface AnswerWriter {
   readonly tearDownOnFailure: boolean;
 }
 
+/** A string, as strict clients refuse `null`; the same for all answers, so that it tells nothing of upstreams. */
+export const systemFingerprint = 'fp_textgate';
+
 export const eventStreamType = 'text/event-stream; charset=utf-8';
 /** Ends with one line break: a second one makes some SDKs dispatch an empty event. */
 export const keepAliveComment = ': keep-alive\n';

@@ -33,6 +33,8 @@ class IncrementalSseParser implements SseParser {
   #line = '';
   #name = '';
   #data: string | null = null;
+  /** Whether the data is JSON that stands in the stream without a field. */
+  #isBare = false;
   #started = false;
   #skipLineFeed = false;
 
@@ -88,8 +90,10 @@ class IncrementalSseParser implements SseParser {
       if (this.#data !== null) events.push({ name: this.#name, data: this.#data });
       this.#name = '';
       this.#data = null;
+      this.#isBare = false;
       return;
     }
+    if (this.#isBare || (line.startsWith('{') && this.#data === null)) return this.#takeBare(line, events);
     const colon = line.indexOf(':');
     if (colon === 0) return;
     const field = colon === -1 ? line : line.slice(0, colon);
@@ -102,6 +106,13 @@ class IncrementalSseParser implements SseParser {
   #appendData(value: string): void {
     this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
     if (this.#data.length > maxEventChars) this.#overflow();
+  }
+
+  /** Some servers and proxies break a stream off with an error as bare JSON, in one line or in several. */
+  #takeBare(line: string, events: SseEvent[]): void {
+    this.#isBare = true;
+    this.#appendData(line);
+    if (this.#data?.startsWith(line) === true && line.endsWith('}')) this.#takeLine('', events);
   }
 
   /** Some llama.cpp builds report a failure in an `error:` field, which is in no specification. */

@@ -148,7 +148,7 @@ export type FailureKind =
   | 'invalid'
   /** The answer ended without a finish reason and without an end marker. */
   | 'truncated'
-  /** The answer has an end marker, but no finish reason. */
+  /** The answer has text and an end marker, but no finish reason. */
   | 'unfinished'
   /** The answer ended before anything was said. */
   | 'empty';
@@ -193,6 +193,12 @@ export type ProtocolViolation =
   | 'implausible_usage'
   | 'bad_json'
   | 'duplicate_terminal'
+  /** Something of an answer that has no known meaning was skipped. */
+  | 'skipped_content'
+  /** An answer's closing copy of its text, or its closing status, is not what its stream said. */
+  | 'inconsistent_end'
+  /** A complete answer has no text, as where all of it was reasoning. */
+  | 'empty_answer'
   | 'oversized_event'
   | 'wrong_content_type';
 

@@ -51,7 +51,8 @@ function readChat(frames: Json[], isStream: boolean): Reading {
   const choices = frames
     .flatMap((frame) => frame.choices ?? [])
     .filter((choice) => (choice.index ?? 0) === 0);
-  const parts = choices.map((choice) => choice[key] ?? {});
+  const parts = choices.map((choice) => choice[key] ?? { content: choice.text ?? '' });
+  const isUnread = choices.every((choice) => !choice.message && !choice.delta && choice.text === undefined);
   const text = parts.map((part) => plain(part.content) + (part.refusal ?? '')).join('');
   const reason = choices.map((choice) => choice.finish_reason).findLast((found) => typeof found === 'string');
   const hasTools = parts.some((part) => part.tool_calls?.length > 0 || part.function_call);
@@ -61,7 +62,7 @@ function readChat(frames: Json[], isStream: boolean): Reading {
     .findLast((found) => found?.prompt_tokens >= 0);
   return {
     text,
-    ending: hasError ? 'failure' : hasTools ? 'tool' : (endings[reason ?? ''] ?? 'failure'),
+    ending: hasError || isUnread ? 'failure' : hasTools ? 'tool' : (endings[reason ?? ''] ?? 'failure'),
     usage: used ? counts(promptOf(used), used.completion_tokens, used.total_tokens) : null,
   };
 }

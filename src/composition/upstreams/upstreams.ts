@@ -139,6 +139,7 @@ export function sourceOf(name: string, upstreams: Config['upstreams'], details: 
     quirks: { systemRole, maxTokensField, streamUsage },
     finishReason,
     thoughtTag,
+    ...(config.emptyAnswer === 'failed' ? { emptyFails: true } : {}),
     onDisconnect,
     totalMs: timeouts.total,
     ...(timeouts.firstText === undefined ? {} : { firstTextMs: timeouts.firstText }),

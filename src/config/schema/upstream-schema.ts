@@ -148,6 +148,12 @@ export const upstream = z
       .describe(
         '`optional` accepts `[DONE]` as a complete end, for upstreams that never send a finish reason.',
       ),
+    emptyAnswer: z
+      .enum(['complete', 'failed'])
+      .default('complete')
+      .describe(
+        'What a complete answer without text is, as where all of it was reasoning: `failed` tries the next route of the model.',
+      ),
     thoughtTag: z
       .string()
       .regex(/^[A-Za-z][\w-]{0,31}$/, "expected the name of a tag such as think, without '<' and '>'")

@@ -79,13 +79,25 @@ export class AttemptLog {
       startedMs: attempt.startedMs === null ? null : Math.round(attempt.startedMs),
       durationMs: Math.round(attempt.durationMs),
       usage: attempt.usage,
-      cause: attempt.cause,
+      cause: causeOf(attempt),
       upstreamError: attempt.upstreamError,
     }));
   }
 
   /** The attempts for metrics and the log. */
   summaries(): readonly AttemptSummary[] {
-    return this.#attempts.map((attempt) => ({ ...attempt, violations: [...attempt.violations] }));
+    return this.#attempts.map((attempt) => ({
+      ...attempt,
+      cause: causeOf(attempt),
+      violations: [...attempt.violations],
+    }));
   }
 }
+
+/** The cause of a failure, or what is to be said of an answer that is complete all the same. */
+function causeOf({ cause, violations }: LoggedAttempt): string | null {
+  return cause ?? (violations.has('empty_answer') ? emptyAnswer : null);
+}
+
+/** Said of a complete answer without text. */
+const emptyAnswer = 'The answer has no text: all that the model generated was reasoning, or nothing.';

@@ -166,7 +166,7 @@ interface ReaderTerms {
 
 function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): UpstreamReader {
   const { route, request, sanitise, watch, received } = terms;
-  const { dialect, finishReason, thoughtTag } = route;
+  const { dialect, finishReason, thoughtTag, emptyFails } = route;
   const { turns, stream: streamAsked } = request;
   const sentTokens = mostTokensOf(turns);
   const reader = createReader(dialect, {
@@ -174,6 +174,7 @@ function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): Upstre
     streamAsked,
     finishReason,
     thoughtTag,
+    ...(emptyFails === true ? { emptyFails } : {}),
     sentTokens,
     sanitise,
     isFast: terms.isFast,

@@ -1,4 +1,4 @@
-import { hiddenCharge, jsonType, usageCost } from '../answer-writer.ts';
+import { hiddenCharge, jsonType, systemFingerprint, usageCost } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { KeptText } from '../kept-text.ts';
 import type { ShownCharge } from '../text.ts';
@@ -35,7 +35,7 @@ export function createChatResultWriter(
         ],
         // Left out of the JSON if it is unknown.
         usage: usage === null ? undefined : chatUsage(usage, usageCost(shown, chargeNanos)),
-        system_fingerprint: null,
+        system_fingerprint: systemFingerprint,
       }),
     fail: () => '',
   };

@@ -4,6 +4,7 @@ import {
   eventStreamType,
   hiddenCharge,
   keepAliveComment,
+  systemFingerprint,
   usageCost,
 } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
@@ -22,7 +23,7 @@ export function createChatStreamWriter(
 ): AnswerWriter {
   const head =
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
-    `"model":${JSON.stringify(identity.model)},"system_fingerprint":null,"choices":`;
+    `"model":${JSON.stringify(identity.model)},"system_fingerprint":"${systemFingerprint}","choices":`;
   const tail = includeUsage ? ',"usage":null}' : '}';
   const beforeDelta = `${head}[{"index":0,"delta":`;
   const chunk = (delta: string, reason: string): string =>

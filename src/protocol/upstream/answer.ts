@@ -4,7 +4,6 @@ import type {
   Failure,
   FailureKind,
   FinishReason,
-  FinishReasonRule,
   ProtocolViolation,
   Usage,
 } from '../text.ts';
@@ -16,6 +15,7 @@ import { ReportedUsage } from './reported-usage.ts';
 import type { NamedTokens } from './reported-usage.ts';
 import type { CachePlace } from './usage-reading.ts';
 import { TaggedThoughts } from './tagged-thoughts.ts';
+import type { AnswerTerms } from './read-answer.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
@@ -26,11 +26,20 @@ interface Reason {
   readonly unified: FinishReason;
 }
 
+/** A first half of a surrogate pair at the end of a text. */
+const firstHalf = /[\uD800-\uDBFF]$/;
+
 /** How much a finish reason says of missing text: of several, the one that says most is true. */
 const missing: Readonly<Record<FinishReason, number>> = { stop: 0, length: 1, content_filter: 2 };
 
 /** The reason of an answer whose upstream marked the end without giving a finish reason. */
 const unsaid: Reason = { raw: '', unified: 'stop' };
+
+/** What decides how an answer is read, beside its dialect; `AnswerTerms` says what each of them is. */
+type AnswerRules = Pick<
+  AnswerTerms,
+  'finishReason' | 'sentTokens' | 'sanitise' | 'thoughtTag' | 'emptyFails'
+>;
 
 /**
  * The state of one answer: a dialect reports each frame to it, and it returns parts that obey the order law. A finish
@@ -55,30 +64,27 @@ export class Answer {
   #reason: Reason | null = null;
   #hasReport = false;
   #hasMemory = false;
+  /** Whether anything was there in which text may stand, even if it was empty. */
+  #hasContent = false;
+  /** The first half of a surrogate pair whose other half has not come yet. */
+  #half = '';
   #chars = 0;
   #deltas: string[] = [];
   #ending: AnswerEnding | null = null;
   /** Whether `take` has returned the ending. */
   #isOver = false;
-  readonly #finishReason: FinishReasonRule;
+  readonly #finishReason: AnswerTerms['finishReason'];
   readonly #sentTokens: number;
   readonly #sanitise: Sanitise;
+  readonly #emptyFails: boolean;
   /** Tells thoughts from text until the text has begun; `null` where they never stand in it. */
   #tagged: TaggedThoughts | null;
 
-  /**
-   * `sentTokens` is the most tokens that the request's text can have; `sanitise` is for what the upstream reports;
-   * `thoughtTag` is the tag in which the text begins with thoughts, `null` for none.
-   */
-  constructor(
-    finishReason: FinishReasonRule,
-    sentTokens: number,
-    sanitise: Sanitise,
-    thoughtTag: string | null,
-  ) {
+  constructor({ finishReason, sentTokens, sanitise, thoughtTag, emptyFails }: AnswerRules) {
     this.#finishReason = finishReason;
     this.#sentTokens = sentTokens;
     this.#sanitise = sanitise;
+    this.#emptyFails = emptyFails === true;
     this.#tagged = thoughtTag === null ? null : new TaggedThoughts(thoughtTag);
   }
 
@@ -112,6 +118,11 @@ export class Answer {
     this.#hasMemory = true;
   }
 
+  /** Notes that a place for text was there: an answer without any was not understood. */
+  noteContent(): void {
+    this.#hasContent = true;
+  }
+
   /** How many pieces of text have arrived since they were last taken. */
   get pieces(): number {
     return this.#deltas.length;
@@ -140,12 +151,22 @@ export class Answer {
     if (text !== '') this.#sayText(text);
   }
 
-  #sayText(text: string): void {
+  #sayText(piece: string): void {
+    const text = this.#half === '' && piece.isWellFormed() ? piece : this.#wellFormed(piece);
+    if (text === '') return;
     this.#chars += text.length;
     this.#bytes += Buffer.byteLength(text);
     this.#saidIn = this.#frame;
     if (this.#chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
     else this.#deltas.push(text);
+  }
+
+  /** Holds the first half of a surrogate pair back until the next piece: clients that print each one break at halves. */
+  #wellFormed(piece: string): string {
+    const text = this.#half + piece;
+    // The end has no piece: a half that is left is no character.
+    this.#half = piece === '' ? '' : (firstHalf.exec(text)?.[0] ?? '');
+    return text.slice(0, text.length - this.#half.length).toWellFormed();
   }
 
   /** Adds to the model's thoughts; anything but a non-empty string is ignored. */
@@ -184,6 +205,7 @@ export class Answer {
    */
   finishWith(raw: string): void {
     const unified = readFinishReason(raw);
+    if (unified === 'unset') return;
     if (unified === 'tool') this.fail(toolCalled());
     else if (unified === 'unknown') this.failAsReported(null);
     else if (this.#reason === null || missing[unified] >= missing[this.#reason.unified])
@@ -197,9 +219,17 @@ export class Answer {
   conclude(marked: boolean): void {
     if (this.#ending !== null) return;
     if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
+    if (this.#half !== '') this.#sayText('');
     if (this.#reason === null) this.violations.add('missing_finish');
-    const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
+    // What ends without a word, and of which nothing was read, may be an answer in a form that is not known.
+    const isMarked = marked && this.#finishReason === 'optional' && this.hasText;
+    const reason = this.#reason ?? (isMarked ? unsaid : null);
     if (reason === null) return this.fail(failure(this.#cutOff(marked)));
+    const isRead = this.hasText || this.thoughts.chars > 0 || this.#hasContent;
+    if (!isRead && reason.unified === 'stop')
+      return this.fail(invalidAnswer('an answer without a place for text'));
+    if (!this.hasText) this.violations.add('empty_answer');
+    if (!this.hasText && this.#emptyFails) return this.fail(failure('empty'));
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
@@ -207,7 +237,7 @@ export class Answer {
 
   /** How an answer without a finish reason failed. */
   #cutOff(marked: boolean): FailureKind {
-    if (marked) return 'unfinished';
+    if (marked && this.hasText) return 'unfinished';
     return !this.hasText && this.thoughts.chars === 0 ? 'empty' : 'truncated';
   }
 

@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { readContent, readThoughts } from './content.ts';
 import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
@@ -12,6 +13,9 @@ const defaultMaxTokens = 4_096;
 /** Blocks without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentBlocks =
   /^(?:thinking|redacted_thinking|server_tool_use|mcp_tool_use|.*_tool_result|compaction)$/;
+
+/** Deltas without text: what a signed thought or a cited text refers to. */
+const silentDeltas = new Set(['signature_delta', 'citations_delta']);
 
 /** The Messages API of Anthropic and some gateways. */
 export const anthropicDialect: Dialect = {
@@ -55,11 +59,13 @@ class AnthropicFrameReader implements FrameReader {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
     switch (type) {
       case 'message_start':
+        answer.noteContent();
         return answer.report(objectAt(frame, 'message')['usage'], 'beside');
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
         answer.noteMemory();
-        return readBlock(objectAt(frame, 'content_block'), answer);
+        answer.noteContent();
+        return readBlock(frame['content_block'] ?? '', answer);
       case 'content_block_delta':
         return this.#readDelta(objectAt(frame, 'delta'), answer);
       case 'message_delta':
@@ -71,6 +77,7 @@ class AnthropicFrameReader implements FrameReader {
         return answer.failAsReported(frame['error'] ?? frame);
       default:
         if ((frame['error'] ?? null) !== null) answer.failAsReported(frame['error']);
+        else if (type !== 'ping' && type !== 'content_block_stop') answer.violations.add('skipped_content');
     }
   }
 
@@ -82,34 +89,35 @@ class AnthropicFrameReader implements FrameReader {
     answer.report(body['usage'], 'beside');
     const { content, error = null } = body;
     if (error !== null) return answer.failAsReported(error);
-    if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
-    for (const block of content) readBlock(isPlainObject(block) ? block : {}, answer);
+    if (!Array.isArray(content) && typeof content !== 'string')
+      return answer.fail(invalidAnswer('an object that is no answer'));
+    answer.noteContent();
+    for (const block of typeof content === 'string' ? [content] : content) readBlock(block, answer);
     readStopReason(body, answer);
   }
 
   #readDelta(delta: Frame, answer: Answer): void {
-    if (delta['type'] === 'text_delta') sayText(delta['text'], answer);
-    else if (delta['type'] === 'thinking_delta') answer.think(delta['thinking']);
-    else if (delta['type'] === 'input_json_delta' && !isSilent(this.#block)) answer.fail(toolCalled());
+    const { type } = delta;
+    answer.noteContent();
+    if (type === 'text_delta') readContent(delta['text'], answer);
+    else if (type === 'thinking_delta') readThoughts(delta['thinking'], answer);
+    else if (typeof type === 'string' && silentDeltas.has(type)) return;
+    else if (isSilent(this.#block)) return;
+    else if (type === 'input_json_delta') answer.fail(toolCalled());
+    else readContent({ ...delta, type: 'text' }, answer);
   }
 }
 
-function readBlock(block: Frame, answer: Answer): void {
-  const { type, text } = block;
-  if (type === 'text') sayText(text, answer);
-  else if (type === 'thinking') answer.think(block['thinking']);
+function readBlock(block: unknown, answer: Answer): void {
+  const type = isPlainObject(block) ? block['type'] : undefined;
+  if (isPlainObject(block) && type === 'text') readContent(block['text'] ?? '', answer);
   else if (type === 'tool_use') answer.fail(toolCalled());
-  else if (!isSilent(type)) answer.fail(invalidAnswer('a content that is not text'));
+  else if (!isSilent(type)) readContent(block, answer);
+  else if (type === 'thinking' && isPlainObject(block)) readThoughts(block['thinking'], answer);
 }
 
 function isSilent(type: unknown): boolean {
   return typeof type === 'string' && silentBlocks.test(type);
-}
-
-function sayText(text: unknown, answer: Answer): void {
-  const said = text ?? '';
-  if (typeof said === 'string') answer.say(said);
-  else answer.fail(invalidAnswer('a content that is not text'));
 }
 
 function readStopReason(holder: Frame, answer: Answer): void {

@@ -2,6 +2,7 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { errorInBaseResponse } from './base-response.ts';
+import { readContent, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
@@ -53,11 +54,12 @@ function readBody(body: Frame, answer: Answer): void {
 }
 
 /**
- * Reads a choice of a chunk (`delta`) or of a whole completion (`message`). Some streams send the whole answer as a
- * `message`, alone or after its deltas: before any text it is the text, after that a repetition.
+ * Reads a choice of a chunk or of a whole completion. Some streams send the whole answer as a `message`, alone or after its
+ * deltas: before any text (`either`) it is the text, after that (`delta`) a repetition. Servers of completions have the
+ * text in the choice itself.
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
-  const choice = firstChoice(frame['choices']);
+  const choice = firstChoice(frame['choices'], answer);
   answer.report(usageIn(frame, choice), 'inside');
   const error = frame['error'] ?? choice?.['error'] ?? errorInEnvelope(frame);
   const reason = choice === null ? null : readReason(choice);
@@ -65,15 +67,21 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);
   if (choice === null) return;
   if (reason !== null) answer.finishWith(reason);
-  const part = key === 'either' ? (choice['delta'] ?? choice['message']) : choice[key];
-  if (!isPlainObject(part)) return;
+  const { delta, message, text } = choice;
+  const part =
+    key === 'message' ? (message ?? delta ?? text) : (delta ?? (key === 'either' ? message : null) ?? text);
+  if ((part ?? null) === null) return;
+  answer.noteContent();
+  if (isPlainObject(part)) readMessage(part, answer);
+  else readContent(part, answer);
+}
+
+/** Thoughts are in fields of their own, of which the first with text counts (OpenRouter has several), or in the content. */
+function readMessage(part: Frame, answer: Answer): void {
   if (holdsToolCall(part)) answer.fail(toolCalled());
-  answer.think(readThoughts(part));
-  for (const content of [part['content'], part['refusal']]) {
-    const text = readText(content);
-    if (text === null) answer.fail(invalidAnswer('a content that is not text'));
-    else answer.say(text);
-  }
+  readThoughts(part['reasoning_content'] || part['reasoning'] || part['reasoning_details'], answer);
+  readContent(part['content'], answer);
+  readContent(part['refusal'], answer);
 }
 
 /**
@@ -103,47 +111,14 @@ function usageIn(frame: Frame, choice: Frame | null): unknown {
 }
 
 /** The choice with index 0: others are never requested, and would mix two texts into one. */
-function firstChoice(choices: unknown): Frame | null {
+function firstChoice(choices: unknown, answer: Answer): Frame | null {
   if (!Array.isArray(choices)) return null;
-  const first: unknown = choices.find((choice) => isPlainObject(choice) && (choice['index'] ?? 0) === 0);
-  return isPlainObject(first) ? first : null;
+  const own: unknown = choices.find((choice) => isPlainObject(choice) && (choice['index'] ?? 0) === 0);
+  if (choices.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
+  return isPlainObject(own) ? own : null;
 }
 
 function holdsToolCall(part: Frame): boolean {
   const calls = part['tool_calls'];
   return (Array.isArray(calls) && calls.length > 0) || isPlainObject(part['function_call']);
-}
-
-/**
- * Thoughts are in a field of their own, as text, or as a list if there is no text (OpenRouter sends both); or they are
- * parts of the content (Mistral, Databricks).
- */
-function readThoughts(part: Frame): string {
-  const thought = part['reasoning_content'] || part['reasoning'];
-  if (typeof thought === 'string' && thought !== '') return thought;
-  const lists = [part['reasoning_details'], part['content']].filter((list) => Array.isArray(list));
-  return lists.flat().filter(isPlainObject).map(thoughtIn).join('');
-}
-
-function thoughtIn(part: Frame): string {
-  const { type, thinking, summary } = part;
-  if (type === 'reasoning') return Array.isArray(summary) ? summary.map(textIn).join('') : '';
-  const isThought = type === 'reasoning.text' || type === 'reasoning.summary';
-  const thought = isThought ? (part['text'] ?? summary) : readText(thinking);
-  return typeof thought === 'string' ? thought : '';
-}
-
-function textIn(part: unknown): string {
-  return isPlainObject(part) && typeof part['text'] === 'string' ? part['text'] : '';
-}
-
-/** The text of a content: a string, nothing, or the text parts of a list; `null` for anything else. */
-function readText(content: unknown): string | null {
-  if (typeof content === 'string') return content;
-  if (content === undefined || content === null) return '';
-  if (!Array.isArray(content)) return null;
-  return content
-    .filter((part) => isPlainObject(part) && part['type'] === 'text' && typeof part['text'] === 'string')
-    .map((part) => (part as { text: string }).text)
-    .join('');
 }

@@ -1,16 +1,35 @@
 import type { FinishReason } from '../text.ts';
 
-/** The finish reasons of providers by their unified form, as each provider writes them. */
+/** The finish reasons of providers by their unified form, in lower case: providers write them in either. */
 const known: Readonly<Record<FinishReason, readonly string[]>> = {
-  stop: ['stop', 'STOP', 'eos', 'eos_token', 'end_turn', 'stop_sequence', 'STOP_SEQUENCE', 'COMPLETE'],
+  stop: [
+    'stop',
+    'stopped',
+    'eos',
+    'eos_token',
+    'end_turn',
+    'endturn',
+    'end_of_turn',
+    'endoftext',
+    'stop_sequence',
+    'stop_token',
+    'complete',
+    'completed',
+    'finished',
+    'done',
+  ],
   length: [
     'length',
     'model_length',
+    'max_length',
     'max_tokens',
+    'maxtokens',
+    'max_new_tokens',
     'max_output_tokens',
-    'MAX_TOKENS',
+    'max_completion_tokens',
+    'token_limit',
     'model_context_window_exceeded',
-    'ERROR_LIMIT',
+    'error_limit',
   ],
   content_filter: [
     'content_filter',
@@ -19,18 +38,18 @@ const known: Readonly<Record<FinishReason, readonly string[]>> = {
     'safety',
     'sensitive',
     'refusal',
-    'SAFETY',
-    'RECITATION',
-    'BLOCKLIST',
-    'PROHIBITED_CONTENT',
-    'SPII',
-    'LANGUAGE',
-    'MODEL_ARMOR',
-    'JAILBREAK',
-    'IMAGE_SAFETY',
-    'IMAGE_RECITATION',
-    'IMAGE_PROHIBITED_CONTENT',
-    'ERROR_TOXIC',
+    'safety',
+    'recitation',
+    'blocklist',
+    'prohibited_content',
+    'spii',
+    'language',
+    'model_armor',
+    'jailbreak',
+    'image_safety',
+    'image_recitation',
+    'image_prohibited_content',
+    'error_toxic',
   ],
 };
 
@@ -38,16 +57,31 @@ const unified: ReadonlyMap<string, FinishReason> = new Map(
   (Object.keys(known) as FinishReason[]).flatMap((reason) => known[reason].map((raw) => [raw, reason])),
 );
 
+/** What providers write while an answer runs, where others leave the reason out. */
+const unset = new Set([
+  '',
+  'null',
+  'none',
+  'nil',
+  'undefined',
+  'unset',
+  'not_finished',
+  'unfinished',
+  'in_progress',
+  'running',
+  'queued',
+  'finish_reason_unspecified',
+]);
+
 /** Finish reasons of an answer that called a tool although none was offered. */
 const toolReasons = new Set([
   'tool_calls',
   'tool_call',
-  'TOOL_CALL',
   'function_call',
   'tool_use',
-  'UNEXPECTED_TOOL_CALL',
-  'TOO_MANY_TOOL_CALLS',
-  'MALFORMED_FUNCTION_CALL',
+  'unexpected_tool_call',
+  'too_many_tool_calls',
+  'malformed_function_call',
 ]);
 
 /** Words that mean, whatever else the name says: the provider withholds the text, because of what it says. */
@@ -70,13 +104,15 @@ const maxNameChars = 128;
  * - a unified reason, for an answer that ended properly. An unknown name that means that the provider withholds the
  *   text is `content_filter`: a text that one provider refuses must not be sent to the next one;
  * - `tool`: the answer called a tool;
+ * - `unset`: the answer has not ended;
  * - `unknown`: any other name. The answer may not be complete, and a reason is never invented.
  */
-export function readFinishReason(raw: string): FinishReason | 'tool' | 'unknown' {
-  const reason = unified.get(raw);
+export function readFinishReason(raw: string): FinishReason | 'tool' | 'unset' | 'unknown' {
+  const name = raw.slice(0, maxNameChars).toLowerCase();
+  const reason = unified.get(name);
   if (reason !== undefined) return reason;
-  if (toolReasons.has(raw)) return 'tool';
-  const name = raw.slice(0, maxNameChars);
+  if (unset.has(name)) return 'unset';
+  if (toolReasons.has(name)) return 'tool';
   const isBlocked = certainWords.test(name) || (ambiguousWords.test(name) && !technicalWords.test(name));
   return isBlocked ? 'content_filter' : 'unknown';
 }

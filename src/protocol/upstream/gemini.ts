@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { notText, readContent } from './content.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
@@ -11,8 +12,8 @@ const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
 /** Contents without text that need no reaction from a client: the code that the provider runs itself. */
 const silentContents = ['executableCode', 'codeExecutionResult'];
 
-/** Unset finish and block reasons, as some answers write them out. */
-const unsetReason = /^(?:|(?:FINISH|BLOCK|BLOCKED)_REASON_UNSPECIFIED)$/;
+/** Unset block reasons, as some answers write them out. */
+const unsetReason = /^(?:BLOCK|BLOCKED)_REASON_UNSPECIFIED$/;
 
 /** The reason of a blocked prompt. Clients don't get the provider's own one. */
 const blockedReason = 'content_filter';
@@ -66,7 +67,7 @@ function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
   answer.report(usageMetadata, 'inside');
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
-  const candidate = firstCandidate(candidates);
+  const candidate = firstCandidate(candidates, answer);
   if (candidate !== null) readParts(candidate, answer);
   // Every event may have a finish reason: only the last one counts, at the end of the body.
   const reason = isBlocked(frame['promptFeedback']) ? blockedReason : candidate?.['finishReason'];
@@ -85,16 +86,20 @@ function readList(frames: readonly Frame[], answer: Answer): void {
 }
 
 /** The candidate with index 0: others are never requested, and would mix two texts into one. */
-function firstCandidate(candidates: unknown): Frame | null {
+function firstCandidate(candidates: unknown, answer: Answer): Frame | null {
   if (!Array.isArray(candidates)) return null;
-  const first: unknown = candidates.find((found) => isPlainObject(found) && (found['index'] ?? 0) === 0);
-  return isPlainObject(first) ? first : null;
+  const own: unknown = candidates.find((found) => isPlainObject(found) && (found['index'] ?? 0) === 0);
+  if (candidates.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
+  return isPlainObject(own) ? own : null;
 }
 
 function readParts({ content }: Frame, answer: Answer): void {
-  const parts = isPlainObject(content) ? content['parts'] : null;
-  for (const part of Array.isArray(parts) ? parts : []) {
+  if ((content ?? null) === null) return;
+  answer.noteContent();
+  const parts: unknown = isPlainObject(content) ? (content['parts'] ?? content['text'] ?? []) : content;
+  for (const part of Array.isArray(parts) ? parts : [parts]) {
     if (isPlainObject(part)) readPart(part, answer);
+    else readContent(part, answer);
   }
 }
 
@@ -104,8 +109,7 @@ function readPart(part: Frame, answer: Answer): void {
   else if (part['thought'] === true) answer.think(text);
   else if (silentContents.some((name) => isPlainObject(part[name]))) return;
   else if (typeof text === 'string') answer.say(text);
-  else if (!Object.keys(part).every((name) => annotations.has(name)))
-    answer.fail(invalidAnswer('a content that is not text'));
+  else if (!Object.keys(part).every((name) => annotations.has(name))) answer.fail(notText());
 }
 
 /** Whether the prompt was blocked. Usually there are no candidates then, or one with a finish reason of its own. */
@@ -114,5 +118,5 @@ function isBlocked(feedback: unknown): boolean {
 }
 
 function isSet(reason: unknown): reason is string {
-  return typeof reason === 'string' && !unsetReason.test(reason);
+  return typeof reason === 'string' && reason !== '' && !unsetReason.test(reason);
 }

@@ -9,11 +9,17 @@ import type { Sanitise } from './words/sanitise.ts';
 /** The largest whole answer that is read, in bytes. */
 const maxBodyBytes = 16 * 1_048_576;
 
-/** Space, tab, line feed and carriage return: some providers send them while a request is queued. */
-const blanks = new Set([0x20, 0x09, 0x0a, 0x0d]);
+/** Blanks, which some providers send while a request is queued, and the bytes of a byte order mark. */
+const blanks = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 
 /** The first bytes of a JSON object and of a JSON list. */
 const openings = new Set([0x7b, 0x5b]);
+
+/** How an event stream begins: with a field or a comment. */
+const streamStart = /^(?:data|event|error|id|retry)?:/;
+
+/** The length of the longest of these beginnings, in bytes. */
+const startBytes = 'event:'.length;
 
 /** The part for a read that completed nothing. */
 const nothing: AnswerPart = { deltas: [], ending: null };
@@ -33,51 +39,97 @@ export interface AnswerTerms {
   readonly sanitise: Sanitise;
   /** Whether a stream's text may be taken out of its frames without parsing each of them. */
   readonly isFast: boolean;
+  /** Set if a complete answer without text counts as a failed one, so that the next route is tried. */
+  readonly emptyFails?: true;
 }
 
 /**
- * Creates the reader for an answer's content type: an event stream, or a whole JSON body. Some upstreams send the other
- * kind than was requested, and some send no content type.
+ * Creates the reader for an answer: an event stream, or a whole JSON body. Some upstreams send the other kind than was
+ * requested, without a content type or with a wrong one, so the first bytes decide.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
-  const { contentType, streamAsked, finishReason, thoughtTag, sentTokens, sanitise, isFast } = terms;
-  const createAnswer = (): Answer => new Answer(finishReason, sentTokens, sanitise, thoughtTag);
-  const answer = createAnswer();
-  const createStreamReader: CreateReader = () =>
-    new StreamReader(dialect, answer, isFast ? createAnswer : null);
-  const createBody: CreateReader = () => createBodyReader(dialect, answer);
+  const { contentType, streamAsked, isFast } = terms;
+  const answer = new Answer(terms);
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
-  if (isStream) return createStreamReader();
-  if (isBody) return createBody();
-  if (contentType === '') return createGuessingReader(answer, createStreamReader, createBody);
-  answer.fail(invalidAnswer('neither JSON nor an event stream'));
-  return createBody();
+  const declared = isStream ? 'stream' : isBody ? 'body' : contentType === '' ? 'nothing' : 'other';
+  const readers = {
+    stream: () => new StreamReader(dialect, answer, isFast ? () => new Answer(terms) : null),
+    body: () => createBodyReader(dialect, answer),
+  };
+  return new ReaderByStart(answer, declared, readers);
 }
 
-type CreateReader = () => UpstreamReader;
+type Form = 'stream' | 'body';
 
-/** Reads an answer without a content type: JSON begins with a brace or a bracket, and no event stream does. */
-function createGuessingReader(
-  answer: Answer,
-  createStreamReader: CreateReader,
-  createBody: CreateReader,
-): UpstreamReader {
-  let reader: UpstreamReader | null = null;
-  return {
-    answer,
-    get isWhole() {
-      return reader?.isWhole ?? true;
-    },
-    push(bytes) {
-      const first = bytes.find((byte) => !blanks.has(byte));
-      if (reader === null && first === undefined) return nothing;
-      const create = first !== undefined && openings.has(first) ? createBody : createStreamReader;
-      return (reader ??= create()).push(bytes);
-    },
-    end: () => (reader ?? createBody()).end(),
-  };
+/** Reads an answer in the form that its first bytes show. */
+class ReaderByStart implements UpstreamReader {
+  readonly answer: Answer;
+  readonly #declared: Form | 'nothing' | 'other';
+  readonly #readers: Readonly<Record<Form, () => UpstreamReader>>;
+  #reader: UpstreamReader | null = null;
+  /** What has come while its form is open: less than `startBytes` beside blanks. */
+  #start = Buffer.alloc(0);
+  /** How many bytes of blanks came before the answer. */
+  #blanks = 0;
+
+  constructor(
+    answer: Answer,
+    declared: Form | 'nothing' | 'other',
+    readers: Readonly<Record<Form, () => UpstreamReader>>,
+  ) {
+    this.answer = answer;
+    this.#declared = declared;
+    this.#readers = readers;
+  }
+
+  get isWhole(): boolean {
+    return this.#reader?.isWhole ?? this.#declared !== 'stream';
+  }
+
+  push(bytes: Uint8Array): AnswerPart {
+    if (this.#reader !== null) return this.#reader.push(bytes);
+    const first = bytes.findIndex((byte) => !blanks.has(byte));
+    if (this.#start.length === 0 && first === -1) return this.#takeBlanks(bytes.length);
+    const start = this.#start.length === 0 ? bytes.subarray(first) : Buffer.concat([this.#start, bytes]);
+    const form = this.#formOf(start, start.length < startBytes);
+    if (form !== null) return (this.#reader = this.#readers[form]()).push(start);
+    this.#start = Buffer.from(start);
+    return nothing;
+  }
+
+  end(): AnswerPart {
+    if (this.#reader === null) {
+      const form = this.#start.length === 0 ? this.#formOfNothing() : this.#formOf(this.#start, false);
+      this.#reader = this.#readers[form ?? 'body']();
+      if (this.answer.ending === null) this.#reader.push(this.#start);
+    }
+    return this.#reader.end();
+  }
+
+  #takeBlanks(count: number): AnswerPart {
+    this.#blanks += count;
+    if (this.#blanks > maxBodyBytes) this.answer.fail(invalidAnswer('an answer of over 16 MiB'));
+    return this.answer.take();
+  }
+
+  /** `null` while the first bytes do not tell; what can't be read at all ends the answer. */
+  #formOf(start: Uint8Array, isShort: boolean): Form | null {
+    const declared = this.#declared;
+    const isJson = openings.has(start[0] ?? 0);
+    if (declared === 'stream' || declared === 'nothing') return isJson ? 'body' : 'stream';
+    if (isJson) return 'body';
+    if (isShort) return null;
+    const isStream = streamStart.test(Buffer.from(start.subarray(0, startBytes)).toString('latin1'));
+    if (!isStream && declared === 'other')
+      this.answer.fail(invalidAnswer('neither JSON nor an event stream'));
+    return isStream ? 'stream' : 'body';
+  }
+
+  #formOfNothing(): Form {
+    return this.#declared === 'stream' ? 'stream' : 'body';
+  }
 }
 
 /** The text of a whole body. One that comes in one piece, as most do, is decoded at once, and needs no decoder of its own. */
@@ -122,7 +174,7 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
     answer,
     isWhole: true,
     push(bytes) {
-      if (answer.ending !== null) return answer.take();
+      if (answer.ending !== null || bytes.length === 0) return answer.take();
       text.add(bytes);
       if (text.bytes <= maxBodyBytes) return nothing;
       text.drop();

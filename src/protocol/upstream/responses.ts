@@ -2,6 +2,7 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import { KeptText } from '../kept-text.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { notText, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
@@ -24,6 +25,10 @@ const silentItems = new Set([
   'search_results',
   'fetch_url_results',
 ]);
+
+/** Events that repeat what others say, or tell of tools that the provider runs itself. */
+const silentEvents =
+  /^(?:response\.(?:created|queued|in_progress|content_part\.(?:added|done)|output_text\.annotation\.added|reasoning_\w+\.(?:added|done)|(?:web_search|file_search|code_interpreter|image_generation|mcp)_\w+\.\w+|reasoning\.\w+)|ping|keepalive|rate_limits\.updated)$/;
 
 /** The statuses of a response that its provider ended as failed. Others, such as `queued`, are no ends at all. */
 const failedStatuses = new Set(['failed', 'cancelled']);
@@ -63,19 +68,21 @@ class ResponsesFrameReader implements FrameReader {
   readonly #said = new KeptText();
   /** The index in `#said` at which the current part begins. */
   #partStart = 0;
+  /** The text of the part that was closed last. */
+  #lastPart = '';
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
     switch (type) {
       case 'response.output_text.delta':
       case 'response.refusal.delta':
-        return this.#say(frame['delta'], answer);
+        return this.#sayDelta(frame['delta'], answer);
       case 'response.output_text.done':
       case 'response.refusal.done':
         return this.#closePart(frame['text'] ?? frame['refusal'], answer);
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
-        return answer.think(frame['delta']);
+        return readThoughts(frame['delta'], answer);
       case 'response.output_item.added':
       case 'response.output_item.done':
         return readItem(frame['item'], answer);
@@ -89,6 +96,7 @@ class ResponsesFrameReader implements FrameReader {
       default:
         // An error event may have the error itself as its data, whose type is that of the error.
         if (isPlainObject(frame['error']) || name === 'error') answer.failAsReported(frame['error'] ?? frame);
+        else if (!silentEvents.test(type)) answer.violations.add('skipped_content');
     }
   }
 
@@ -103,7 +111,11 @@ class ResponsesFrameReader implements FrameReader {
   /** Some providers leave the status out of the object and give it only as the event's name. */
   #readLast(frame: Frame, said: string, answer: Answer): void {
     const response = isPlainObject(frame['response']) ? frame['response'] : {};
-    this.#readResponse(response, said === 'completed' ? (statusOf(response) ?? said) : said, answer);
+    const status = statusOf(response) ?? said;
+    // A status of a running response in the event that completes it is a leftover: the event says that it has ended.
+    const isRunning = readFinishReason(status) === 'unset';
+    if (said === 'completed' && isRunning) answer.violations.add('inconsistent_end');
+    this.#readResponse(response, said === 'completed' && !isRunning ? status : said, answer);
     answer.conclude(true);
   }
 
@@ -112,13 +124,18 @@ class ResponsesFrameReader implements FrameReader {
     const { output, error } = response;
     if (isPlainObject(error)) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
-    if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
-    this.#sayRest(textOf(output, 'message'), this.#said.toString(), answer);
-    if (status === 'completed') this.#complete(response, answer);
+    if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning', answer));
+    this.#sayRest(textOf(output, 'message', answer), this.#said.toString(), answer);
+    this.#readStatus(response, status, answer);
+  }
+
+  #readStatus(response: Frame, status: string | null, answer: Answer): void {
+    if (status === null) return answer.fail(invalidAnswer('an object that is no answer'));
+    const meaning = readFinishReason(status);
+    if (status === 'completed' || meaning === 'stop') this.#complete(response, answer);
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
-    else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
-    else if (readFinishReason(status) === 'content_filter') answer.finishWith(status);
-    else if (failedStatuses.has(status)) answer.failAsReported(error);
+    else if (meaning === 'content_filter' || meaning === 'length') answer.finishWith(status);
+    else if (failedStatuses.has(status)) answer.failAsReported(response['error']);
     else answer.fail(invalidAnswer('a response whose status is not that of an ended one'));
   }
 
@@ -133,24 +150,39 @@ class ResponsesFrameReader implements FrameReader {
     else answer.finishWith('stop');
   }
 
-  #say(delta: unknown, answer: Answer): void {
-    if (typeof delta !== 'string') return;
-    this.#said.add(delta);
-    answer.say(delta);
+  #sayDelta(delta: unknown, answer: Answer): void {
+    answer.noteContent();
+    const text = isPlainObject(delta) ? (delta['text'] ?? delta['value'] ?? delta['content']) : delta;
+    if (typeof text === 'string') this.#say(text, answer);
+    else if ((delta ?? null) !== null) answer.fail(notText());
   }
 
-  /** Takes a part's whole text, which follows its deltas. */
+  #say(text: string, answer: Answer): void {
+    this.#said.add(text);
+    answer.say(text);
+  }
+
+  /** Takes a part's whole text, which follows its deltas. A part that is closed twice is not said twice. */
   #closePart(whole: unknown, answer: Answer): void {
     answer.noteMemory();
-    if (typeof whole === 'string') this.#sayRest(whole, this.#said.toString().slice(this.#partStart), answer);
+    const said = this.#said.toString().slice(this.#partStart);
+    const isRepeated = said === '' && whole === this.#lastPart;
+    if (isRepeated && whole !== '') answer.violations.add('inconsistent_end');
+    else if (typeof whole === 'string') this.#sayRest(whole, said, answer);
+    this.#lastPart = this.#said.toString().slice(this.#partStart) || this.#lastPart;
     this.#partStart = this.#said.length;
   }
 
-  /** Compares a whole text with the streamed one: text of lost deltas is added; a different text fails the answer. */
+  /**
+   * Compares a whole text with the streamed one. Text of lost deltas is added. A copy that differs is a violation, as the
+   * deltas are the text; only one that shows more than they did fails the answer, whose text would be incomplete.
+   */
   #sayRest(whole: string, said: string, answer: Answer): void {
     if (whole === '' || whole === said) return;
-    if (whole.startsWith(said)) this.#say(whole.slice(said.length), answer);
-    else answer.fail(invalidAnswer('a text that is not the one it streamed'));
+    if (whole.startsWith(said)) return this.#say(whole.slice(said.length), answer);
+    answer.violations.add('inconsistent_end');
+    if (lettersOf(whole).length > lettersOf(said).length)
+      answer.fail(invalidAnswer('a text with more than what it streamed'));
   }
 }
 
@@ -158,7 +190,13 @@ class ResponsesFrameReader implements FrameReader {
 function readItem(item: unknown, answer: Answer): void {
   if (!isPlainObject(item)) return;
   const { type } = item;
+  if (type === 'message' || type === 'reasoning') answer.noteContent();
   if (typeof type === 'string' && type !== 'message' && !silentItems.has(type)) answer.fail(toolCalled());
+}
+
+/** A text without its white space, which some providers trim or change in copies. */
+function lettersOf(text: string): string {
+  return text.replace(/\s+/g, '');
 }
 
 function isCutOff(item: unknown): boolean {
@@ -169,20 +207,27 @@ function statusOf({ status }: Frame): string | null {
   return typeof status === 'string' ? status : null;
 }
 
-/** Why an answer is incomplete. A missing reason is '', which no table has, so the answer fails. */
+/** Why an answer is incomplete. A missing reason is one that no table has, so the answer fails. */
 function incompleteReason(response: Frame): string {
   const details = response['incomplete_details'];
-  return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : '';
+  return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : 'incomplete';
 }
 
 /** The text of all items of one type: a message's parts, or thoughts with their summaries. */
-function textOf(output: unknown, type: 'message' | 'reasoning'): string {
+function textOf(output: unknown, type: 'message' | 'reasoning', answer: Answer): string {
+  if (typeof output === 'string' && type === 'message') return output;
   if (!Array.isArray(output)) return '';
   return output
     .filter((item) => isPlainObject(item) && item['type'] === type)
     .flatMap(({ content, summary }: Frame) => [content, summary])
-    .flatMap((parts) => (Array.isArray(parts) ? parts : []))
-    .map((part) => (isPlainObject(part) ? (part['text'] ?? part['refusal']) : null))
-    .filter((text) => typeof text === 'string')
+    .flatMap((parts: unknown) => (Array.isArray(parts) ? parts : [parts ?? '']))
+    .map((part: unknown) => textOfPart(part, answer))
     .join('');
+}
+
+function textOfPart(part: unknown, answer: Answer): string {
+  const text = isPlainObject(part) ? (part['text'] ?? part['refusal']) : part;
+  if (typeof text === 'string') return text;
+  answer.fail(notText());
+  return '';
 }

@@ -37,7 +37,7 @@ describe('a chat completion', () => {
           rejected_prediction_tokens: 0,
         },
       },
-      system_fingerprint: null,
+      system_fingerprint: 'fp_textgate',
     });
     expect(Object.keys(JSON.parse(body) as object)).toEqual([
       'id',

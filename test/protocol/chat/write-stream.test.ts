@@ -20,7 +20,7 @@ const envelope = {
   object: 'chat.completion.chunk',
   created: 1_800_000_000,
   model: 'a/"b"',
-  system_fingerprint: null,
+  system_fingerprint: 'fp_textgate',
 };
 const choice = (delta: object, reason: string | null = null) => ({
   ...envelope,

@@ -338,7 +338,7 @@ describe('a whole message', () => {
     ],
     [
       'a block that is not an object',
-      { content: [say1, null], stop_reason: 'end_turn' },
+      { content: [say1, 7], stop_reason: 'end_turn' },
       'a',
       'upstream_invalid',
     ],

@@ -30,7 +30,17 @@ describe('a finish reason', () => {
     ...reasons('content_filter', 'policy_violation_tool', 'blocked_by_auth_policy', 'input_moderation_json'),
     ...reasons('content_filter', 'inappropriate', 'INAPPROPRIATE_CONTENT', 'usage_policy_limit'),
     // Unlisted ones of another kind: the answer may not be complete.
-    ...reasons('unknown', 'error', 'abort', 'OTHER', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE', ''),
+    ...reasons('unknown', 'error', 'abort', 'OTHER', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE'),
+    ...reasons(
+      'unset',
+      '',
+      'null',
+      'None',
+      'NULL',
+      'not_finished',
+      'FINISH_REASON_UNSPECIFIED',
+      'in_progress',
+    ),
     ...reasons('unknown', 'NO_IMAGE', 'pause_turn', 'network_error', 'cancelled', 'repetition', 'NOVELTY'),
     ...reasons('unknown', 'connection_refused', 'protocol_violation', 'schema_violation', 'no_free_blocks'),
     ...reasons(

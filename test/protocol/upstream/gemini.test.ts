@@ -99,7 +99,7 @@ describe('a generateContent stream', () => {
     [
       'with contents without parts',
       [frame({ candidates: [{ content: {} }] }), event([null, 'x']), say('a', 'STOP')],
-      'a',
+      'xa',
       'stop',
     ],
     ['with unset reasons', [say('a', 'FINISH_REASON_UNSPECIFIED'), say('b', 'STOP')], 'ab', 'stop'],

@@ -14,7 +14,8 @@ const done = 'data: [DONE]\n\n';
 const stream = chunk('x', 'stop') + usage + done;
 const body = '{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}';
 const completed =
-  'data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":1}}}\n\n';
+  'data: {"type":"response.output_text.delta","delta":"x"}\n\n' +
+  'data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":1,"output_tokens":1}}}\n\n';
 
 describe('the violations of an answer', () => {
   const violationsOf = (dialect: Dialect, text: string) => {
@@ -91,8 +92,12 @@ describe('the reader of an answer', () => {
     ['an empty body without a content type', '', true, '', '', 'upstream_invalid', true],
     ['a web page', 'text/html', true, '<html>', '', 'upstream_invalid', true],
     ['a list without a content type', '', false, `[${body}]`, '', 'upstream_invalid', true],
-    ['plain text', 'text/plain', false, body, '', 'upstream_invalid', true],
-    ['a script that is not JSON', 'application/jsonp', false, body, '', 'upstream_invalid', true],
+    ['JSON called plain text', 'text/plain', false, body, 'x', 'stop', true],
+    ['plain text', 'text/plain', false, 'x', '', 'upstream_invalid', true],
+    ['a stream called JSON', 'application/json', true, stream, 'x', 'stop', true],
+    ['a stream called plain text', 'text/plain', true, `: hello\n\n${stream}`, 'x', 'stop', true],
+    ['a body called a stream', 'text/event-stream', true, body, 'x', 'stop', false],
+    ['a script that is not JSON', 'application/jsonp', false, `f(${body})`, '', 'upstream_invalid', true],
   ])('handles %s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {
     expect(read(contentType, streamAsked, text)).toEqual([said, ending, isWrong]);
   });

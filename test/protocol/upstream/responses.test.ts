@@ -257,7 +257,8 @@ describe('a whole Responses answer', () => {
       'ab',
       'stop',
     ],
-    ['no text', { status: 'completed', output: [] }, '', 'stop'],
+    ['an empty message', { status: 'completed', output: [message('')] }, '', 'stop'],
+    ['nothing in it', { status: 'completed', output: [] }, '', 'upstream_invalid'],
     [
       'a text that was cut off',
       { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output: [message('a')] },

@@ -115,10 +115,11 @@ export class StreamReader implements UpstreamReader {
     const { answer } = this;
     if (data === '') return;
     if (data.startsWith('[DONE]')) return answer.conclude(true);
-    if (answer.ending !== null) return noticeLate(answer);
+    if (answer.ending !== null) return data.trim() === 'null' ? undefined : noticeLate(answer);
     const frame = parseJson(data);
     answer.nextFrame();
     if (isPlainObject(frame)) return this.#frames.readEvent(frame, name, answer);
+    if (frame === null && data.trim() === 'null' && answer.hasReason) return;
     if (name === 'error') return answer.failAsReported(null);
     answer.violations.add('bad_json');
     answer.fail(invalidAnswer('an event that is not a JSON object'));
