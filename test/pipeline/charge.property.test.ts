@@ -60,7 +60,7 @@ const anyUsage = fc
     fc.option(fc.array(fc.nat(20), { maxLength: 12 })),
   )
   .map(([input, output, cached, more, inputDetails, outputDetails, addUp]) => {
-    const usage: Record<string, unknown> = { ...input, ...output, ...cached, ...more };
+    const usage: Record<string, unknown> = Object.assign({}, input, output, cached, more);
     if (Object.keys(inputDetails).length > 0) {
       usage['prompt_tokens_details'] = inputDetails;
       usage['input_tokens_details'] = inputDetails;
@@ -72,7 +72,9 @@ const anyUsage = fc
     if (addUp === null) return usage;
     const counts = countsIn(usage);
     const total = addUp.reduce((sum, index) => sum + (counts[index % (counts.length + 1)] ?? 0), 0);
-    return { ...usage, total_tokens: total, totalTokenCount: total };
+    usage['total_tokens'] = total;
+    usage['totalTokenCount'] = total;
+    return usage;
   });
 
 /** All usable counts in an object, at any depth. */
