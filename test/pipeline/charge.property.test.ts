@@ -139,6 +139,7 @@ async function charge(dialect: Dialect, body: object, ceiling: typeof own | null
     includeUsage: false,
     shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
+    stop: [],
     promptCacheKey: null,
     responses: null,
     stripped: [],

@@ -1,39 +1,19 @@
-import type {
-  AnswerEnding,
-  AnswerPart,
-  Failure,
-  FailureKind,
-  FinishReason,
-  ProtocolViolation,
-  Usage,
-} from '../text.ts';
+import type { AnswerEnding, AnswerPart, Failure, FailureKind, ProtocolViolation, Usage } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
-import { readFinishReason } from './finish-reasons.ts';
+import { readFinishReason, unsaid, weightierOf } from './finish-reasons.ts';
+import type { Reason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { NamedTokens } from './reported-usage.ts';
 import type { CachePlace } from './usage-reading.ts';
 import { TaggedThoughts } from './tagged-thoughts.ts';
+import { TextPieces } from './text-pieces.ts';
 import type { AnswerTerms } from './read-answer.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
-
-interface Reason {
-  readonly raw: string;
-  readonly unified: FinishReason;
-}
-
-/** A first half of a surrogate pair at the end of a text. */
-const firstHalf = /[\uD800-\uDBFF]$/;
-
-/** How much a finish reason says of missing text: of several, the one that says most is true. */
-const missing: Readonly<Record<FinishReason, number>> = { stop: 0, length: 1, content_filter: 2 };
-
-/** The reason of an answer whose upstream marked the end without giving a finish reason. */
-const unsaid: Reason = { raw: '', unified: 'stop' };
 
 /** What decides how an answer is read, beside its dialect; `AnswerTerms` says what each of them is. */
 type AnswerRules = Pick<
@@ -66,10 +46,7 @@ export class Answer {
   #hasMemory = false;
   /** Whether anything was there in which text may stand, even if it was empty. */
   #hasContent = false;
-  /** The first half of a surrogate pair whose other half has not come yet. */
-  #half = '';
-  #chars = 0;
-  #deltas: string[] = [];
+  readonly #text = new TextPieces();
   #ending: AnswerEnding | null = null;
   /** Whether `take` has returned the ending. */
   #isOver = false;
@@ -95,7 +72,7 @@ export class Answer {
 
   /** Whether any text has arrived. */
   get hasText(): boolean {
-    return this.#chars > 0;
+    return this.#text.chars > 0;
   }
 
   /** Whether a finish reason has arrived. */
@@ -125,12 +102,12 @@ export class Answer {
 
   /** How many pieces of text have arrived since they were last taken. */
   get pieces(): number {
-    return this.#deltas.length;
+    return this.#text.count;
   }
 
   /** The last of these pieces; empty without any. */
   get lastPiece(): string {
-    return this.#deltas.at(-1) ?? '';
+    return this.#text.last;
   }
 
   /** Begins the next frame. Usage covers everything up to the end of its frame, in any order within it. */
@@ -152,21 +129,14 @@ export class Answer {
   }
 
   #sayText(piece: string): void {
-    const text = this.#half === '' && piece.isWellFormed() ? piece : this.#wellFormed(piece);
-    if (text === '') return;
-    this.#chars += text.length;
-    this.#bytes += Buffer.byteLength(text);
-    this.#saidIn = this.#frame;
-    if (this.#chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
-    else this.#deltas.push(text);
+    this.#noteText(this.#text.add(piece));
   }
 
-  /** Holds the first half of a surrogate pair back until the next piece: clients that print each one break at halves. */
-  #wellFormed(piece: string): string {
-    const text = this.#half + piece;
-    // The end has no piece: a half that is left is no character.
-    this.#half = piece === '' ? '' : (firstHalf.exec(text)?.[0] ?? '');
-    return text.slice(0, text.length - this.#half.length).toWellFormed();
+  #noteText(text: string): void {
+    if (text === '') return;
+    this.#bytes += Buffer.byteLength(text);
+    this.#saidIn = this.#frame;
+    if (this.#text.chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
   }
 
   /** Adds to the model's thoughts; anything but a non-empty string is ignored. */
@@ -208,8 +178,7 @@ export class Answer {
     if (unified === 'unset') return;
     if (unified === 'tool') this.fail(toolCalled());
     else if (unified === 'unknown') this.failAsReported(null);
-    else if (this.#reason === null || missing[unified] >= missing[this.#reason.unified])
-      this.#reason = { raw, unified };
+    else this.#reason = weightierOf(this.#reason, { raw, unified });
   }
 
   /**
@@ -219,7 +188,7 @@ export class Answer {
   conclude(marked: boolean): void {
     if (this.#ending !== null) return;
     if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
-    if (this.#half !== '') this.#sayText('');
+    this.#noteText(this.#text.end());
     if (this.#reason === null) this.violations.add('missing_finish');
     // What ends without a word, and of which nothing was read, may be an answer in a form that is not known.
     const isMarked = marked && this.#finishReason === 'optional' && this.hasText;
@@ -253,9 +222,8 @@ export class Answer {
 
   /** Returns what has arrived since the last call; the ending is returned once. */
   take(): AnswerPart {
-    const deltas = this.#deltas;
+    const deltas = this.#text.take();
     const ending = this.#isOver ? null : this.#ending;
-    this.#deltas = [];
     this.#isOver = this.#ending !== null;
     return { deltas, ending };
   }

@@ -116,3 +116,20 @@ export function readFinishReason(raw: string): FinishReason | 'tool' | 'unset' |
   const isBlocked = certainWords.test(name) || (ambiguousWords.test(name) && !technicalWords.test(name));
   return isBlocked ? 'content_filter' : 'unknown';
 }
+
+/** A finish reason as the upstream wrote it, and what it means. */
+export interface Reason {
+  readonly raw: string;
+  readonly unified: FinishReason;
+}
+
+/** The reason of an answer whose upstream marked the end without giving a finish reason. */
+export const unsaid: Reason = { raw: '', unified: 'stop' };
+
+/** How much a finish reason says of missing text: of several, the one that says most is true. */
+const missing: Readonly<Record<FinishReason, number>> = { stop: 0, length: 1, content_filter: 2 };
+
+/** The later of two finish reasons, unless the earlier one says more of missing text. */
+export function weightierOf(earlier: Reason | null, later: Reason): Reason {
+  return earlier !== null && missing[later.unified] < missing[earlier.unified] ? earlier : later;
+}
