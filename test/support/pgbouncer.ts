@@ -7,7 +7,6 @@ import { onTestFinished } from 'vitest';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 import { identity } from './postgres-server.ts';
-import { servicesRequired } from './services.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 import { onServer, postgresAbsence } from './test-postgres.ts';
 
@@ -15,8 +14,7 @@ const program = '/usr/sbin/pgbouncer';
 
 /** Why tests with PgBouncer are skipped here; `null` where they are run. */
 export const pgbouncerAbsence =
-  postgresAbsence ??
-  (existsSync(program) || servicesRequired ? null : 'needs PgBouncer: apt-get install pgbouncer');
+  postgresAbsence ?? (existsSync(program) ? null : 'needs PgBouncer: apt-get install pgbouncer');
 
 /** A PgBouncer of a test's own. */
 export interface PgBouncer {
