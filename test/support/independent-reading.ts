@@ -62,7 +62,12 @@ function readChat(frames: Json[], isStream: boolean): Reading {
     .findLast((found) => found?.prompt_tokens >= 0);
   return {
     text,
-    ending: hasError || isUnread ? 'failure' : hasTools ? 'tool' : (endings[reason ?? ''] ?? 'failure'),
+    ending:
+      hasError || (isUnread && reason === 'stop')
+        ? 'failure'
+        : hasTools
+          ? 'tool'
+          : (endings[reason ?? ''] ?? 'failure'),
     usage: used ? counts(promptOf(used), used.completion_tokens, used.total_tokens) : null,
   };
 }
