@@ -42,9 +42,12 @@ interface Open {
   readonly stream: boolean;
   text: string;
   thoughts: string;
+  /** The last counts of input and output above 0, the largest ones, and whether the last report had both. */
   usage: { readonly input: number; readonly output: number } | null;
-  /** The most output ever reported, and whether a report came after the last text or thoughts. */
+  mostInput: number;
   mostOutput: number;
+  isWhole: boolean;
+  /** Whether a report came after the last text or thoughts. */
   fresh: boolean;
 }
 
@@ -78,8 +81,9 @@ function costFor(open: Open): number {
 }
 
 function isKnown(open: Open): open is Open & { usage: NonNullable<Open['usage']> } {
-  const { usage: said, mostOutput, fresh, text, thoughts } = open;
+  const { usage: said, mostInput, mostOutput, isWhole, fresh, text, thoughts } = open;
   if (said === null || said.input === 0 || said.output < mostOutput) return false;
+  if (said.input < mostInput && !isWhole) return false;
   return text + thoughts === '' || (said.output > 0 && fresh);
 }
 
@@ -148,7 +152,9 @@ const start = (stream: boolean, cap: number | null): Command =>
         text: '',
         thoughts: '',
         usage: null,
+        mostInput: 0,
         mostOutput: 0,
+        isWhole: false,
         fresh: false,
       });
     },
@@ -175,8 +181,10 @@ const usage = (index: number, input: number, output: number): Command =>
     const open = pick(running, index);
     const counts = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
     open.request.call?.give(frame(null, { usage: counts }));
+    open.mostInput = Math.max(open.mostInput, input);
     open.mostOutput = Math.max(open.mostOutput, output);
-    open.usage = { input, output };
+    if (input > 0 || output > 0) open.isWhole = input > 0 && output > 0;
+    open.usage = { input: input || (open.usage?.input ?? 0), output: output || (open.usage?.output ?? 0) };
     open.fresh ||= output > 0;
   });
 

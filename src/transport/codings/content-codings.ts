@@ -1,10 +1,6 @@
-import {
-  constants,
-  createBrotliDecompress,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from 'node:zlib';
+// All of it under one name: an older Node has no `createZstdDecompress`, and a missing name would end it with a
+// SyntaxError before it could say which Node is needed.
+import zlib from 'node:zlib';
 import { run } from './engine.ts';
 import { gunzip } from './gunzip.ts';
 import type { Pieces } from './pieces.ts';
@@ -25,11 +21,11 @@ const decoders: ReadonlyMap<string, Decode> = new Map([
   ['gzip', gunzip],
   ['x-gzip', gunzip],
   ['deflate', inflate],
-  ['br', (received: Pieces) => run(createBrotliDecompress(), received)],
+  ['br', (received: Pieces) => run(zlib.createBrotliDecompress(), received)],
   [
     'zstd',
     (received: Pieces) =>
-      run(createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: maxZstdWindowLog } }), received),
+      run(zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: maxZstdWindowLog } }), received),
   ],
 ]);
 
@@ -39,7 +35,7 @@ async function* inflate(received: Pieces): AsyncGenerator<Uint8Array> {
   if (first === null) return;
   received.unread(first);
   const isFramed = ((first[0] ?? 0) & 0x8f) === 0x08;
-  yield* run(isFramed ? createInflate() : createInflateRaw(), received);
+  yield* run(isFramed ? zlib.createInflate() : zlib.createInflateRaw(), received);
 }
 
 /**
