@@ -40,7 +40,16 @@ const calls: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands that call no gateway. */
-const others = ['serve', 'config check', 'config show', 'config schema', 'doctor', 'migrate', 'restore', 'completion'];
+const others = [
+  'serve',
+  'config check',
+  'config show',
+  'config schema',
+  'doctor',
+  'migrate',
+  'restore',
+  'completion',
+];
 
 /** The names of all commands that can be run; `records` has an action of its own beside its inner command. */
 function namesOf(command: Command, before = ''): readonly string[] {

@@ -25,7 +25,10 @@ const decoders: ReadonlyMap<string, Decode> = new Map([
   [
     'zstd',
     (received: Pieces) =>
-      run(zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: maxZstdWindowLog } }), received),
+      run(
+        zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: maxZstdWindowLog } }),
+        received,
+      ),
   ],
 ]);
 
