@@ -59,7 +59,15 @@ export async function tryRoutes(
     const leftMs = leftNow();
     if (route === null || (failed.reported !== null && leftMs < minLeftMs)) break;
     const place = visit === null ? null : visit.place;
-    const terms = { route, place, leftMs, fresh: failed.isStale(route), attempts, received, race: null };
+    const terms = {
+      route,
+      place,
+      leftMs,
+      fresh: failed.isStale(route),
+      attempts,
+      received,
+      race: null,
+    };
     const tried =
       hedge === null
         ? await attempt(request, terms, exchange, ports)
@@ -80,16 +88,20 @@ export async function tryRoutes(
 }
 
 /**
- * The request as it is sent upstream. A hold that must cover the cost needs an output cap, even if the client gave
+ * The request as it is sent upstream, in whole characters: half a surrogate pair becomes U+FFFD, as servers answer an escape
+ * of one with errors of their own. A hold that must cover the cost needs an output cap, even if the client gave
  * none. With several routes a whole answer is requested as a stream, too: an upstream that hangs before a whole answer
  * looks like one that works, and would be noticed too late for another attempt.
  */
 export function toUpstreamRequest({ request, model, routes }: TextWork, isBound: boolean): UpstreamRequest {
+  const { turns, stop } = request;
   return {
-    turns: request.turns,
+    turns: turns.every(({ text }) => text.isWellFormed())
+      ? turns
+      : turns.map(({ role, text }) => ({ role, text: text.toWellFormed() })),
     stream: request.stream || routes.length > 1,
     maxOutputTokens: request.maxOutputTokens ?? (isBound ? model.holdTokens : null),
-    stop: request.stop,
+    stop: stop.length === 0 ? stop : stop.map((text) => text.toWellFormed()),
   };
 }
 
