@@ -5,6 +5,7 @@ import { unknownFinishReason } from './inspect-chat.ts';
 /** Failures in which the upstream does not say what is wrong: it may have accepted the question. */
 const wordlessKinds: ReadonlySet<FailureKind> = new Set([
   'unreachable',
+  'unanswered',
   'stale',
   'broken',
   'undecodable',

@@ -100,6 +100,8 @@ export interface AnswerPart {
 export type ConnectionFault =
   /** The connection could not be made. */
   | 'unreachable'
+  /** The connection was made, and closed without an answer: the server may have failed at this request. */
+  | 'unanswered'
   /** A kept connection was closed before the upstream answered: the request may be sent once more. */
   | 'stale'
   /** The headers of the answer are larger than what is read of them. */

@@ -4,6 +4,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { CodingFault } from '../domain/diagnosis/coding-explanations.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { ConnectionFault } from '../protocol/text.ts';
 import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
 import { readRetryAfter } from '../protocol/upstream/retry-after.ts';
 import { BodyQueue } from './body-queue.ts';
@@ -40,6 +41,8 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   #contentEncoding: string | readonly string[] | undefined;
   /** What takes the body, from its first chunk on. */
   #body: BodyDecoder | BodyQueue | null = null;
+  /** Whether the call has a connection that was made. */
+  #isStarted = false;
   #answered = false;
   #connection: UpstreamConnection | null = null;
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
@@ -68,6 +71,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#isStarted = true;
     this.#receivedBytesBefore = this.#connection?.takeOver() ?? null;
     this.#queue.attach(controller);
   }
@@ -115,17 +119,24 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const described = describeError(error);
-    const fault = headOverflows.has(described.code) ? 'oversized_head' : this.#faultKind();
+    const fault = headOverflows.has(described.code) ? 'oversized_head' : this.#faultKind(described.code);
     (this.#body ?? this.#queue).finish({ kind: 'fault', fault, ...described });
   }
 
-  /** A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream. */
-  #faultKind(): 'broken' | 'stale' | 'unreachable' {
+  /**
+   * A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream; one that was
+   * opened for the call, or had been answered in part, shows that the upstream can be reached.
+   */
+  #faultKind(code: string): ConnectionFault {
     if (this.#answered) return 'broken';
     const reused = this.#receivedBytesBefore !== null;
-    return reused && this.#connection?.receivedBytes === this.#receivedBytesBefore ? 'stale' : 'unreachable';
+    if (reused && this.#connection?.receivedBytes === this.#receivedBytesBefore) return 'stale';
+    return this.#isStarted && closedCodes.has(code) ? 'unanswered' : 'unreachable';
   }
 }
+
+/** The codes of a connection that was closed. */
+const closedCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /** The codes of a head that is too large, of undici's own check and of the parser. */
 const headOverflows: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW']);

@@ -18,7 +18,7 @@ const status =
 
 /** The failures of an upstream before its first text (rows 32 to 51), with the recorded result of the attempt. */
 const faults: Readonly<Record<string, readonly [(response: ServerResponse) => void, string, string]>> = {
-  'closes the connection': [(response) => void response.destroy(), 'unreachable', 'upstream_unavailable'],
+  'closes the connection': [(response) => void response.destroy(), 'unanswered', 'upstream_unavailable'],
   'says nothing': [() => {}, 'timeout', 'upstream_timeout'],
   'stalls after its head': [
     (response) => response.writeHead(200, sse).flushHeaders(),

@@ -123,7 +123,7 @@ describe('the trace of a request', () => {
     await ask({ ...body, stream: true });
     const { request, attempts } = await collect();
     expect(attempts.map(({ name, failed, attributes }) => [name, failed, attributes['error.type']])).toEqual([
-      ['attempt local', true, 'unreachable'],
+      ['attempt local', true, 'unanswered'],
       ['attempt spare', false, undefined],
     ]);
     expect(request).toMatchObject({ failed: false, attributes: { 'gen_ai.provider.name': 'spare' } });

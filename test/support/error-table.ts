@@ -109,7 +109,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   request_cancelled: ["the operator or the key's holder cancelled the request", 'nothing: it was wanted'],
   server_error: ['a fault of the gateway', 'send it again; report it with its `x-request-id`'],
   upstream_error: ['the provider failed', 'send it again'],
-  upstream_unavailable: ['the provider could not be reached', 'send it again'],
+  upstream_unavailable: [
+    'the provider could not be reached, or closed the connection without an answer',
+    'send it again',
+  ],
   upstream_invalid: ["the provider's answer broke its protocol", 'report it to the operator'],
   upstream_truncated: [
     "the provider's answer broke off",

@@ -39,6 +39,10 @@ export const behaviours: Readonly<Record<string, Behaviour>> = {
     kind: 'fault',
     fault: 'unreachable',
   })),
+  'closes the connection': elsewhere('unanswered', 'upstream_unavailable', () => ({
+    kind: 'fault',
+    fault: 'unanswered',
+  })),
   'says nothing': elsewhere('timeout', 'upstream_timeout', () => ({
     kind: 'fault',
     fault: 'first_byte_timeout',

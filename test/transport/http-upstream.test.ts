@@ -105,8 +105,8 @@ describe('a kept connection', () => {
     const server = await listen((request) => void request.socket.destroy());
     const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
     expect([await textOf(await call(upstream)), await textOf(await call(upstream))]).toEqual([
-      'unreachable',
-      'unreachable',
+      'unanswered',
+      'unanswered',
     ]);
   });
 
@@ -120,7 +120,7 @@ describe('a kept connection', () => {
     const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
     await textOf(await call(upstream));
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await textOf(await call(upstream))).toBe('unreachable');
+    expect(await textOf(await call(upstream))).toBe('unanswered');
   });
 });
 

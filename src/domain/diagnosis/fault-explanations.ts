@@ -163,6 +163,7 @@ export function explainFault(
       };
     case 'stale':
     case 'unreachable':
+    case 'unanswered':
     case 'oversized_head':
     case 'undecodable':
     case 'cut_coding':

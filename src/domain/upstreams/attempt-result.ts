@@ -11,6 +11,7 @@ export type AttemptResult =
   | 'unserved'
   | 'stale'
   | 'unreachable'
+  | 'unanswered'
   | 'timeout'
   | 'error'
   | 'invalid'

@@ -116,6 +116,12 @@ const invalid = {
 /** The consequences of every kind of failure, in one table. */
 export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   unreachable: { ...unreachable, result: 'unreachable', health: 'failure' },
+  unanswered: {
+    ...unreachable,
+    message: () => "The model's provider closed the connection without an answer.",
+    result: 'unanswered',
+    health: 'failure',
+  },
   stale: { ...unreachable, result: 'stale', health: 'nothing' },
   broken: {
     ...truncated,

@@ -117,8 +117,8 @@ function usedBy(ending: AttemptEnding, answer: UpstreamAnswer | null): RoomToken
   const { usage } = ending;
   if (usage !== null) return { input: usage.inputTokens, output: usage.outputTokens };
   const isRefused = answer !== null && answer.status >= 300;
-  const isUnsent = ending.kind === 'failed' && failures[ending.failure.kind].code === 'upstream_unavailable';
-  return isRefused || isUnsent ? nothingUsed : null;
+  const result = ending.kind === 'failed' ? failures[ending.failure.kind].result : null;
+  return isRefused || result === 'unreachable' || result === 'stale' ? nothingUsed : null;
 }
 
 function judge(
