@@ -11,6 +11,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createRecentEndings } from '../telemetry/recent-endings.ts';
 import { createRefusalReport } from '../telemetry/log/refusal-report.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
+import type { TelemetrySink } from '../telemetry/telemetry.ts';
 import { createTracing } from '../telemetry/traces/tracing.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
@@ -28,6 +29,8 @@ export interface Observability {
   readonly recent: () => EndingCounts;
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
+  /** Passes the pipeline's reports on to one more receiver. */
+  readonly addSink: (sink: TelemetrySink) => void;
   readonly tracer: Tracing;
   /** Counts and logs a connection that a listener refused or closed. */
   readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
@@ -46,6 +49,7 @@ export function createObservability(
 ): Observability {
   const metrics = createMetrics();
   const recent = createRecentEndings(clock);
+  const sinks: TelemetrySink[] = [metrics, recent, log];
   const tracer = createTracing(tracing, clock, log.fault);
   const connections = createRefusalReport(metrics.connectionRefused, log.connectionsRefused, clock);
   const requests = createRefusalReport(metrics.requestRefused, log.requestsRefused, clock);
@@ -62,7 +66,8 @@ export function createObservability(
       },
     },
     recent: () => recent.read(),
-    telemetry: createTelemetry([metrics, recent, log], log.fault),
+    telemetry: createTelemetry(sinks, log.fault),
+    addSink: (sink) => void sinks.push(sink),
     tracer,
     onConnectionRefused: connections.refused,
     onRequestRefused: requests.refused,

@@ -13,6 +13,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Groups } from '../domain/limits/groups.ts';
 import { presentGroup } from './present/group.ts';
 import type { ReadBudgetUse } from '../operations/read-budget-use.ts';
+import type { ReadRefused } from '../operations/read-refused.ts';
 import type { TurnQueue } from '../domain/limits/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, readQuery, readWholeQuery, unknownCursor } from './checked-input.ts';
@@ -60,6 +61,7 @@ export interface OwnKeyPorts
   readonly addresses: ClientAddresses;
   readonly groups: Groups;
   readonly budgetUse: ReadBudgetUse;
+  readonly refusedToday: ReadRefused;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
@@ -133,18 +135,20 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
 
 async function presentOwn(
   key: ApiKey,
-  { accounts, budgetUse, groups, inFlight, defaults }: OwnKeyPorts,
+  { accounts, budgetUse, refusedToday, groups, inFlight, defaults }: OwnKeyPorts,
 ): Promise<object> {
   const group = key.group === null ? undefined : groups.get(key.group);
   const shared = group === undefined ? [] : [group];
   const ids = [key, ...shared].map(({ id }) => id);
-  const [found, budgets, running] = await Promise.all([
+  const [found, budgets, running, refused] = await Promise.all([
     accounts([key.id]),
     budgetUse([key, ...shared]),
     inFlight.count(ids),
+    refusedToday([key.id]),
   ]);
   const useOf = (id: string) => ({ budget: budgets.get(id), inFlight: running.get(id) });
-  const shown = presentKey(key, { account: found.get(key.id), ...useOf(key.id) }, defaults);
+  const use = { account: found.get(key.id), refused: refused.get(key.id), ...useOf(key.id) };
+  const shown = presentKey(key, use, defaults);
   const [ofGroup = null] = shared.map((one) => presentGroup(one, useOf(one.id)));
   return { ...shown, group: ofGroup };
 }

@@ -119,7 +119,7 @@ test(
     const moved = await run('archive', '--csv', ...before, file).finished;
     expect(moved.stdout).toContain(half);
     const [header = '', first = '', ...lines] = readFileSync(file, 'utf8').trimEnd().split('\r\n');
-    expect(header).toMatch(/^request_id,key_id,created_at,.*,unbooked,attempts_json$/);
+    expect(header).toMatch(/^request_id,key_id,created_at,.*,unbooked,failure_json,attempts_json$/);
     expect(first).toContain(',"a, ""b""",local,completed,200,');
     expect(lines).toHaveLength(records / 2 - 1);
     expect(left()).toHaveLength(records / 2);

@@ -11,6 +11,7 @@ import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
+import { describeRefusals } from './refusals.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 import { describeTokenUse } from './token-use.ts';
@@ -77,6 +78,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
+  describeRefusals('PostgreSQL', open);
   describeOutbox('PostgreSQL', openTimedPostgres);
   describeTokenUse('PostgreSQL', openTimedPostgres, 10);
 });

@@ -13,6 +13,7 @@ import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
+import { describeRefusals } from './refusals.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 import { describeTokenUse } from './token-use.ts';
@@ -58,6 +59,7 @@ describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open, 60);
 describeRetention('SQLite in a file', open);
+describeRefusals('SQLite in a file', open);
 describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 50);
 
 describeStore('SQLite in memory', async () => {

@@ -86,6 +86,7 @@ const key = {
   ...account,
   budget,
   in_flight: count,
+  refused_today: { type: 'object', additionalProperties: count },
 };
 
 /** What operators see of a key beside what its holder sees. */
@@ -121,7 +122,7 @@ const attempt = {
   usage,
 };
 
-function record(attempts: JsonSchema) {
+function record(attempts: JsonSchema, more: Readonly<Record<string, JsonSchema>> = {}) {
   return closed({
     request_id: text,
     key_id: text,
@@ -133,6 +134,7 @@ function record(attempts: JsonSchema) {
     upstream: nullable(text),
     outcome: text,
     status: nullable(count),
+    code: nullable(text),
     usage,
     usage_source: nullable(text),
     price: closed({ input: usd, cached_input: usd, cache_write: usd, output: usd, request: usd }),
@@ -140,6 +142,7 @@ function record(attempts: JsonSchema) {
     charge: usd,
     timings: closed({ queued_ms: milliseconds, first_byte_ms: milliseconds, total_ms: milliseconds }),
     attempts: listOf(attempts),
+    ...more,
   });
 }
 
@@ -357,7 +360,9 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Payment: inputSchema(payment),
   Receipt: record(closed({ ...attempt, upstream_error: upstreamError }, ['upstream_error'])),
   ReceiptPage: page('Receipt'),
-  Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError })),
+  Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError }), {
+    cause: nullable(text),
+  }),
   RecordPage: page('Record'),
   OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
   OwnUsagePage: page('OwnUsage'),

@@ -8,6 +8,7 @@ import { settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { budgetRows } from './budget-rows.ts';
 import { groupRows } from './groups.ts';
+import { writeRefused } from './write-refused.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
 import { writeTable, writeTime } from '../output.ts';
 import type { Json } from '../output.ts';
@@ -93,6 +94,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['allowed from', key.allow_from?.join(', ') ?? 'all'],
       ['tags', key.tags.join(', ') || 'none'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
+      ['refused today', writeRefused(key.refused_today)],
       ['requests per minute', String(key.limits.requests_per_minute)],
       ['tokens per minute', String(key.limits.tokens_per_minute ?? 'not limited')],
       ['tokens per day', String(key.limits.tokens_per_day ?? 'not limited')],

@@ -44,6 +44,9 @@ interface RecordObject extends Omit<
   readonly upstream: string | null;
   readonly outcome: string | null;
   readonly status: number | null;
+  /** Why it failed; absent in the answers of earlier versions. */
+  readonly code?: string | null;
+  readonly cause?: string | null;
   readonly usage: UsageObject | null;
   readonly usage_source: string | null;
   readonly price: Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'request', string>>;
@@ -133,12 +136,15 @@ function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
 }
 
 function recordFields(record: RecordObject): readonly Field[] {
-  const { price, timings, usage, outcome, tag = null } = record;
+  const { price, timings, usage, outcome, tag = null, upstream, code = null, cause = null } = record;
   return [
     ...(tag === null ? [] : [['tag', tag] as const]),
     ['sent', `${ms(timings.queued_ms)} after its arrival`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),
+    ...(isEnded(record) && record.attempts.length === 0
+      ? [['upstream', upstream === null ? 'none was called' : `${upstream}, which was not called`] as const]
+      : []),
     ...(isEnded(record)
       ? [['first text', ms(timings.first_byte_ms)] as const]
       : progressFields(record.upstream, timings.first_byte_ms)),
@@ -147,6 +153,8 @@ function recordFields(record: RecordObject): readonly Field[] {
     ['price', priceOf(price)],
     ['charge', `${record.charge} USD`],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
+    ...(code === null ? [] : [['code', code] as const]),
+    ...(cause === null ? [] : [['cause', cause] as const]),
   ];
 }
 

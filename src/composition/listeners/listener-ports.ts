@@ -8,6 +8,7 @@ import type { ClientAddresses } from '../../http/heads/client-addresses.ts';
 import type { OwnKeyPorts } from '../../http/own-key-routes.ts';
 import type { UsageReads } from '../../http/usage.ts';
 import { createBudgetUse } from '../../operations/read-budget-use.ts';
+import { createReadRefused } from '../../operations/read-refused.ts';
 import type { Ports } from '../../pipeline/ports.ts';
 import type { ConfigServices } from '../config-services.ts';
 import { createWebhookManagement } from '../../operations/manage-webhooks.ts';
@@ -60,6 +61,7 @@ export function composeOwnKeyPorts(
     accounts: (keyIds) => store.accounts(keyIds),
     groups: groupsOf(groups),
     budgetUse: createBudgetUse(store, ports.clock),
+    refusedToday: createReadRefused(storage.refusals, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
   };
@@ -106,6 +108,7 @@ export function composeAdminPorts(
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
       groups: groupsOf(config.groups),
       budgetUse: createBudgetUse(storage.store, ports.clock),
+      refusedToday: createReadRefused(storage.refusals, ports.clock),
       countInFlight: (ids) => running.count(ids),
     },
     records: {

@@ -8,6 +8,7 @@ import type { Config } from '../../config/schema/schema.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
+import type { Refusals } from '../../domain/ports/refusals.ts';
 import type { Usage, UsageRollups } from '../../domain/ports/usage.ts';
 import type { RoomShareStore } from '../../domain/ports/room-shares.ts';
 import type { SlotStore } from '../../domain/ports/slot-store.ts';
@@ -15,6 +16,7 @@ import type { TokenUse } from '../../domain/ports/token-use.ts';
 import type { Engine } from '../../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
+import { createRefusals } from '../../storage/refusals/refusal-store.ts';
 import { createRetention } from '../../storage/retention/retention-store.ts';
 import { createStore } from '../../storage/store.ts';
 import { createTokenUse } from '../../storage/token-use/token-use-store.ts';
@@ -50,6 +52,8 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   /** What was used, in running sums. */
   readonly usage: Usage;
   readonly usageRollups: UsageRollups;
+  /** How many requests were refused by the limits of this gateway. */
+  readonly refusals: Refusals;
   /** What is shared with other processes; `null` where this one has the database alone. */
   readonly shared: SharedServices | null;
   /**
@@ -123,6 +127,7 @@ export function openStorage(
     retention: createRetention(engine),
     usage: createUsage(engine),
     usageRollups: createUsageRollups(engine),
+    refusals: createRefusals(engine),
     shared,
     sharedState,
     whyNoCopy,

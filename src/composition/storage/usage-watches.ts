@@ -1,8 +1,10 @@
+import { countRefusals } from '../../background/count-refusals.ts';
 import { watchTopKeys } from '../../background/watch-top-keys.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { MetricSources } from '../../telemetry/metrics/read-sources.ts';
 import type { StorageServices } from './storage-services.ts';
+import type { Observability } from '../observability.ts';
 import { rollUsageUp } from './usage-roller.ts';
 
 /** What goes over the sums of usage in the background, and what it shows in the metrics. */
@@ -12,9 +14,10 @@ interface UsageWatches {
   stop(): Promise<void>;
 }
 
-/** Rolls usage up and finds the keys that spend most; of processes that share them, one does. */
+/** Rolls usage up and finds the keys that spend most, which one of the processes that share them does; counts refusals. */
 export function watchUsage(
   storage: StorageServices,
+  { addSink }: Pick<Observability, 'addSink'>,
   topKeys: () => number,
   clock: Clock,
   log: Pick<Log, 'fault'>,
@@ -23,10 +26,12 @@ export function watchUsage(
   const { usage, store, recovered: ready, shared } = storage;
   const duty = shared?.topKeysDuty ?? null;
   const spending = watchTopKeys({ usage, store }, { ready, clock, count: topKeys, duty, onFault: log.fault });
+  const refusals = countRefusals(storage.refusals, { ready, clock, onFault: log.fault });
+  addSink(refusals);
   return {
     gauges: { topKeys: () => spending.current() },
     async stop() {
-      await Promise.all([roller.stop(), spending.stop()]);
+      await Promise.all([roller.stop(), spending.stop(), refusals.stop()]);
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Price } from './pricing.ts';
 import type { Protocol, UpstreamError, Usage } from '../../protocol/text.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
 import type { AttemptResult } from '../upstreams/attempt-result.ts';
 import type { BudgetClaim, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
 
@@ -100,6 +101,14 @@ export interface Attempt {
   readonly upstreamError: UpstreamError | null;
 }
 
+/** Why a request failed. */
+export interface RecordedFailure {
+  /** The code that the client got; `null` for one that had left. */
+  readonly code: ErrorCode | null;
+  /** For the operator alone; `null` where an attempt has the same words. */
+  readonly cause: string | null;
+}
+
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
   readonly requestId: string;
@@ -119,6 +128,8 @@ export interface SettledRecord {
   /** Milliseconds from arrival to the first text; `null` when none came. */
   readonly firstTextMs: number | null;
   readonly totalMs: number;
+  /** `null` for a finished answer; absent in spools of earlier versions. */
+  readonly failure?: RecordedFailure | null;
 }
 
 /** A whole consumption record, as the holder of its key may read it. */
@@ -135,6 +146,8 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'
   readonly unbookedNanos: number;
   readonly firstTextMs: number | null;
   readonly totalMs: number | null;
+  /** `null` in records of earlier versions, too. */
+  readonly failure?: RecordedFailure | null;
 }
 
 /** A selection of records; times are milliseconds since 1970, `to` is not included. */

@@ -26,6 +26,7 @@ import { ownReferences } from '../../domain/money/account.ts';
 import type { Account } from '../../domain/money/account.ts';
 import { maxWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { ReadRefused } from '../../operations/read-refused.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { check, pageQuery, unknownCursor } from '../checked-input.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
@@ -36,6 +37,7 @@ import { presentList } from '../present/list.ts';
 export interface KeyAdministration extends GroupReads {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
+  readonly refusedToday: ReadRefused;
 }
 
 const maxReferenceLength = 200;
@@ -189,28 +191,40 @@ export function createKeyOperations(administration: KeyAdministration) {
   };
 }
 
-/** The accounts of some keys, their budgets, and how many requests each has in progress; by the keys' ids. */
+/** The accounts of some keys, their budgets, and how many requests each has in progress and were refused; by the keys' ids. */
 interface KeysUse {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly budgets: ReadonlyMap<string, BudgetUse>;
   readonly inFlight: ReadonlyMap<string, number>;
+  readonly refused: Awaited<ReturnType<ReadRefused>>;
 }
 
 async function readUse(
   some: readonly ApiKey[],
-  { keys, countInFlight, budgetUse }: KeyAdministration,
+  { keys, countInFlight, budgetUse, refusedToday }: KeyAdministration,
 ): Promise<KeysUse> {
   const ids = some.map(({ id }) => id);
-  const [accounts, budgets, inFlight] = await Promise.all([
+  const [accounts, budgets, inFlight, refused] = await Promise.all([
     keys.accounts(ids),
     budgetUse(some),
     countInFlight(ids),
+    refusedToday(ids),
   ]);
-  return { accounts, budgets, inFlight };
+  return { accounts, budgets, inFlight, refused };
 }
 
-function presentOne(key: ApiKey, { accounts, budgets, inFlight }: KeysUse, { defaults }: KeyAdministration) {
-  const use = { account: accounts.get(key.id), budget: budgets.get(key.id), inFlight: inFlight.get(key.id) };
+function presentOne(
+  key: ApiKey,
+  { accounts, budgets, inFlight, refused }: KeysUse,
+  { defaults }: KeyAdministration,
+) {
+  const { id } = key;
+  const use = {
+    account: accounts.get(id),
+    budget: budgets.get(id),
+    inFlight: inFlight.get(id),
+    refused: refused.get(id),
+  };
   return presentManagedKey(key, use, defaults);
 }
 

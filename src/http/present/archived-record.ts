@@ -12,6 +12,7 @@ export function writeArchivedRecord(record: ConsumptionRecord): string {
 const archiveColumns: readonly CsvColumn<ConsumptionRecord>[] = [
   ...csvColumns,
   ['unbooked', ({ unbookedNanos }) => formatUsd(unbookedNanos)],
+  ['failure_json', ({ failure }) => (failure ? JSON.stringify(failure) : null)],
   ['attempts_json', (record) => JSON.stringify(presentRecord(record).attempts)],
 ];
 

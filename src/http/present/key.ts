@@ -3,6 +3,7 @@ import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { Account } from '../../domain/money/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
+import type { RefusedByLimit } from '../../domain/ports/refusals.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { presentBudget } from './budget.ts';
 import { isoTime } from './iso-time.ts';
@@ -19,12 +20,14 @@ export interface KeyUse {
   readonly account: Account | undefined;
   readonly budget: BudgetUse | undefined;
   readonly inFlight: number | undefined;
+  /** How many of its requests were refused today, by limit. */
+  readonly refused: RefusedByLimit | undefined;
 }
 
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
 export function presentKey(
   key: ApiKey,
-  { account = emptyAccount, budget, inFlight = 0 }: KeyUse,
+  { account = emptyAccount, budget, inFlight = 0, refused = {} }: KeyUse,
   defaults: KeyDefaults,
 ) {
   const limits = { ...defaults.limits, ...key.limits };
@@ -56,6 +59,7 @@ export function presentKey(
     budget: budget === undefined ? null : presentBudget(budget),
     group: key.group,
     in_flight: inFlight,
+    refused_today: refused,
   };
 }
 

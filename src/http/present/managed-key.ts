@@ -31,6 +31,8 @@ export interface ManagedKey {
   readonly budget: ReturnType<typeof presentBudget> | null;
   readonly group: string | null;
   readonly in_flight: number;
+  /** How many of its requests the limits have refused today, in UTC, by limit. */
+  readonly refused_today: Readonly<Record<string, number>>;
   /** The key's own mark of a low balance. */
   readonly low_balance: string | null;
   /** Its share among the keys that wait before an upstream. */

@@ -12,7 +12,7 @@ export function presentRecord(record: ConsumptionRecord) {
     cause: attempt.cause,
     upstream_error: presentUpstreamError(attempt.upstreamError),
   }));
-  return present(record, record.upstream, attempts);
+  return { ...present(record, record.upstream, attempts), cause: record.failure?.cause ?? null };
 }
 
 /** A consumption record as JSON. */
@@ -49,6 +49,7 @@ function present<Shown>(record: ConsumptionRecord, upstream: string | null, atte
     upstream,
     outcome: record.outcome,
     status: record.status,
+    code: record.failure?.code ?? null,
     usage: presentUsage(usage),
     usage_source: record.usageSource,
     price: {

@@ -1,5 +1,7 @@
 import { statusOf } from '../../shared/errors.ts';
+import { codeOf } from '../../domain/error-code.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import type { RecordedFailure } from '../../domain/money/consumption.ts';
 import { hasTokenLimit } from '../../domain/limits/token-limits.ts';
 import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
@@ -60,10 +62,11 @@ async function closeOrFree(
 /** Closes the record; returns its charge, if it is known. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
-  { outcome, usage: reported, upstream, status, firstTextMs, totalMs }: Uncharged,
+  summary: Uncharged,
   { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
   ports: Ports,
 ): Promise<{ readonly charge: Charge; readonly isSettled: boolean } | null> {
+  const { outcome, usage: reported, upstream, status, firstTextMs, totalMs } = summary;
   let charge: Charge | null = null;
   try {
     charge = await chargeFor({ outcome, usage: reported, passedStatus }, recorded, ports);
@@ -85,12 +88,21 @@ async function closeRecord(
       usageSource,
       price,
       chargeNanos,
+      failure: failureOf(summary),
     });
     return { charge, isSettled: true };
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
     return charge === null ? null : { charge, isSettled: false };
   }
+}
+
+/** Why a request failed, as its record says; `null` for a finished answer. */
+function failureOf(summary: Uncharged): RecordedFailure | null {
+  const { refusal, cause, attempts } = summary;
+  if (refusal === null) return null;
+  const isSaid = attempts.some((attempt) => attempt.cause === cause);
+  return { code: codeOf(summary), cause: isSaid ? null : cause };
 }
 
 /** A summary whose charge is not known yet. */

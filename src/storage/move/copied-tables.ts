@@ -23,6 +23,7 @@ export const copiedTables = [
   'upstream_outages',
   'usage_hours',
   'token_use',
+  'refusals',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

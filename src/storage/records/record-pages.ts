@@ -1,6 +1,6 @@
 import type { ConsumptionRecord, RecordFilter } from '../../domain/money/consumption.ts';
 import type { Results, Row, Statement } from '../engine.ts';
-import { readAttempts } from './stored-attempts.ts';
+import { readAttempts, readFailure } from './stored-attempts.ts';
 
 /** The record behind which a page begins, in the order of time and then of ids. */
 export interface RecordCursor {
@@ -121,5 +121,6 @@ export function readRecord(row: Row): ConsumptionRecord {
     queuedMs: Number(row['queued_ms']),
     firstTextMs: number('first_byte_ms'),
     totalMs: number('total_ms'),
+    failure: readFailure(row['failure']),
   };
 }

@@ -8,6 +8,7 @@ import { usageStep } from './usage-step.ts';
 import { tokenUseStep } from './token-use-step.ts';
 import { statementsStep } from './statements-step.ts';
 import { weightStep } from './weight-step.ts';
+import { refusalsStep } from './refusals-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -209,4 +210,5 @@ export const migrations: readonly Migration[] = [
   outboxStep,
   groupsStep,
   weightStep,
+  refusalsStep,
 ];

@@ -4,13 +4,13 @@ import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts'
 import { edgeRefusals } from '../../domain/edge/edge-refusal.ts';
 import type { EdgeRefusal } from '../../domain/edge/edge-refusal.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import { limitOf } from '../../domain/limits/own-limits.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import { sampleResults } from '../../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
 import type { Outcome } from '../../domain/money/consumption.ts';
 import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
-import type { Refusal } from '../../shared/errors.ts';
 import { deliveryResults } from './event-instruments.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
@@ -153,23 +153,13 @@ function countParameters({ stripped, outcome, refusal }: ExchangeSummary, instru
   if (refusal === null) return;
   if (outcome === 'refused' && refusal.param !== null)
     instruments.rejected(registeredName(refusal.param)).inc();
-  const cause = limitCause(refusal);
+  const cause = limitOf(refusal);
   if (cause !== null) instruments.limited(cause).inc();
 }
 
 /** A status as a label: passthrough answers may have any number, labels come from a closed set. */
 function statusLabel(status: number): string {
   return status >= 200 && status < 600 ? String(status) : 'other';
-}
-
-/** The limit behind a refusal; `null` for any other refusal. */
-function limitCause({ code, limit }: Refusal): string | null {
-  if (code === 'insufficient_balance') return 'balance';
-  if (code === 'balance_held') return 'held';
-  if (code === 'budget_exhausted') return 'budget';
-  if (code === 'budget_held') return 'budget_held';
-  if (limit === null) return null;
-  return limit.source === 'upstream' && limit.kind !== 'queue' ? 'upstream' : limit.kind;
 }
 
 function countAttempts({ attempts }: ExchangeSummary, instruments: Instruments): void {

@@ -71,6 +71,7 @@ export function KeyFacts({ of: key }: { readonly of: Key }): VNode {
             ['weight before upstreams', formatCount(key.weight)],
             ['tokens per minute', count(limits.tokens_per_minute)],
             ['tokens per day', count(limits.tokens_per_day)],
+            ['refused today', writeRefused(key.refused_today)],
           ]}
         />
         <h2>Money</h2>
@@ -123,6 +124,13 @@ function count(value: number | null): string {
 
 function list(values: readonly string[] | null, none: string): string {
   return values === null || values.length === 0 ? none : values.join(', ');
+}
+
+/** How many requests were refused today, by which limits. */
+function writeRefused(byLimit: Key['refused_today']): string {
+  const limits = Object.entries(byLimit).toSorted(([, one], [, other]) => other - one);
+  if (limits.length === 0) return 'none';
+  return limits.map(([limit, requests]) => `${formatCount(requests)} by ${asWords(limit)}`).join(', ');
 }
 
 /** How long a request too many may wait for a slot. */

@@ -13,6 +13,7 @@ import { usage } from './usage.ts';
 import { tokenUse } from './token-use.ts';
 import { statements } from './statements.ts';
 import { weights } from './weights.ts';
+import { refusals } from './refusals.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -30,4 +31,5 @@ export const migrations: readonly Migration[] = [
   groups,
   roomShares,
   weights,
+  refusals,
 ];

@@ -1,0 +1,47 @@
+import type { RefusedByLimit, RefusedRequests, Refusals } from '../../domain/ports/refusals.ts';
+import { placesOf } from '../engine.ts';
+import type { Engine, Statement } from '../engine.ts';
+import { lookUpRows } from '../read-rows.ts';
+
+/** How long the sums of a day are kept, in milliseconds. */
+const keptMs = 32 * 86_400_000;
+
+/** In one order for all nodes, so that none waits for another one that waits for it. */
+function addStatement(refused: readonly RefusedRequests[]): Statement {
+  const rows = refused
+    .map(({ dayMs, keyId, limit, requests }) => [dayMs, keyId, limit, requests] as const)
+    .toSorted((one, other) => (one.join(' ') < other.join(' ') ? -1 : 1));
+  return {
+    sql: `INSERT INTO refusals (day, key_id, limit_name, requests) VALUES ${rows.map(() => '(?, ?, ?, ?)').join(', ')}
+          ON CONFLICT (day, key_id, limit_name) DO UPDATE SET requests = refusals.requests + excluded.requests`,
+    values: rows.flat(),
+  };
+}
+
+/** Keeps the sums of refused requests, over any engine. */
+export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp'>): Refusals {
+  return {
+    async add(refused) {
+      if (refused.length === 0) return;
+      const oldMs = Math.max(...refused.map(({ dayMs }) => dayMs)) - keptMs;
+      await engine.run([
+        addStatement(refused),
+        { sql: 'DELETE FROM refusals WHERE day < ?', values: [oldMs] },
+      ]);
+    },
+    async ofDay(keyIds, dayMs) {
+      const rows = await lookUpRows(engine, {
+        sql: `SELECT key_id, limit_name, requests FROM refusals WHERE day = ? AND key_id IN (${placesOf(keyIds)})
+              ORDER BY key_id, limit_name`,
+        values: [dayMs, ...keyIds],
+      });
+      const found = new Map<string, RefusedByLimit>();
+      for (const row of rows) {
+        const keyId = String(row['key_id']);
+        const known = found.get(keyId);
+        found.set(keyId, { ...known, [String(row['limit_name'])]: Number(row['requests']) });
+      }
+      return found;
+    },
+  };
+}
