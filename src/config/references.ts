@@ -18,7 +18,10 @@ interface Reference {
 
 /** The upstreams of a model's routes, and of its shadow route. */
 function referencesOf(entry: unknown): readonly Reference[] {
-  const { routes, shadow } = (entry ?? {}) as { readonly routes?: unknown; readonly shadow?: unknown };
+  const { routes, shadow } = (entry ?? {}) as {
+    readonly routes?: unknown;
+    readonly shadow?: unknown;
+  };
   const upstreamOf = (route: unknown): unknown => (isObject(route) ? route['upstream'] : undefined);
   const shadowRoute = isObject(shadow) ? shadow['route'] : null;
   return [
@@ -67,15 +70,21 @@ function isDemo(upstream: unknown): boolean {
   return typeof url === 'string' && url.startsWith('demo:');
 }
 
-/** The problems of declared keys that name a model which is not offered; none where the models are discovered. */
+/**
+ * The problems of declared keys that name what is neither a model on offer nor a path that is passed on; none where the
+ * models are discovered.
+ */
 export function unknownModels(input: unknown): readonly Problem[] {
-  const { models: offered, keys } = (input ?? {}) as UncheckedConfig;
+  const { models: offered, keys, passthrough } = (input ?? {}) as UncheckedConfig;
   if (usesDiscovery(input) || !isObject(offered) || !isObject(keys)) return [];
-  const known = Object.keys(offered);
+  const paths = (Array.isArray(passthrough) ? passthrough : []).flatMap((entry: unknown) =>
+    isObject(entry) && typeof entry['path'] === 'string' ? [entry['path']] : [],
+  );
+  const known = [...Object.keys(offered), ...paths];
   return Object.entries(keys).flatMap(([name, entry]) => {
     const named = isObject(entry) ? entry['models'] : null;
     return (Array.isArray(named) ? named : []).flatMap((model: unknown, index) =>
-      typeof model !== 'string' || known.includes(model)
+      typeof model !== 'string' || model.includes('*') || known.includes(model)
         ? []
         : [
             {

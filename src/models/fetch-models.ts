@@ -43,6 +43,8 @@ export interface FoundModels {
   readonly models: ReadonlyMap<string, OfferedModel>;
   /** How many names were left out for their control characters. */
   readonly unusable: number;
+  /** The public names that `rename` gives to several models, of which the first in the list has it. */
+  readonly shared: readonly string[];
 }
 
 /** A call that did not bring a list. */
@@ -109,6 +111,7 @@ function offerModels(
   nowSeconds: number,
 ): FoundModels {
   const models = new Map<string, OfferedModel>();
+  const shared = new Set<string>();
   let unusable = 0;
   for (const { name, createdAtSeconds: listedSeconds } of listed) {
     if (hasControlCharacters(name)) {
@@ -117,11 +120,14 @@ function offerModels(
     }
     const id = renameBy(rename, name);
     const isWanted = allow.some((pattern) => matchName(pattern, name) !== null);
-    if (!isWanted || models.has(id) || models.size >= maxModels) continue;
+    if (!isWanted) continue;
+    const other = models.get(id)?.routes[0];
+    if (other !== undefined && other.model !== name) shared.add(id);
+    if (other !== undefined || models.size >= maxModels) continue;
     const routes = [{ ...source, model: name, weight: null, cost: null, measure: null }];
     const isKnown = listedSeconds !== null && listedSeconds <= nowSeconds - leastAgeSeconds;
     const createdAtSeconds = isKnown ? listedSeconds : unknownCreation;
     models.set(id, { id, createdAtSeconds, routes, policy: null, price, holdTokens });
   }
-  return { kind: 'found', models, unusable };
+  return { kind: 'found', models, unusable, shared: [...shared] };
 }

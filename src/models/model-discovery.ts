@@ -15,6 +15,9 @@ const freshMs = 60_000;
 /** How soon a list that failed, or lacks a model, may be fetched again, in milliseconds. */
 const retryMs = 2_000;
 
+/** How many names a problem quotes. */
+const maxShown = 5;
+
 /** The models that an upstream lists. */
 export interface FetchedModelList {
   readonly upstream: string;
@@ -110,8 +113,10 @@ export function createModelDiscovery(
 }
 
 /** What an operator should mend about a list; `null` when nothing. */
-function problemIn({ models, unusable }: FoundModels, { allow }: Offer): string | null {
+function problemIn({ models, unusable, shared }: FoundModels, { allow }: Offer): string | null {
   if (unusable > 0) return `${unusable} models left out: control characters in their names`;
+  if (shared.length > 0)
+    return `models.rename gives several models the same name, and only the first of each in the list is offered: ${shared.slice(0, maxShown).join(', ')}`;
   return models.size > 0 ? null : `no model of the list is allowed by ${JSON.stringify(allow)}`;
 }
 

@@ -128,8 +128,13 @@ export const groupName = z
 
 const maxModelsOfKey = 1_000;
 
-/** The models that a key may use. */
-export const modelsOfKey = z.array(storedText.min(1)).min(1).max(maxModelsOfKey);
+/** The models that a key may use, each by its whole name. */
+export const modelsOfKey = z
+  .array(
+    storedText.min(1).regex(/^[^*]*$/, 'expected the name of one model: patterns with * are not read here'),
+  )
+  .min(1)
+  .max(maxModelsOfKey);
 
 /** How many tags a key may have: a refusal lists all of them, and each has usage sums of its own. */
 const maxTagsOfKey = 32;

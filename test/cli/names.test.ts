@@ -69,6 +69,9 @@ describe('a command about a key', () => {
     for (const [args, problem] of [
       [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
       [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
+      [['create', 'x', '--expires', '2020-01-01'], '--expires: expected a time to come'],
+      [['create', 'x', '--model', 'demo*'], '--model: expected the name of one model'],
+      [['update', 'test', '--model', 'dem'], "--model: no model has this name; did you mean 'demo'?"],
       [['create', 'x', '--allow-from', 'office'], '--allow-from: expected an IP address or a network'],
       [['create', ''], 'the name: expected a name that is not empty'],
       [['update', 'test', '--model', ''], '--model: expected something'],
@@ -142,7 +145,11 @@ describe('a command about a key', () => {
     await createKey(gateway, 'rich', '--balance', '10.5');
     await createKey(gateway, 'poor', '--balance', '9');
     const names = async (...options: readonly string[]): Promise<readonly string[]> =>
-      (JSON.parse((await gateway.run('keys', 'list', '--json', ...options)).stdout) as { name: string }[])
+      (
+        JSON.parse((await gateway.run('keys', 'list', '--json', ...options)).stdout) as {
+          name: string;
+        }[]
+      )
         .map(({ name }) => name)
         .filter((name) => name !== 'first key');
     expect(await names()).toEqual(['poor', 'rich', 'test']);

@@ -23,6 +23,17 @@ function read(keys: unknown) {
     models: { small: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
   });
 }
+
+test('a declared key may name a path that is passed on among its models', () => {
+  const found = readConfig({
+    keys: { bob: { key, models: ['small', '/tokenize'] } },
+    upstreams: { local: { url: 'http://127.0.0.1:8000/v1' } },
+    models: { small: { routes: [{ upstream: 'local', model: 'm' }], free: true } },
+    passthrough: [{ path: '/tokenize', upstream: 'local', free: true }],
+  });
+  expect(found.kind).toBe('config');
+});
+
 function problemsOf(keys: unknown): readonly string[] {
   const found = read(keys);
   return found.kind === 'problems' ? found.problems.map(writeProblem) : [];
@@ -166,6 +177,11 @@ describe('declared keys', () => {
       'an unknown model',
       { key, models: ['smal'] },
       "models[0]: no model has this name; did you mean 'small'?",
+    ],
+    [
+      'a pattern of models',
+      { key, models: ['sma*'] },
+      'models[0]: expected the name of one model: patterns with * are not read here',
     ],
     [
       'a time in words',

@@ -183,6 +183,11 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 4, column 13: a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes',
   ],
   [
+    'a merge key',
+    'upstreams: { local: &base { url: "http://127.0.0.1:8000/v1" } }\nmodels:\n  <<: *base\n  from: local\n',
+    'line 3, column 3: << is the merge key of YAML 1.1, which is not read: write the settings out, or use an alias (*name) for a whole value',
+  ],
+  [
     'an anchor that contains itself',
     'upstreams: &all { local: *all }',
     'an alias (*name) is inside its own anchor (&name), or repeats too much text',

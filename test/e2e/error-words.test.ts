@@ -6,7 +6,7 @@ const chat = '/v1/chat/completions';
 const responses = '/v1/responses';
 const user = { role: 'user', content: 'x' };
 
-const { upstream, gateway } = await openStage();
+const { upstream, gateway } = await openStage({ otherModel: 'other' });
 upstream.play(sayTexts(['y']));
 
 interface ErrorBody {

@@ -18,7 +18,12 @@ beforeEach(async () => {
   clock = createFakeClock();
   upstream = await startUpstream();
   upstream.play(sayTexts(['a ', 'b']));
-  gateway = await startGateway({ upstreamUrl: upstream.url, clock, price: { input: '1', output: '2' } });
+  gateway = await startGateway({
+    upstreamUrl: upstream.url,
+    clock,
+    price: { input: '1', output: '2' },
+    otherModel: 'large',
+  });
 });
 afterEach(async () => {
   await gateway.close();
@@ -121,6 +126,41 @@ describe('a key', () => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('PATCH', `/${made.id}`, changes);
     expect(refused).toMatchObject({ status: 400, body: { error: { param } } });
+  });
+
+  test.each([
+    [{ models: ['smal'] }, "Invalid 'models.0': no model has this name; did you mean 'small'?"],
+    [{ models: ['small', 'gpt'] }, "Invalid 'models.1': no model has this name; known names: small, large."],
+    [
+      { models: ['sma*'] },
+      "Invalid 'models.0': expected the name of one model: patterns with * are not read here.",
+    ],
+    [
+      { expiresAt: '1969-12-31T00:00:00Z' },
+      "Invalid 'expiresAt': expected a time to come (a day begins at midnight UTC). To end a key now, revoke it.",
+    ],
+  ])(
+    'is neither made nor changed with what would have all its requests refused: %j',
+    async (setting, words) => {
+      const { body: made } = await admin('POST', '', { name: 'x' });
+      for (const refused of [
+        await admin('POST', '', { name: 'y', ...setting }),
+        await admin('PATCH', `/${made.id}`, setting),
+      ])
+        expect(refused).toMatchObject({
+          status: 400,
+          body: { error: { code: 'invalid_value', message: words } },
+        });
+    },
+  );
+
+  test('may keep an end that has passed meanwhile', async () => {
+    const expiresAt = new Date(clock.now() + 60_000).toISOString();
+    const { body: made } = await admin('POST', '', { name: 'x', expiresAt });
+    clock.advance(120_000);
+    expect(await admin('PATCH', `/${made.id}`, { expiresAt, name: 'z' })).toMatchObject({
+      status: 200,
+    });
   });
 
   test.each([
@@ -233,8 +273,10 @@ describe('a key', () => {
     const { body: made } = await admin('POST', '', { name: 'x', models: ['large'] });
     const refused = await ask(made.key);
     expect(refused.status).toBe(403);
-    expect(await refused.json()).toMatchObject({ error: { code: 'model_not_allowed', param: 'model' } });
-    expect((await read(made.key, '/v1/models')).body.data).toEqual([]);
+    expect(await refused.json()).toMatchObject({
+      error: { code: 'model_not_allowed', param: 'model' },
+    });
+    expect((await read(made.key, '/v1/models')).body.data).toMatchObject([{ id: 'large' }]);
     expect((await read(made.key, '/v1/models/small')).status).toBe(403);
     await admin('PATCH', `/${made.id}`, { models: ['small'] });
     expect((await read(made.key, '/v1/models')).body.data).toHaveLength(1);

@@ -32,7 +32,8 @@ describe.each(['/v1/chat/completions', '/tokenize'])('a request for %s that wait
     ['is revoked', ({ admin }, id) => admin(`/keys/${id}`, 'DELETE'), 401, 'invalid_api_key'],
     [
       'may not use the model any more',
-      ({ admin }, id) => admin(`/keys/${id}`, 'PATCH', { models: ['another'] }),
+      ({ admin }, id) =>
+        admin(`/keys/${id}`, 'PATCH', { models: [path === '/tokenize' ? 'small' : '/tokenize'] }),
       403,
       'model_not_allowed',
     ],

@@ -14,6 +14,9 @@ const readOnlyToken = 'a-read-only-token-for-tests';
 const lines: string[] = [];
 const { upstream, gateway } = await openStage({
   price: { input: '1', output: '2' },
+  otherModel: 'large',
+  // A key is declared with an end that has passed, and not issued with one.
+  keys: { expired: { key: 'a-key-whose-end-has-passed-4f1c', expiresAt: '2001-01-01' } },
   limits: { concurrency: 100 },
   admin: { readOnlyToken },
   logDestination: { write: (line) => void lines.push(line) },
@@ -158,13 +161,13 @@ describe('a try-out is refused', () => {
   test('without a key, for an unknown one, and for one that is revoked or expired', async () => {
     const { key: revoked } = await gateway.gateway.createKey('revoked');
     await keys.revoke(revoked.id);
-    const { key: expired } = await gateway.gateway.createKey('expired', { expiresAt: 1_000 });
+    const [expired] = (await keys.list({ search: 'expired' })).data;
     expect(await send('')).toEqual([400, 'missing_required_parameter', 'key']);
     expect(await send('a&key=b')).toEqual([400, 'invalid_value', 'key']);
     expect(await send('%00')).toEqual([400, 'invalid_value', 'key']);
     expect(await send('key_000000000000')).toEqual([404, 'key_not_found', 'key']);
     expect(await send(revoked.id)).toEqual([400, 'invalid_value', 'key']);
-    expect(await send(expired.id)).toEqual([400, 'invalid_value', 'key']);
+    expect(await send(expired?.id ?? '')).toEqual([400, 'invalid_value', 'key']);
     expect((await askAdmin(gateway, 'GET', `/try/models?key=${revoked.id}`)).status).toBe(400);
     expect((await askAdmin(gateway, 'GET', '/try/models')).status).toBe(400);
   });
@@ -226,7 +229,9 @@ test('lists the models that the key may use, as the key itself sees them', async
   const headers = { authorization: `Bearer ${gateway.key}` };
   const seen = await (await fetch(`${gateway.url}/v1/models`, { headers })).text();
   expect((await askAdmin(gateway, 'GET', `/try/models?key=${own}`)).text).toBe(seen);
-  expect((await askAdmin(gateway, 'GET', `/try/models?key=${key.id}`)).body).toMatchObject({ data: [] });
+  expect((await askAdmin(gateway, 'GET', `/try/models?key=${key.id}`)).body).toMatchObject({
+    data: [{ id: 'large' }],
+  });
 });
 
 test('works where an app mounts the operators’ routes', async () => {

@@ -118,6 +118,18 @@ describe('discovered models', () => {
     expect(await models.find('org/small')).toBeNull();
   });
 
+  test('to which one name is given by `rename` are reported, and the first in the list has it', async () => {
+    const listing = createListing();
+    listing.list('a/small', 'b/small', 'b/small', 'a/large');
+    const { models, changes } = discover(listing, {
+      offered: { ...offer, rename: { '*/small': 'small' } },
+    });
+    expect(await models.find('small')).toMatchObject({ routes: [{ model: 'a/small' }] });
+    expect(changes).toEqual([
+      'models.rename gives several models the same name, and only the first of each in the list is offered: small',
+    ]);
+  });
+
   test('are read from a list in Google’s form', async () => {
     const listing = createListing();
     listing.answer('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');

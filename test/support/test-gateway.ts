@@ -99,7 +99,9 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly lowBalance?: string;
   };
   /** The price of `small`, in USD per million tokens; it is free without one. */
-  readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
+  readonly price?: TokenPrices & {
+    readonly above?: TokenPrices & { readonly inputTokens: number };
+  };
   readonly holdTokens?: number;
   /** The shadow route of `small`. */
   readonly shadow?: ShadowInput;
@@ -115,6 +117,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly durability?: 'normal' | 'full';
   /** Whether models are discovered from the upstream; otherwise `small` is served by its `tiny`. */
   readonly discover?: boolean;
+  /** The name of a second model, which is served as `small` is; there is none without it. */
+  readonly otherModel?: string;
 }
 
 const adminToken = 'an-admin-token-for-tests';
@@ -162,7 +166,10 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   };
   const config: ConfigInput = options.discover
     ? { ...shared, models: { from: 'local' } }
-    : { ...shared, models: { small } };
+    : {
+        ...shared,
+        models: { small, ...(options.otherModel === undefined ? {} : { [options.otherModel]: small }) },
+      };
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });

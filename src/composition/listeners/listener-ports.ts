@@ -67,6 +67,25 @@ export function composeOwnKeyPorts(
   };
 }
 
+/** What operators do with keys, over one config. */
+function composeKeyAdministration(
+  ports: Ports,
+  config: Config,
+  { storage, keyManagement, running }: Pick<ProcessServices, 'storage' | 'keyManagement' | 'running'>,
+): AdminPorts['keys'] {
+  return {
+    keys: keyManagement,
+    defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    groups: groupsOf(config.groups),
+    budgetUse: createBudgetUse(storage.store, ports.clock),
+    refusedToday: createReadRefused(storage.refusals, ports.clock),
+    countInFlight: (ids) => running.count(ids),
+    clock: ports.clock,
+    models: ports.models,
+    passedPaths: config.passthrough.map(({ path }) => path),
+  };
+}
+
 /** The ports of the operators' listener. */
 export function composeAdminPorts(
   ports: Ports,
@@ -91,7 +110,6 @@ export function composeAdminPorts(
   reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
     Pick<AdminPorts, 'upstreamReports' | 'upstreams' | 'addresses' | 'pages'>,
 ): AdminPorts {
-  const { defaultLimits, defaultCompatibility } = ports;
   return {
     access,
     addresses: reports.addresses,
@@ -103,14 +121,7 @@ export function composeAdminPorts(
         address === null ? {} : { clientAddress: address },
       ),
     prepare,
-    keys: {
-      keys: keyManagement,
-      defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      groups: groupsOf(config.groups),
-      budgetUse: createBudgetUse(storage.store, ports.clock),
-      refusedToday: createReadRefused(storage.refusals, ports.clock),
-      countInFlight: (ids) => running.count(ids),
-    },
+    keys: composeKeyAdministration(ports, config, { storage, keyManagement, running }),
     records: {
       ...readsOf(storage),
       running,

@@ -33,7 +33,7 @@ export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
     const at = isReference(fault, text) ? fault.pos[0] - 1 : fault.pos[0];
     return place(at, describeFault(fault, text));
   });
-  const faults = found.length > 0 ? found : unresolvedAliases(document).map((at) => place(at, unknownAlias));
+  const faults = found.length > 0 ? found : faultyNodes(document).map(([at, message]) => place(at, message));
   if (faults.length > 0) return { kind: 'faults', faults };
   if (document.contents === null) return { kind: 'faults', faults: [emptyFile] };
   try {
@@ -56,14 +56,21 @@ const tooDeep = 'objects or lists are nested too deeply: no setting needs so man
 const unknownAlias =
   'a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes';
 
-function unresolvedAliases(document: Document): readonly number[] {
-  const offsets: number[] = [];
+const mergeKey =
+  '<< is the merge key of YAML 1.1, which is not read: write the settings out, or use an alias (*name) for a whole value';
+
+/** Aliases of nothing and merge keys, which the library takes for keys like any other; each with its place. */
+function faultyNodes(document: Document): readonly (readonly [number, string])[] {
+  const faults: [number, string][] = [];
   visit(document, {
     Alias(_key, alias) {
-      if (alias.resolve(document) === undefined) offsets.push(alias.range?.[0] ?? 0);
+      if (alias.resolve(document) === undefined) faults.push([alias.range?.[0] ?? 0, unknownAlias]);
+    },
+    Scalar(key, { source, type, range }) {
+      if (key === 'key' && source === '<<' && type === 'PLAIN') faults.push([range?.[0] ?? 0, mergeKey]);
     },
   });
-  return offsets.slice(0, maxFaults);
+  return faults.slice(0, maxFaults);
 }
 
 const emptyFile = `the file is empty: a config needs upstreams and models, such as

@@ -22,6 +22,8 @@ import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
+import { findUselessSetting } from './useless-settings.ts';
+import type { UseOfKeys } from './useless-settings.ts';
 import { ownReferences } from '../../domain/money/account.ts';
 import type { Account } from '../../domain/money/account.ts';
 import { maxWeight } from '../../domain/keys/api-key.ts';
@@ -34,7 +36,7 @@ import type { KeyDefaults } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
 
 /** The dependencies of the key routes. */
-export interface KeyAdministration extends GroupReads {
+export interface KeyAdministration extends GroupReads, UseOfKeys {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
   readonly refusedToday: ReadRefused;
@@ -129,7 +131,7 @@ export type PresentedKey = ReturnType<typeof presentManagedKey>;
 export type PresentedAccount = ReturnType<typeof presentAccount>;
 
 export function createKeyOperations(administration: KeyAdministration) {
-  const { keys } = administration;
+  const { keys, groups } = administration;
   const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
     if (isRefusal(found)) return found;
     return presentOne(found, await readUse([found], administration), administration);
@@ -143,8 +145,10 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
-      const unknown = findUnknownGroup(body.group, administration.groups);
-      if (unknown !== null) return unknown;
+      const useless =
+        findUnknownGroup(body.group, groups) ??
+        (await findUselessSetting(body, administration, async () => null));
+      if (useless !== null) return useless;
       const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
       const { lowBalance: lowBalanceNanos, ...settings } = others;
       const budget = parts && budgetOf(parts);
@@ -169,8 +173,10 @@ export function createKeyOperations(administration: KeyAdministration) {
     async update(id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
-      const unknown = findUnknownGroup(body.group, administration.groups);
-      if (unknown !== null) return unknown;
+      const useless =
+        findUnknownGroup(body.group, groups) ??
+        (await findUselessSetting(body, administration, () => keys.show(id)));
+      if (useless !== null) return useless;
       const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...changes } = body;
       const budget = given && changesOf(given);
       return present(
