@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
-import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
+import { changedKey, newKey, payment, rotation } from '../../src/http/admin/key-inputs.ts';
 import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';

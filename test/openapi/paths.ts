@@ -2,7 +2,7 @@ import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
-import { keyQuery } from '../../src/http/admin/keys.ts';
+import { keyQuery } from '../../src/http/admin/key-inputs.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
 import { tryOutQuery } from '../../src/http/admin/try-out.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';

@@ -1,6 +1,6 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { keyQuery } from './keys.ts';
+import { keyQuery } from './key-inputs.ts';
 import type { KeyOperations } from './keys.ts';
 import { pathIdOf, readJson, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';

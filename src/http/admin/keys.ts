@@ -1,36 +1,18 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import {
-  duration,
-  groupName,
-  instant,
-  keyName,
-  keySearch,
-  maxLimit,
-  modelsOfKey,
-  networksOfKey,
-  storedText,
-  tagsOfKey,
-  usd,
-  wholeNumberWithin,
-} from '../../shared/schema-values.ts';
-import { budgetOfNewKey, changedBudget } from '../../shared/budget-values.ts';
-import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
-import { keyStates } from '../../domain/ports/key-store.ts';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
+import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { findUselessSetting } from './useless-settings.ts';
 import type { UseOfKeys } from './useless-settings.ts';
-import { ownReferences } from '../../domain/money/account.ts';
 import type { Account } from '../../domain/money/account.ts';
-import { maxWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { ReadRefused } from '../../operations/read-refused.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
-import { check, pageQuery, unknownCursor } from '../checked-input.ts';
+import { check, unknownCursor } from '../checked-input.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
@@ -41,73 +23,6 @@ export interface KeyAdministration extends GroupReads, UseOfKeys {
   readonly keys: KeyManagement;
   readonly refusedToday: ReadRefused;
 }
-
-const maxReferenceLength = 200;
-
-const limit = wholeNumberWithin(1, maxLimit);
-const weight = wholeNumberWithin(1, maxWeight);
-const compatibility = z.strictObject({
-  sampling: z.enum(samplingPolicies).optional(),
-  unknownFields: z.enum(unknownFieldPolicies).optional(),
-  responsesDone: z.boolean().optional(),
-  usageCost: z.boolean().optional(),
-  chargeComment: z.boolean().optional(),
-});
-/** An empty list lifts the restriction, as `null` does. */
-const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
-/** The bodies of the requests that change keys. */
-export const newKey = z.strictObject({
-  name: keyName,
-  concurrency: limit.optional(),
-  requestsPerMinute: limit.optional(),
-  tokensPerMinute: limit.optional(),
-  tokensPerDay: limit.optional(),
-  queueWait: duration.optional(),
-  balance: usd.optional(),
-  models: modelsOfKey.nullish().transform((list) => list ?? undefined),
-  allowFrom: allowFrom.transform((list) => list ?? undefined),
-  tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
-  expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
-  budget: budgetOfNewKey.nullish().transform((budget) => budget ?? undefined),
-  group: groupName.nullish().transform((name) => name ?? undefined),
-  weight: weight.nullish().transform((given) => given ?? undefined),
-  lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
-  compatibility: compatibility.optional(),
-});
-export const changedKey = z.strictObject({
-  name: keyName.optional(),
-  concurrency: limit.nullish(),
-  requestsPerMinute: limit.nullish(),
-  tokensPerMinute: limit.nullish(),
-  tokensPerDay: limit.nullish(),
-  queueWait: duration.nullish(),
-  models: modelsOfKey.nullish(),
-  allowFrom,
-  tags: tagsOfKey.nullish(),
-  expiresAt: instant.nullish(),
-  budget: changedBudget.nullish(),
-  group: groupName.nullish(),
-  weight: weight.nullish(),
-  lowBalance: usd.nullish(),
-  compatibility: compatibility.optional(),
-});
-export const rotation = z.strictObject({ grace: duration.default(0) });
-export const payment = z.strictObject({
-  amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
-  reference: storedText
-    .min(1)
-    .max(maxReferenceLength)
-    .refine(
-      (text) => !text.startsWith(ownReferences),
-      `expected a reference that does not begin with ${ownReferences}`,
-    ),
-});
-
-/** The query of the list. An empty search, as of an empty field of a form, finds all keys. */
-export const keyQuery = pageQuery.extend({
-  search: keySearch.optional(),
-  status: z.enum(keyStates).optional(),
-});
 
 /** The input of the list. */
 export type KeyQuery = z.input<typeof keyQuery>;
