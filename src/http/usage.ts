@@ -70,6 +70,7 @@ export const usageQuery = z.strictObject({
   by: groupsAmong([...usagePeriods, ...usageDimensions]),
   ...sharedFields,
   key: storedText.optional(),
+  group: storedText.optional().describe('An empty one stands for the requests of keys without a group.'),
   upstream: storedText.optional(),
 });
 
@@ -93,8 +94,12 @@ export interface NamedUsagePage {
 export async function readUsage(input: unknown, reads: UsageReads): Promise<NamedUsagePage | Refusal> {
   const query = isRefusal(input) ? input : check(input, usageQuery);
   if (isRefusal(query)) return query;
-  const { key, upstream, ...shared } = query;
-  return readPage(shared, { keyId: key, upstream }, reads);
+  const { key, group, upstream, ...shared } = query;
+  return readPage(
+    shared,
+    { keyId: key, upstream, ...(group === undefined ? {} : { group: group || null }) },
+    reads,
+  );
 }
 
 /** Reads a page of the usage of one key, as its holder sees it. */
@@ -109,12 +114,12 @@ export async function readOwnUsage(
 
 async function readPage(
   { by, from = 0, to = endMs, model, outcome, tag, limit, after }: z.output<typeof ownUsageQuery>,
-  where: Pick<UsageQuery['where'], 'keyId' | 'upstream'>,
+  where: Pick<UsageQuery['where'], 'keyId' | 'group' | 'upstream'>,
   reads: UsageReads,
 ): Promise<NamedUsagePage | Refusal> {
   if (to <= from)
     return refuse('invalid_value', "Invalid 'to': expected a time after 'from'.", { param: 'to' });
-  const filter = { ...where, model, outcome, ...(tag === undefined ? {} : { tag: tag === '' ? null : tag }) };
+  const filter = { ...where, model, outcome, ...(tag === undefined ? {} : { tag: tag || null }) };
   const page = await reads
     .usage({ by, fromMs: from, toMs: to, where: filter, limit, after: after ?? null })
     .catch((error: unknown) => {

@@ -45,6 +45,7 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
 const names = {
   key: Array.from({ length: 1_000 }, (_, at) => `key_${String(at).padStart(12, '0')}`),
+  group: ['', 'research', 'sales', 'support'],
   model: Array.from({ length: 10 }, (_, at) => `vendor/model-${at}`),
   upstream: ['own', 'bought', 'spare'],
   outcome: ['client_closed', 'completed', 'incomplete', 'refused', 'upstream_failed'],
@@ -97,6 +98,7 @@ function makeRecord(): BenchRecord {
     at: startMs + Math.floor((nowMs - startMs) * random()),
     places: {
       key,
+      group: key % names.group.length,
       model,
       upstream: model % 3 === 0 && random() < 0.1 ? 2 : model % 2,
       outcome,
@@ -111,7 +113,7 @@ function makeRecord(): BenchRecord {
 function columnsOf({ at, places, inputTokens, outputTokens, charge }: BenchRecord, number: number) {
   const name = (dimension: UsageDimension): string => names[dimension][places[dimension]] ?? '';
   const id = `req_${at.toString(16).padStart(12, '0')}${number.toString(16).padStart(20, '0')}`;
-  const tag = name('tag') === '' ? null : name('tag');
+  const [tag, group] = [name('tag') || null, name('group') || null];
   return [
     id,
     name('key'),
@@ -120,13 +122,14 @@ function columnsOf({ at, places, inputTokens, outputTokens, charge }: BenchRecor
     name('upstream'),
     name('outcome'),
     tag,
+    group,
     inputTokens,
     outputTokens,
     charge,
   ];
 }
 
-const into = `INSERT INTO records (request_id, key_id, created_at, model, upstream, outcome, tag, input_tokens,
+const into = `INSERT INTO records (request_id, key_id, created_at, model, upstream, outcome, tag, group_name, input_tokens,
   output_tokens, charge, protocol, mode, queued_ms, status, usage_source)`;
 const rest = `'chat', 'stream', 1, 200, 'upstream'`;
 
@@ -157,7 +160,7 @@ async function openSqlite(): Promise<Measured> {
       );
       const key = database.prepare('INSERT INTO api_keys (id, hash, name, created_at) VALUES (?, ?, ?, 1)');
       for (const id of names.key) key.run(id, id, id);
-      const record = database.prepare(`${into} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${rest})`);
+      const record = database.prepare(`${into} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${rest})`);
       for (const [number, one] of all.entries()) record.run(...columnsOf(one, number));
       database.exec(`INSERT INTO accounts (key_id, spent) SELECT id, coalesce((SELECT sum(charge) FROM records
         WHERE key_id = id), 0) FROM api_keys; COMMIT`);
@@ -193,7 +196,19 @@ async function openPostgres(): Promise<Measured> {
         `INSERT INTO api_keys (id, hash, name, created_at) SELECT id, id, id, 1 FROM unnest($1::text[]) AS id`,
         [names.key],
       );
-      const types = ['text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'bigint', 'bigint', 'bigint'];
+      const types = [
+        'text',
+        'text',
+        'bigint',
+        'text',
+        'text',
+        'text',
+        'text',
+        'text',
+        'bigint',
+        'bigint',
+        'bigint',
+      ];
       for (let at = 0; at < all.length; at += 5_000) {
         const rows = all.slice(at, at + 5_000).map((one, index) => columnsOf(one, at + index));
         await client.query(
@@ -299,6 +314,7 @@ async function check(engine: Engine, all: readonly BenchRecord[]): Promise<void>
       for (const row of page?.rows ?? []) {
         const found = {
           key: row.keyId,
+          group: row.group,
           model: row.model,
           upstream: row.upstream,
           outcome: row.outcome,

@@ -59,7 +59,7 @@ export async function checkLedger(
 const dayMs = 86_400_000;
 
 /** What usage says of a record. */
-const counted = `request_id, created_at, key_id, model, upstream, outcome, tag, charge, input_tokens, cached_input_tokens,
+const counted = `request_id, created_at, key_id, model, upstream, outcome, tag, group_name, charge, input_tokens, cached_input_tokens,
   cache_write_tokens, output_tokens, reasoning_tokens`;
 
 /**
@@ -73,7 +73,7 @@ async function checkUsage(engine: Engine): Promise<readonly string[]> {
     const records = new Map(rows.map((row) => [String(row['request_id']), row]));
     const range = { fromMs: 0, toMs: Math.ceil(Date.now() / dayMs) * dayMs + dayMs, where: {} };
     for (const by of [
-      ['hour', 'key', 'model', 'upstream', 'outcome', 'tag'],
+      ['hour', 'key', 'group', 'model', 'upstream', 'outcome', 'tag'],
       ['day', 'key'],
       ['month'],
     ] as const) {

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
 import { showGroups } from '../../src/cli/keys/groups.ts';
 import type { ConfigInput } from '../../src/index.ts';
 import { listKeys, showKey } from '../../src/cli/keys/keys.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startTextgate } from '../support/textgate-process.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -65,6 +69,58 @@ describe('commands about groups', () => {
     expect(shown).toContain(` ${left}, ${spent} are spent; full again at `);
     expect(await showKey('dan', {})).toMatch(/^group +sales\ngroup budget +none set$/m);
   });
+});
+
+test('what a group spent in a month, by model, is one command, wherever its keys are now', async () => {
+  const upstream = await startUpstream();
+  upstream.play(sayTexts(['a']));
+  let passedMs = Date.parse('2030-01-31T23:30:00Z') - Date.now();
+  const other = await startGateway({
+    upstreamUrl: upstream.url,
+    price: { input: '100000', output: '2' },
+    groups: { 'team-a': {}, 'team-b': {} },
+    clock: { ...systemClock, now: () => Date.now() + passedMs },
+  });
+  onTestFinished(async () => {
+    await other.close();
+    await upstream.close();
+  });
+  const { keys } = other.gateway;
+  const ask = async (key: string): Promise<void> => {
+    const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+    const headers = { authorization: `Bearer ${key}` };
+    await (await other.post('/v1/chat/completions', body, { headers })).text();
+    await other.recorded();
+  };
+  const ann = await keys.create({ name: 'ann', group: 'team-a' });
+  const bob = await keys.create({ name: 'bob', group: 'team-b' });
+  for (const { key } of [ann, bob, ann]) await ask(key);
+  await keys.update(ann.id, { group: 'team-b' });
+  await ask(ann.key);
+  passedMs += 3_600_000;
+  await keys.update(ann.id, { group: 'team-a' });
+  await ask(ann.key);
+
+  const run = async (...args: readonly string[]): Promise<string> => {
+    const { finished } = startTextgate(['usage', ...args], makeTemporaryFolder(), {
+      TEXTGATE_ADMIN_URL: other.adminUrl,
+      TEXTGATE_ADMIN_TOKEN: other.adminToken,
+    });
+    const { code, stdout } = await finished;
+    expect(code).toBe(0);
+    return stdout;
+  };
+  expect(columns(await run('--by', 'model', '--group', 'team-a', '--month', '2030-01'))).toEqual([
+    ['MODEL', 'REQUESTS', 'IN', 'CACHED', 'OUT', 'CHARGE'],
+    ['small', '2', '22', '0', '14', '2.200028'],
+    ['from 2030-01-01 to 2030-02-01 (UTC); charges in USD'],
+    [''],
+  ]);
+  expect(columns(await run('--by', 'group,key', '--month', '2030-01')).slice(1, 4)).toEqual([
+    ['team-a', 'ann', '2', '22', '0', '14', '2.200028'],
+    ['team-b', 'ann', '1', '11', '0', '7', '1.100014'],
+    ['team-b', 'bob', '1', '11', '0', '7', '1.100014'],
+  ]);
 });
 
 describe('groups of keys that the config lacks', () => {

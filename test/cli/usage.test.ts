@@ -81,11 +81,18 @@ describe('textgate usage', () => {
     });
 
     test.each<[UsageOptions, string]>([
-      [{ by: ['week'] }, '--by: expected groups among hour, day, month, key, model, upstream, outcome, tag'],
+      [
+        { by: ['week'] },
+        '--by: expected groups among hour, day, month, key, group, model, upstream, outcome, tag',
+      ],
       [{ from: '2030-01-01T00:30:00Z' }, '--from: expected a whole hour'],
       [{ model: 'smal' }, 'no request has the model smal; did you mean small?'],
       [{ upstream: 'loca', json: true }, 'no request has the upstream loca; did you mean local?'],
       [{ tag: 'search' }, 'no request has the tag search'],
+      [{ group: 'team-a' }, 'no request has the group team-a'],
+      [{ month: '2030' }, '--month: expected a month such as 2030-01, got 2030'],
+      [{ month: '2030-13' }, '--month: expected a month such as 2030-01, got 2030-13'],
+      [{ month: '2030-01', to: '2030-02-01' }, 'give the time once: --month, or --from and --to'],
       [{ key: 'tets' }, 'no key has the id or name tets; did you mean test?'],
     ])('fails for %j, and names the option or the nearest name', async (options, message) => {
       await expect(showUsage(options)).rejects.toThrow(message);
@@ -103,7 +110,9 @@ describe('textgate usage', () => {
       '--by',
       '--from',
       '--to',
+      '--month',
       '--key',
+      '--group',
       '--model',
       '--upstream',
       '--outcome',

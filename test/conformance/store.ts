@@ -47,6 +47,7 @@ export function opened(requestId: string, holdNanos = 0, leastNanos = 1): Opened
     model: 'm',
     upstream: 'u',
     tag: null,
+    group: null,
     queuedMs: 0.4,
     price,
     hold: { nanos: holdNanos, leastNanos },

@@ -26,6 +26,7 @@ const models = ['m', 'M', 'ä'];
 const upstreams = ['u', 'v'];
 const outcomes: readonly Outcome[] = ['completed', 'incomplete'];
 const tags = [null, 'search', 'summary'];
+const groups = [null, 'research', 'Sales'];
 const accounts = 4;
 
 /** A step of a history, whose time only passes. */
@@ -35,6 +36,8 @@ type Step =
       readonly account: number;
       readonly model: number;
       readonly tag: number;
+      /** The group that the key is in by then. */
+      readonly group: number;
       /** How many hours ago it was begun. */
       readonly age: number;
       readonly end: { readonly charge: number; readonly upstream: number; readonly outcome: number } | null;
@@ -57,6 +60,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       account: fc.nat(accounts - 1),
       model: fc.nat(models.length - 1),
       tag: fc.nat(tags.length - 1),
+      group: fc.nat(groups.length - 1),
       age: fc.oneof(fc.constant(0), fc.nat(60), fc.nat(1_500)),
       end: fc.option(fc.record({ charge, upstream, outcome: fc.nat(outcomes.length - 1) }), { freq: 1 }),
     }),
@@ -98,6 +102,7 @@ const question = fc.record({
   upstream: maybe(upstreams),
   outcome: maybe<Outcome>(['completed', 'lost']),
   tag: maybe(tags),
+  group: maybe(groups),
   limit: fc.constantFrom(1, 2, 5, 1_000),
   rowsPerSlice: fc.constantFrom(1, 4, 10_000),
 });
@@ -145,6 +150,7 @@ async function takeSteps(
           createdAtMs: nowMs - action.age * hourMs,
           model: models[action.model] ?? '',
           tag: tags[action.tag] ?? null,
+          group: groups[action.group] ?? null,
         };
         requests.push(request);
         await store.open(request);

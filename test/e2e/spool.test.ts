@@ -60,6 +60,7 @@ async function leaveDatabase(path: string): Promise<void> {
       model: 'm',
       upstream: 'u',
       tag: null,
+      group: null,
       queuedMs: 1,
       price,
       hold: { nanos: 1_000, leastNanos: 1 },

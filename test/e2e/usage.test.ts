@@ -29,6 +29,7 @@ interface Row {
   readonly upstream: string;
   readonly outcome: string;
   readonly tag: string | null;
+  readonly group: string | null;
   readonly usage: Readonly<Record<string, number>> | null;
   readonly charge: string;
 }
@@ -45,6 +46,7 @@ const groupOf: Readonly<Record<string, (row: Row) => string | null>> = {
   upstream: ({ upstream }) => upstream,
   outcome: ({ outcome }) => outcome,
   tag: ({ tag }) => tag,
+  group: ({ group }) => group,
 };
 
 const tokens = [
@@ -96,8 +98,11 @@ const groupings: readonly (readonly string[])[] = [
   ['outcome'],
   ['tag'],
   ['tag', 'day'],
+  ['group'],
+  ['group', 'model', 'month'],
+  ['day', 'key', 'group'],
   ['key', 'model', 'month'],
-  ['hour', 'key', 'model', 'upstream', 'outcome', 'tag'],
+  ['hour', 'key', 'group', 'model', 'upstream', 'outcome', 'tag'],
 ];
 
 describe.each([
@@ -111,6 +116,8 @@ describe.each([
     let gateway: TestGateway;
     let records: readonly Row[];
     const keys: { readonly id: string; readonly name: string; readonly secret: string }[] = [];
+    /** The groups of the keys of all requests when they were sent, in their order. */
+    const groups: (string | null)[] = [];
 
     beforeAll(async () => {
       // Only the date jumps: deadlines of connections and leases must not.
@@ -130,6 +137,7 @@ describe.each([
         passthrough: [{ path: '/tokenize', upstream: 'local', free: true }],
         price: { input: '1', cachedInput: '0.1', output: '2' },
         limits: { requestsPerMinute: 1_000 },
+        groups: { 'team-a': {}, 'team-b': { budget: { amount: '5', per: 'month' } } },
         ...(database === null ? {} : { databaseUrl: database.url, spool }),
       });
       for (const name of ['bob', 'carol']) {
@@ -148,8 +156,12 @@ describe.each([
               : sayTexts(oneOf([['a'], ['a ', 'b']])),
           );
         const tag = oneOf([null, 'search', 'chat:2']);
+        const { id, secret } = oneOf(keys);
+        const group = oneOf([null, 'team-a', 'team-b']);
+        await gateway.gateway.keys.update(id, { group });
+        groups.push(group);
         const headers = {
-          authorization: `Bearer ${oneOf(keys).secret}`,
+          authorization: `Bearer ${secret}`,
           ...(tag === null ? {} : { 'x-textgate-tag': tag }),
         };
         const path = oneOf(['/v1/chat/completions', '/v1/chat/completions', '/v1/responses', '/tokenize']);
@@ -187,11 +199,15 @@ describe.each([
 
     test('the requests are of several days, upstreams, outcomes and tags', () => {
       expect(records).toHaveLength(requests);
-      for (const name of ['day', 'month', 'key', 'model', 'upstream', 'outcome', 'tag'])
+      for (const name of ['day', 'month', 'key', 'model', 'upstream', 'outcome', 'tag', 'group'])
         expect({ name, values: new Set(records.map((row) => groupOf[name]?.(row))).size > 1 }).toEqual({
           name,
           values: true,
         });
+    });
+
+    test('a request has the group that its key was in when it was sent, wherever that is now', () => {
+      expect(records.map(({ group }) => group).toReversed()).toEqual(groups);
     });
 
     test.each(groupings.map((by) => ({ by })))('sums by $by are those of the records', async ({ by }) => {
@@ -205,6 +221,9 @@ describe.each([
       ['outcome=upstream_failed', ({ outcome }) => outcome === 'upstream_failed'],
       ['tag=chat:2', ({ tag }) => tag === 'chat:2'],
       ['tag=', ({ tag }) => tag === null],
+      ['group=team-a', ({ group }) => group === 'team-a'],
+      ['group=', ({ group }) => group === null],
+      ['group=team-b&model=small', ({ group, model }) => group === 'team-b' && model === 'small'],
       ['tag=search&outcome=completed', ({ tag, outcome }) => tag === 'search' && outcome === 'completed'],
       ['from=2027-01-31T00:00:00Z&to=2027-02-01', ({ created_at: at }) => at.startsWith('2027-01-31')],
       ['from=2027-01-31T07:00:00Z', ({ created_at: at }) => at >= '2027-01-31T07'],
@@ -313,7 +332,7 @@ describe.each([
     });
 
     test.each([
-      ['by=weekday', 'invalid_value', 'by', /hour, day, month, key, model, upstream, outcome, tag/],
+      ['by=weekday', 'invalid_value', 'by', /hour, day, month, key, group, model, upstream, outcome, tag/],
       ['by=day,,model', 'invalid_value', 'by', /separated by commas/],
       ['by=day,month', 'invalid_value', 'by', /one of hour, day, month/],
       ['by=day&by=model', 'invalid_value', 'by', /expected a text/],

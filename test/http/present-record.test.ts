@@ -12,6 +12,7 @@ const record: ConsumptionRecord = {
   model: 'm',
   upstream: 'local',
   tag: null,
+  group: null,
   outcome: 'completed',
   status: 200,
   usage: null,

@@ -131,6 +131,7 @@ function record(attempts: JsonSchema, more: Readonly<Record<string, JsonSchema>>
     mode: nullable(text),
     model: nullable(text),
     tag: nullable(text),
+    group: nullable(text),
     upstream: nullable(text),
     outcome: text,
     status: nullable(count),
@@ -149,7 +150,13 @@ function record(attempts: JsonSchema, more: Readonly<Record<string, JsonSchema>>
 /** Groups of usage, and what is summed up; a row has the groups that were asked for. */
 const periods = { hour: moment, day: { ...text, format: 'date' }, month: text };
 const ownGroups = { ...periods, model: text, outcome: text, tag: nullable(text) };
-const allGroups = { ...ownGroups, key_id: text, key_name: nullable(text), upstream: text };
+const allGroups = {
+  ...ownGroups,
+  key_id: text,
+  key_name: nullable(text),
+  group: nullable(text),
+  upstream: text,
+};
 const sums = {
   requests: count,
   input_tokens: count,

@@ -46,6 +46,7 @@ async function write(
     model: 'm',
     upstream: 'u',
     tag: null,
+    group: null,
     queuedMs: 1,
     price,
     hold: { nanos: 20, leastNanos: 1 },

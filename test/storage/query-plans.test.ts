@@ -235,7 +235,13 @@ async function useUsage(recording: Engine, atMs: number): Promise<void> {
   const ask = async (): Promise<void> => {
     for (const period of [null, ...usagePeriods])
       for (let set = 0; set < 1 << usageDimensions.length; set++)
-        for (const where of [{}, { keyId: keyIdOf(3) }, { model: 'small' }, { tag: null }])
+        for (const where of [
+          {},
+          { keyId: keyIdOf(3) },
+          { model: 'small' },
+          { tag: null },
+          { group: 'research' },
+        ])
           await createUsage(recording).usage({
             ...range,
             by: [
@@ -393,7 +399,7 @@ describe('the statements of the product, on a filled database without statistics
     };
     await verifyLedger(createLedgerAudit(recording));
     const allTime = { fromMs: 0, toMs: Date.UTC(9999, 0), limit: 9, after: null };
-    for (const by of [[], ['key'], ['model'], ['tag']] as const)
+    for (const by of [[], ['key'], ['model'], ['tag'], ['group']] as const)
       await createUsage(recording).usage({ ...allTime, by, where: { keyId: keyIdOf(3) } });
     const ofKeys = found.filter((step) => /^SEARCH usage_(hours|rollups)\b.*key_id/.test(step));
     expect(ofKeys.length).toBeGreaterThan(8);

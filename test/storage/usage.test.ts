@@ -125,6 +125,37 @@ describe('usage', () => {
     ).toEqual([]);
   });
 
+  test('of a version without groups is kept, as that of no group, also where whole months were rolled up', async () => {
+    const file = join(makeTemporaryFolder(), 'textgate.db');
+    const database = new DatabaseSync(file);
+    database.exec(createMigrationTable());
+    const earlier = migrations.slice(
+      0,
+      migrations.findIndex((step) => step.name.includes('usage by groups')),
+    );
+    for (const { number, name, statements, checksum } of findPending(earlier, new Map())) {
+      for (const statement of statements) database.exec(statement);
+      database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(number, name, checksum);
+    }
+    fillDatabase(file, { keys: 2, records: 20, startMs });
+    // A month that only the rollup has: rows of its hours would be read otherwise.
+    const aprilMs = Date.UTC(2027, 3);
+    database.exec(
+      `INSERT INTO usage_rollups VALUES ('month:key,model,upstream,outcome,tag', ${aprilMs}, '${keyIdOf(1)}', 'm', 'u', 'completed', 'search',
+         7, 1, 0, 0, 2, 0, 11);
+       INSERT INTO usage_periods VALUES ('month', ${aprilMs}, 'rolled', 0, 0)`,
+    );
+    database.close();
+    const { engine, usage } = await openStore(openTestEngine(file));
+    const { found, expected } = await compared(engine);
+    expect(found).toEqual(expected);
+    const april = { ...month, by: ['key', 'group', 'tag'], fromMs: aprilMs, toMs: startMs } as const;
+    const rows = [{ keyId: keyIdOf(1), group: null, tag: 'search', requests: 7, chargeNanos: 11n }];
+    expect((await usage.usage(april))?.rows).toMatchObject(rows);
+    expect((await usage.usage({ ...april, where: { group: null } }))?.rows).toMatchObject(rows);
+    expect((await usage.usage({ ...april, where: { group: 'team-a' } }))?.rows).toEqual([]);
+  });
+
   test('that was changed by hand is a fault of the ledger', async () => {
     const { engine, use } = await openStore(openTestEngine(':memory:'));
     await use({}, { chargeNanos: 5, usage: null });

@@ -40,6 +40,7 @@ export const openedRecord: OpenedRecord = {
   model: 'm',
   upstream: 'u',
   tag: null,
+  group: null,
   queuedMs: 0,
   price: free,
   hold: { nanos: 5, leastNanos: 1 },

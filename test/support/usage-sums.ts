@@ -27,6 +27,7 @@ export function sumRecords(
     const text = (column: string): string => String(record[column] ?? '');
     const values = {
       key: text('key_id'),
+      group: text('group_name'),
       model: text('model'),
       upstream: text('upstream'),
       outcome: text('outcome'),
@@ -34,6 +35,7 @@ export function sumRecords(
     };
     if (at < fromMs || at >= toMs) continue;
     if (where.keyId !== undefined && where.keyId !== values.key) continue;
+    if (where.group !== undefined && (where.group ?? '') !== values.group) continue;
     if (where.model !== undefined && where.model !== values.model) continue;
     if (where.upstream !== undefined && where.upstream !== values.upstream) continue;
     if (where.outcome !== undefined && where.outcome !== values.outcome) continue;
@@ -46,6 +48,7 @@ export function sumRecords(
     const row = sums.get(name)?.row ?? {
       ...(period === undefined ? {} : { startMs: startOf(period, at) }),
       ...(by.includes('key') ? { keyId: values.key } : {}),
+      ...(by.includes('group') ? { group: values.group === '' ? null : values.group } : {}),
       ...(by.includes('model') ? { model: values.model } : {}),
       ...(by.includes('upstream') ? { upstream: values.upstream } : {}),
       ...(by.includes('outcome') ? { outcome: values.outcome } : {}),

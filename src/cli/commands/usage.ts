@@ -4,12 +4,13 @@ import type { UsageOptions } from '../requests/usage.ts';
 import { listOf } from './arguments.ts';
 
 const help = `
-Groups: hour, day or month; key, model, upstream, outcome, tag. Times are whole hours in UTC, or days.
+Groups: hour, day or month; key, group, model, upstream, outcome, tag. Times are whole hours in UTC, or days.
 
 Examples:
   textgate usage                                              the last 30 days, by day
   textgate usage --by key --from 2030-01-01 --to 2030-02-01   who used how much in January
   textgate usage --by month,model --from 2030-01-01 --csv
+  textgate usage --by model --group team-a --month 2030-01    what a group spent in January, by model
 `;
 
 /** Adds `textgate usage`. */
@@ -20,7 +21,9 @@ export function addUsageCommand(program: Command): void {
     .option('--by <groups>', 'a row for each of these, such as day,model; `` for one row of all', listOf)
     .option('--from <time>', 'only requests from this time on; default: 30 days ago')
     .option('--to <time>', 'only requests before this time')
+    .option('--month <month>', 'only requests of this month, such as 2030-01')
     .option('--key <key>', 'only requests of this key: its id, or a name that only one key has')
+    .option('--group <name>', 'only requests of keys that were in this group; `` for those in none')
     .option('--model <name>', 'only requests for this model')
     .option('--upstream <name>', 'only requests that this upstream answered')
     .option('--outcome <name>', 'only requests that ended so, such as completed')

@@ -41,6 +41,7 @@ interface RecordObject extends Omit<
   readonly model: string;
   /** Absent in the answers of earlier versions. */
   readonly tag?: string | null;
+  readonly group?: string | null;
   readonly upstream: string | null;
   readonly outcome: string | null;
   readonly status: number | null;
@@ -136,9 +137,20 @@ function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
 }
 
 function recordFields(record: RecordObject): readonly Field[] {
-  const { price, timings, usage, outcome, tag = null, upstream, code = null, cause = null } = record;
+  const {
+    price,
+    timings,
+    usage,
+    outcome,
+    tag = null,
+    group = null,
+    upstream,
+    code = null,
+    cause = null,
+  } = record;
   return [
     ...(tag === null ? [] : [['tag', tag] as const]),
+    ...(group === null ? [] : [['group', group] as const]),
     ['sent', `${ms(timings.queued_ms)} after its arrival`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),

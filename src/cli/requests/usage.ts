@@ -11,7 +11,9 @@ export interface UsageOptions {
   readonly by?: readonly string[];
   readonly from?: string;
   readonly to?: string;
+  readonly month?: string;
   readonly key?: string;
+  readonly group?: string;
   readonly model?: string;
   readonly upstream?: string;
   readonly outcome?: string;
@@ -29,7 +31,15 @@ const defaultMs = 30 * 86_400_000;
 const dayLength = 10;
 
 /** Prints usage, as a table with a line of the totals, JSON or CSV. */
-export async function showUsage({ csv, json, by = ['day'], key, ...filter }: UsageOptions): Promise<string> {
+export async function showUsage({
+  csv,
+  json,
+  by = ['day'],
+  key,
+  month,
+  ...others
+}: UsageOptions): Promise<string> {
+  const filter = month === undefined ? others : { ...others, ...daysOf(month, others) };
   const from = filter.from ?? new Date(Date.now() - defaultMs).toISOString().slice(0, dayLength);
   const keyId = key === undefined ? {} : { key: await findKeyId(key) };
   const query = new URLSearchParams({ ...filter, ...keyId, by: by.join(), from }).toString();
@@ -41,9 +51,23 @@ export async function showUsage({ csv, json, by = ['day'], key, ...filter }: Usa
   return rows.length === 0 ? `no requests ${span}` : tableOf(rows, by, span);
 }
 
+/** The first day of a month, and that of the next one. */
+function daysOf(month: string, { from, to }: UsageOptions): { readonly from: string; readonly to: string } {
+  if (from !== undefined || to !== undefined)
+    throw new Error('give the time once: --month, or --from and --to');
+  const startMs = /^\d{4}-\d\d$/.test(month) ? Date.parse(`${month}-01`) : Number.NaN;
+  if (Number.isNaN(startMs)) throw new Error(`--month: expected a month such as 2030-01, got ${month}`);
+  const start = new Date(startMs);
+  const days = [startMs, Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1)];
+  const [first = '', next = ''] = days.map((atMs) => new Date(atMs).toISOString().slice(0, dayLength));
+  return { from: first, to: next };
+}
+
 /** No rows would hide a misspelt name: throws if none of all requests has a name that was asked for. */
-async function requireNames(filter: Pick<UsageOptions, 'model' | 'upstream' | 'tag'>): Promise<void> {
-  for (const group of ['model', 'upstream', 'tag'] as const) {
+async function requireNames(
+  filter: Pick<UsageOptions, 'group' | 'model' | 'upstream' | 'tag'>,
+): Promise<void> {
+  for (const group of ['group', 'model', 'upstream', 'tag'] as const) {
     const name = filter[group] ?? '';
     if (name === '') continue;
     const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as PresentedUsage[];
@@ -62,6 +86,7 @@ const groups: Readonly<Record<string, readonly [title: string, read: (row: Prese
   day: ['DAY (UTC)', ({ day = '' }) => day],
   month: ['MONTH (UTC)', ({ month = '' }) => month],
   key: ['KEY', (row) => row.key_name ?? row.key_id ?? ''],
+  group: ['GROUP', ({ group }) => group ?? '-'],
   model: ['MODEL', ({ model }) => model || '-'],
   upstream: ['UPSTREAM', ({ upstream }) => upstream || '-'],
   outcome: ['OUTCOME', ({ outcome }) => outcome || '-'],
@@ -95,7 +120,7 @@ function tableOf(rows: readonly PresentedUsage[], by: readonly string[], span: s
       ]),
       ...(rows.length === 1 ? [] : [[...line, formatUsd(total(chargeOf))]]),
     ],
-    { right: sums, cut: ['KEY', 'MODEL', 'UPSTREAM', 'TAG'] },
+    { right: sums, cut: ['KEY', 'GROUP', 'MODEL', 'UPSTREAM', 'TAG'] },
   );
   return `${table}\n${span}; charges in USD`;
 }

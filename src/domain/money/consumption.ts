@@ -41,6 +41,8 @@ export interface OpenedRecord {
   readonly upstream: string;
   /** The request's tag, one of those of its key, and never empty; `null` without one. */
   readonly tag: string | null;
+  /** The group in which its key was when it was sent; `null` without one. */
+  readonly group: string | null;
   /** Milliseconds from arrival to dispatch. */
   readonly queuedMs: number;
   readonly price: Price;

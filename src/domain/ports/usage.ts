@@ -3,7 +3,7 @@ import type { Pause } from '../pause.ts';
 
 /** What usage can be grouped by: at most one of the first three, and any of the others. */
 export const usagePeriods = ['hour', 'day', 'month'] as const;
-export const usageDimensions = ['key', 'model', 'upstream', 'outcome', 'tag'] as const;
+export const usageDimensions = ['key', 'group', 'model', 'upstream', 'outcome', 'tag'] as const;
 
 export type UsagePeriod = (typeof usagePeriods)[number];
 export type UsageDimension = (typeof usageDimensions)[number];
@@ -29,6 +29,8 @@ export interface UsageQuery {
 
 export interface UsageFilter {
   readonly keyId?: string | undefined;
+  /** The group in which the key was when the request began; `null` for the requests of keys without one. */
+  readonly group?: string | null | undefined;
   readonly model?: string | undefined;
   readonly upstream?: string | undefined;
   readonly outcome?: Outcome | undefined;
@@ -44,6 +46,8 @@ export interface UsageRow {
   /** The beginning of the hour, day or month. */
   readonly startMs?: number;
   readonly keyId?: string;
+  /** `null` also for what was counted by versions that knew no groups in usage. */
+  readonly group?: string | null;
   readonly model?: string;
   readonly upstream?: string;
   readonly outcome?: Outcome | '';
@@ -60,7 +64,7 @@ export interface UsageRow {
 }
 
 /**
- * A page of usage, ordered by period, key, model, upstream, outcome and tag, whatever the order of `by`; texts by their
+ * A page of usage, ordered by period, key, group, model, upstream, outcome and tag, whatever the order of `by`; texts by their
  * bytes. Only `next` says whether there is more: a page may have fewer rows than asked for, or none, and not be the last.
  */
 interface UsagePage {

@@ -46,6 +46,7 @@ function present<Shown>(record: ConsumptionRecord, upstream: string | null, atte
     mode: record.mode,
     model: record.model,
     tag: record.tag,
+    group: record.group,
     upstream,
     outcome: record.outcome,
     status: record.status,
@@ -123,6 +124,7 @@ export const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
   ['first_byte_ms', ({ firstTextMs }) => firstTextMs],
   ['total_ms', ({ totalMs }) => totalMs],
   ['tag', ({ tag }) => tag],
+  ['group', ({ group }) => group],
 ];
 
 /** Records as CSV (RFC 4180) with a header line. */

@@ -12,6 +12,8 @@ export interface PresentedUsage {
   readonly key_id?: string;
   /** `null` for a key that is not stored any more. */
   readonly key_name?: string | null;
+  /** `null` for the requests of keys without a group. */
+  readonly group?: string | null;
   readonly model?: string;
   readonly upstream?: string;
   readonly outcome?: string;
@@ -47,6 +49,7 @@ const groupColumns: Readonly<Record<UsageGroup, readonly CsvColumn<NamedUsage>[]
     ['key_id', ({ keyId = '' }) => keyId],
     ['key_name', ({ keyName }) => keyName],
   ],
+  group: [['group', ({ group = null }) => group]],
   model: [['model', ({ model = '' }) => model]],
   upstream: [['upstream', ({ upstream = '' }) => upstream]],
   outcome: [['outcome', ({ outcome = '' }) => outcome]],

@@ -31,7 +31,8 @@ export async function reserve(
   const { model, upstream, mode, price } = wanted.record;
   const queuedMs = dispatchedMs - arrivedMs;
   const { tag } = admission;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag };
+  const group = admission.group?.name ?? null;
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag, group };
   const hold = { nanos: wanted.nanos, leastNanos };
   try {
     const budgets = claimsOf(key, admission.group, clock.now());

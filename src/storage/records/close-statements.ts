@@ -55,10 +55,10 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
     {
       // A settlement that overtook the beginning has written the record already.
       sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
               budget_period, budget_hold, group_budget, group_period, outcome, status, usage_source)
             SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
               budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'
             FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
       values: [],

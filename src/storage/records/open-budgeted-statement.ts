@@ -86,9 +86,9 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
           `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ${id} AND CAST(:hold AS BIGINT) IS NOT NULL`,
       ),
       `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
-       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, hold,
+       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold,
        budget_hold${written.join('')})
-     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
        CASE WHEN CAST(:balance AS BIGINT) IS NULL THEN 0 ELSE CAST(:hold AS BIGINT) END,
        CAST(:hold AS BIGINT)${begun.join('')}
      WHERE CAST(:hold AS BIGINT) IS NOT NULL`,

@@ -19,7 +19,7 @@ export const openRecord: FixedUnit<'open_record'> = {
     ...repeated('bigint', 3),
     ...repeated('text', 4),
     ...repeated('bigint', 6),
-    'text',
+    ...repeated('text', 2),
   ],
   spreadBy: 1,
   mayBeForgotten: true,
@@ -35,8 +35,8 @@ export const openRecord: FixedUnit<'open_record'> = {
   decided: { balance: 'bigint', held: 'bigint', hold: 'bigint' },
   changes: [
     `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
-       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, hold)
-     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, CAST(:hold AS BIGINT)
+       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold)
+     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, CAST(:hold AS BIGINT)
      WHERE CAST(:hold AS BIGINT) IS NOT NULL`,
   ],
   columns: ['balance', 'held', 'hold'],

@@ -92,6 +92,7 @@ export function readRecord(row: Row): ConsumptionRecord {
     model: String(row['model']),
     upstream: String(row['upstream']),
     tag: row['tag'] as ConsumptionRecord['tag'],
+    group: row['group_name'] as ConsumptionRecord['group'],
     outcome: row['outcome'] as ConsumptionRecord['outcome'],
     status: number('status'),
     usage:

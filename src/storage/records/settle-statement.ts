@@ -38,7 +38,7 @@ const recordTypes: FixedUnit['types'] = [
   'bigint',
   ...repeated('text', 4),
   ...repeated('bigint', 6),
-  'text',
+  ...repeated('text', 2),
   'bigint',
   'text',
 ];
@@ -77,7 +77,7 @@ function settlementOf<Name extends SettlementName>(
       `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, tag, hold, failure${columns})
+       key_id, created_at, protocol, mode, model, queued_ms, tag, group_name, hold, failure${columns})
      SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
        ?9, ?10, ?11, ?12, ?13, ?14,
@@ -86,7 +86,7 @@ function settlementOf<Name extends SettlementName>(
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
        coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
-       coalesce(begun.hold, ?34, 0), ?35${values}
+       coalesce(begun.group_name, ?34), coalesce(begun.hold, ?35, 0), ?36${values}
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
        AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
@@ -98,7 +98,7 @@ function settlementOf<Name extends SettlementName>(
        input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
        reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
        price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
-       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20, failure = ?35
+       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20, failure = ?36
      WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL
      ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0)')}`,
     ],
@@ -170,7 +170,7 @@ export function valuesToSettle(
 }
 
 /** The values in the place of a beginning that is not known. */
-const unknownBeginning: readonly SqlValue[] = Array<null>(14).fill(null);
+const unknownBeginning: readonly SqlValue[] = Array<null>(15).fill(null);
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {

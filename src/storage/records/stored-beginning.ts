@@ -11,8 +11,9 @@ export function valuesOfBeginning({
   queuedMs,
   price,
   tag,
+  group,
 }: Omit<OpenedRecord, 'requestId' | 'keyId' | 'hold' | 'budgets'>): readonly SqlValue[] {
   const { input, cachedInput, cacheWrite, output, request } = price;
   const prices = [input, cachedInput, cacheWrite, output, request];
-  return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices, tag];
+  return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices, tag, group];
 }

@@ -45,9 +45,9 @@ function readLine(line: string): SettledRecord | null {
   );
 }
 
-/** How a record was begun, as a spool has it: earlier versions knew of no tags, and of one budget with fewer fields. */
-type SpooledBeginning = Omit<RecordBeginning, 'tag'> &
-  Partial<Pick<RecordBeginning, 'tag'>> & { readonly budget?: EarlierBudget };
+/** How a record was begun, as a spool has it: earlier versions knew of no tags or groups, and of one budget with fewer fields. */
+type SpooledBeginning = Omit<RecordBeginning, 'tag' | 'group'> &
+  Partial<Pick<RecordBeginning, 'tag' | 'group'>> & { readonly budget?: EarlierBudget };
 
 interface EarlierBudget extends Pick<CountedBudget, 'id' | 'startMs' | 'endMs' | 'holdNanos'> {
   readonly levelNanos: readonly number[];
@@ -62,7 +62,8 @@ function readBeginning(begun: SpooledBeginning | null): RecordBeginning | null {
   if (begun === null) return null;
   const { budget, ...known } = begun;
   const budgets = begun.budgets ?? (budget && [readEarlierBudget(budget)]);
-  return { ...known, tag: begun.tag ?? null, ...(budgets === undefined ? {} : { budgets }) };
+  const { tag = null, group = null } = begun;
+  return { ...known, tag, group, ...(budgets === undefined ? {} : { budgets }) };
 }
 
 /** The budget of an earlier version: what it says of levels is left to the next charge. */
@@ -97,7 +98,7 @@ function isBeginning(value: unknown): value is SpooledBeginning {
     [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
       (text) => typeof text === 'string',
     ) &&
-    (begun.tag === undefined || begun.tag === null || typeof begun.tag === 'string') &&
+    [begun.tag ?? '', begun.group ?? ''].every((text) => typeof text === 'string') &&
     [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
     typeof begun.price === 'object' &&
     begun.price !== null &&

@@ -9,6 +9,7 @@ import { tokenUseStep } from './token-use-step.ts';
 import { statementsStep } from './statements-step.ts';
 import { weightStep } from './weight-step.ts';
 import { refusalsStep } from './refusals-step.ts';
+import { usageGroupsStep } from './usage-groups-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -211,4 +212,5 @@ export const migrations: readonly Migration[] = [
   groupsStep,
   weightStep,
   refusalsStep,
+  usageGroupsStep,
 ];

@@ -10,6 +10,7 @@ export const firstRolledMs = 24 * hourMs;
 /** The column of each dimension. */
 export const columnOf: Readonly<Record<UsageDimension, string>> = {
   key: 'key_id',
+  group: 'group_name',
   model: 'model',
   upstream: 'upstream',
   outcome: 'outcome',
@@ -39,30 +40,32 @@ export interface UsageKind {
   readonly rowsPerKey: number;
 }
 
+/** Its name does not tell the group, so that versions without groups in usage read the same rows, and add them up. */
 function kind(period: RolledPeriod, dimensions: readonly UsageDimension[], rowsPerKey: number): UsageKind {
-  return { name: `${period}:${dimensions.join(',')}`, dimensions, rowsPerKey };
+  const named = dimensions.filter((one) => one !== 'group');
+  return { name: `${period}:${named.join(',')}`, dimensions, rowsPerKey };
 }
 
-const withoutKey: readonly UsageDimension[] = ['model', 'upstream', 'outcome', 'tag'];
+const withoutKey: readonly UsageDimension[] = ['group', 'model', 'upstream', 'outcome', 'tag'];
 
 /**
  * What days and months are rolled up by, from the fewest rows to the most. Days are not rolled up by all dimensions: those
- * would be about as many rows as those of their hours.
+ * would be about as many rows as those of their hours. Where there is a key, its group adds hardly any: keys seldom change it.
  */
 export const rolledKinds: Readonly<Record<RolledPeriod, readonly UsageKind[]>> = {
   day: [
     kind('day', [], 1),
     kind('day', ['model'], 1),
     kind('day', withoutKey, 1),
-    kind('day', ['key'], 1),
-    kind('day', ['key', 'model'], 2),
+    kind('day', ['key', 'group'], 1),
+    kind('day', ['key', 'group', 'model'], 2),
   ],
   month: [
     kind('month', [], 1),
     kind('month', ['model'], 1),
     kind('month', withoutKey, 1),
-    kind('month', ['key'], 1),
-    kind('month', ['key', 'model'], 4),
+    kind('month', ['key', 'group'], 1),
+    kind('month', ['key', 'group', 'model'], 4),
     kind('month', usageDimensions, 12),
   ],
 };

@@ -153,15 +153,14 @@ function hoursOf({ fromMs, toMs }: TimeRange): readonly number[] {
   return Array.from({ length: countHours([{ fromMs, toMs }]) }, (_, at) => fromMs + at * hourMs);
 }
 
-/** The filters of a query, with the values as they are stored. */
+/** The filters of a query, with the values as they are stored: an empty text stands for none. */
 function filtersOf({
   keyId,
-  model,
-  upstream,
-  outcome,
+  group,
   tag,
+  ...names
 }: UsageFilter): readonly (readonly [UsageDimension, string])[] {
-  const values = { key: keyId, model, upstream, outcome, tag: tag === null ? '' : tag };
+  const values = { ...names, key: keyId, group: group === null ? '' : group, tag: tag === null ? '' : tag };
   return usageDimensions.flatMap((dimension) => {
     const value = values[dimension];
     return value === undefined ? [] : [[dimension, value] as const];
@@ -209,10 +208,11 @@ export function readUsageRow(row: Row, { period, dimensions }: OrderedGroups): U
   return {
     ...(period === null ? {} : { startMs: Number(row['period_start']) }),
     ...(dimensions.includes('key') ? { keyId: text('key') } : {}),
+    ...(dimensions.includes('group') ? { group: text('group') || null } : {}),
     ...(dimensions.includes('model') ? { model: text('model') } : {}),
     ...(dimensions.includes('upstream') ? { upstream: text('upstream') } : {}),
     ...(dimensions.includes('outcome') ? { outcome: text('outcome') as Outcome | '' } : {}),
-    ...(dimensions.includes('tag') ? { tag: text('tag') === '' ? null : text('tag') } : {}),
+    ...(dimensions.includes('tag') ? { tag: text('tag') || null } : {}),
     requests: exact(row['requests']),
     inputTokens: exact(row['input_tokens']),
     cachedInputTokens: exact(row['cached_input_tokens']),

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { asWords } from '../../widgets/format.ts';
-import { groupNames, groups, noTag } from './groups.ts';
+import { groupNames, groups, none } from './groups.ts';
 import type { GroupName } from './groups.ts';
 import { useKeyNames } from './use-key-names.ts';
 import type { Filters } from './usage-query.ts';
@@ -39,6 +39,6 @@ export function FilterList({ filters, linkOf }: Props): VNode | null {
 
 function textOf(name: GroupName, value: string, keyNames: ReadonlyMap<string, string>): string {
   if (name === 'key') return keyNames.get(value) ?? value;
-  if (name === 'tag' && value === noTag) return 'none';
+  if ((name === 'tag' || name === 'group') && value === none) return 'none';
   return name === 'outcome' ? asWords(value) : value;
 }

@@ -4,12 +4,12 @@ import { asWords, shortId } from '../../widgets/format.ts';
 export type UsageRow = PresentedUsage;
 
 /** What usage is grouped by. */
-export const groupNames = ['key', 'model', 'upstream', 'outcome', 'tag'] as const;
+export const groupNames = ['key', 'group', 'model', 'upstream', 'outcome', 'tag'] as const;
 
 export type GroupName = (typeof groupNames)[number];
 
-/** How a tag of none is written in addresses: a tag begins with a letter or a digit, and an empty value is left out there. */
-export const noTag = '-';
+/** How no tag or group is written in addresses: both begin with a letter or a digit, and an empty value is left out there. */
+export const none = '-';
 
 interface Group {
   readonly title: string;
@@ -30,6 +30,13 @@ export const groups: Readonly<Record<GroupName, Group>> = {
     next: 'model',
     valueOf: ({ key_id: id }) => id || null,
     nameOf: ({ key_id: id = '', key_name: name }) => name ?? shortId(id),
+  },
+  group: {
+    title: 'Group of keys',
+    plural: 'groups of keys',
+    next: 'key',
+    valueOf: ({ group }) => group ?? none,
+    nameOf: ({ group }) => group ?? 'without a group',
   },
   model: {
     title: 'Model',
@@ -56,7 +63,7 @@ export const groups: Readonly<Record<GroupName, Group>> = {
     title: 'Tag',
     plural: 'tags',
     next: 'key',
-    valueOf: ({ tag }) => tag ?? noTag,
+    valueOf: ({ tag }) => tag ?? none,
     nameOf: ({ tag }) => tag ?? 'without a tag',
   },
 };

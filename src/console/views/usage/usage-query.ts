@@ -1,5 +1,5 @@
 import { linkTo } from '../../route.ts';
-import { groupNames, measureNames, noTag } from './groups.ts';
+import { groupNames, measureNames, none } from './groups.ts';
 import type { GroupName, MeasureName } from './groups.ts';
 import { isDay, rangeNames } from './time-range.ts';
 import type { Days, RangeName } from './time-range.ts';
@@ -19,9 +19,10 @@ export interface UsageQuery {
 
 /** Reads the filters of an address. */
 export function readFilters(search: URLSearchParams): Filters {
-  const [key, model, upstream, outcome, tag] = groupNames.map((name) => search.get(name));
+  const [key, group, model, upstream, outcome, tag] = groupNames.map((name) => search.get(name));
   return {
     key: key ?? null,
+    group: group ?? null,
     model: model ?? null,
     upstream: upstream ?? null,
     outcome: outcome ?? null,
@@ -31,7 +32,8 @@ export function readFilters(search: URLSearchParams): Filters {
 
 /** The filters as parameters of the admin API. */
 export function filterParameters(filters: Filters): Filters {
-  return filters.tag === noTag ? { ...filters, tag: '' } : filters;
+  const { group, tag } = filters;
+  return { ...filters, group: group === none ? '' : group, tag: tag === none ? '' : tag };
 }
 
 /** Reads an address; what it lacks, and what it does not understand, is the default. */

@@ -14,6 +14,7 @@ import { tokenUse } from './token-use.ts';
 import { statements } from './statements.ts';
 import { weights } from './weights.ts';
 import { refusals } from './refusals.ts';
+import { usageGroups } from './usage-groups.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -32,4 +33,5 @@ export const migrations: readonly Migration[] = [
   roomShares,
   weights,
   refusals,
+  usageGroups,
 ];

@@ -2,7 +2,7 @@ import type { PresentedRecord } from '../../../../http/present/record.ts';
 import { readPages } from '../../../api/read-pages.ts';
 import type { Asked } from '../../../api/use-loaded.ts';
 import { useLoaded } from '../../../api/use-loaded.ts';
-import { noTag } from '../groups.ts';
+import { none } from '../groups.ts';
 import type { Filters } from '../usage-query.ts';
 
 /** How many requests a page has. */
@@ -50,12 +50,13 @@ export function useRecords(filters: Filters, { from, to }: Time, before: string 
 }
 
 function isWanted(
-  { upstream, outcome, tag }: PresentedRecord,
-  wanted: Pick<Filters, 'upstream' | 'outcome' | 'tag'>,
+  { group, upstream, outcome, tag }: PresentedRecord,
+  wanted: Pick<Filters, 'group' | 'upstream' | 'outcome' | 'tag'>,
 ): boolean {
   return (
     (wanted.upstream === null || wanted.upstream === upstream) &&
     (wanted.outcome === null || wanted.outcome === outcome) &&
-    (wanted.tag === null || wanted.tag === (tag ?? noTag))
+    (wanted.group === null || wanted.group === (group ?? none)) &&
+    (wanted.tag === null || wanted.tag === (tag ?? none))
   );
 }

@@ -4,7 +4,7 @@ import type { PresentedRecord } from '../../../../http/present/record.ts';
 import { linkTo } from '../../../route.ts';
 import type { Fact } from '../../../widgets/facts.ts';
 import { formatAmount, formatCount, formatTime, shortId } from '../../../widgets/format.ts';
-import { noTag } from '../groups.ts';
+import { none } from '../groups.ts';
 import { recordsLink } from '../usage-query.ts';
 import type { ManagedKey } from '../use-key-names.ts';
 
@@ -12,19 +12,22 @@ type Usage = NonNullable<PresentedRecord['usage']>;
 
 /** What a request was and how far it got, in the words of `textgate show`. */
 export function journeyOf(record: PresentedRecord, key: ManagedKey | null): readonly Fact[] {
-  const { created_at: at, protocol, mode, model, tag, upstream, outcome, status, timings } = record;
+  const { created_at: at, protocol, mode, model, tag, group, upstream, outcome, status, timings } = record;
   return [
     ['arrived', html`<time datetime=${at} title=${at}>${formatTime(at)}</time>`],
     ['key', keyLink(record.key_id, key)],
     ['limits of the key today', key === null ? null : limitsOf(key)],
     ['asked for', html`${protocol}, ${mode}, model ${filterLink('model', model)}`],
-    ['tag', tag === null || tag === noTag ? tag : filterLink('tag', tag)],
+    ['tag', tag === null || tag === none ? tag : filterLink('tag', tag)],
+    ['group', group && filterLink('group', group)],
     ['sent', `${formatCount(timings.queued_ms)} ms after its arrival`],
     [
       'upstream',
       upstream === null ? 'none called yet' : html`<a href=${linkTo('upstreams', upstream)}>${upstream}</a>`,
     ],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${status ?? '–'}`],
+    ['code', record.code],
+    ['cause', record.cause],
   ];
 }
 
@@ -59,7 +62,7 @@ function keyLink(id: string, key: ManagedKey | null): VNode {
   `;
 }
 
-function filterLink(name: 'model' | 'tag', value: string): VNode {
+function filterLink(name: 'model' | 'group' | 'tag', value: string): VNode {
   return html`<a href=${recordsLink({ [name]: value }, { from: null, to: null })}>${value}</a>`;
 }
 
