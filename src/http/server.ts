@@ -122,11 +122,12 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // A socket without a connection is one whose TLS handshake failed.
-    if (error.code === 'ECONNRESET' || connectionOf(socket) === undefined) return void socket.destroy();
-    const refuse = (): void => refuseBare(socket, refusalFor(error));
+    const connection = connectionOf(socket);
+    if (error.code === 'ECONNRESET' || connection === undefined) return void socket.destroy();
+    const refuse = (): void => refuseBare(socket, refusalFor(error, connection));
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     const late = { restMs: server.requestTimeout, refuse };
-    if (!isLate || connectionOf(socket)?.extendTime(late) !== true) refuse();
+    if (!isLate || connection.extendTime(late) !== true) refuse();
   });
   return server;
 }

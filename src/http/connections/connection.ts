@@ -19,6 +19,9 @@ const maxPendingOfAnonymous = 16;
 /** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
 
+/** The methods of requests that usually have no body: bytes behind one are a broken next request. */
+const bodiless = new Set(['GET', 'HEAD', 'OPTIONS']);
+
 const connections = new WeakMap<Socket, Connection>();
 
 /** The connection of a socket of our own servers; `undefined` for a socket of an app that mounts the router. */
@@ -112,6 +115,18 @@ export class Connection {
     return others.length === 0 && !first.headersSent && !first.req.complete;
   }
 
+  /**
+   * Whether the only pending answer, nothing of which was sent, is that to a request that might have a body, and whose head
+   * announces none.
+   */
+  get awaitsNoBody(): boolean {
+    const [first, ...others] = this.#pending;
+    if (first === undefined || others.length > 0 || first.headersSent) return false;
+    const { headers, method = '' } = first.req;
+    if (bodiless.has(method)) return false;
+    return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  }
+
   /** The request whose answer is to be sent next; `null` without one. */
   get pendingRequest(): IncomingMessage | null {
     return this.#pending[0]?.req ?? null;
@@ -184,6 +199,15 @@ export class Connection {
   destroy(): void {
     this.socket.destroy();
     for (const response of this.#pending) response.destroy();
+  }
+
+  /** Takes the pending answer off the connection, which stays open: its request ends as one whose client has left. */
+  dropAnswer(): void {
+    const [response] = this.#pending;
+    if (response === undefined) return;
+    response.detachSocket(this.#socket);
+    response.destroy();
+    response.emit('close');
   }
 
   #removePending(response: OwnResponse): void {

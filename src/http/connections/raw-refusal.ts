@@ -9,6 +9,9 @@ import type { Connection } from './connection.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
 import { presentRequestId, requestIdHeader } from '../heads/request-id.ts';
 
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+
 /** A refusal of a request that never reaches a route. */
 export interface RawRefusal {
   /** As it is counted. */
@@ -72,6 +75,19 @@ export const headTooLarge: RawRefusal = {
   message: "The request's headers are too large or too many: send fewer of them.",
 };
 
+/** A body behind a head that announces none: its bytes are in the place of the next request. */
+export const bodyWithoutLength: RawRefusal = {
+  ...wrongFraming,
+  status: 411,
+  message:
+    "The request has a body without its length: send 'Content-Length', or 'Transfer-Encoding: chunked' over HTTP/1.1.",
+};
+
+const wrongLineEnd = badRequest(
+  'syntax',
+  'A line of the request does not end with a carriage return and a line feed: send both after each one.',
+);
+
 /** What a client can do about the faults that Node's parser names; others get a refusal without advice. */
 const parserFaults: Readonly<Record<string, RawRefusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: tooSlow,
@@ -94,15 +110,39 @@ const parserFaults: Readonly<Record<string, RawRefusal>> = {
     'syntax',
     'A header has a character that it may not have: send each on one line, as name, colon and value.',
   ),
+  HPE_CR_EXPECTED: wrongLineEnd,
+  HPE_LF_EXPECTED: wrongLineEnd,
+  HPE_STRICT: wrongLineEnd,
   HPE_INVALID_EOF_STATE: badRequest(
     'incomplete',
     'The connection was closed before the request was complete.',
   ),
 };
 
-/** The refusal for an error of Node's parser. */
-export function refusalFor({ code = '' }: NodeJS.ErrnoException): RawRefusal {
+/** An error of Node's parser, with the chunk that it could not read and how far it came. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+}
+
+/** The faults of a body in the place of a request; the latter where none may follow, as in HTTP/1.0. */
+const bodyFaults: readonly string[] = ['HPE_INVALID_METHOD', 'HPE_CLOSED_CONNECTION'];
+
+/** The faults that a line feed alone may be the cause of. */
+const lineFaults: readonly string[] = ['HPE_INVALID_VERSION', 'HPE_INVALID_HEADER_TOKEN'];
+
+/** The refusal for an error of Node's parser on a connection. */
+export function refusalFor(error: ParserError, { awaitsNoBody }: Connection): RawRefusal {
+  const { code = '' } = error;
+  if (awaitsNoBody && bodyFaults.includes(code)) return bodyWithoutLength;
+  if (lineFaults.includes(code) && endsAtLineFeed(error)) return wrongLineEnd;
   return Object.hasOwn(parserFaults, code) ? (parserFaults[code] ?? notHttp) : notHttp;
+}
+
+/** Whether the parser gave up at a line feed alone: it stands before or behind that byte. */
+function endsAtLineFeed({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): boolean {
+  const isBare = (at: number): boolean => rawPacket[at] === lineFeed && rawPacket[at - 1] !== carriageReturn;
+  return isBare(bytesParsed) || isBare(bytesParsed - 1);
 }
 
 /** Refuses a request through its own response, after the pending answers before it, and closes the connection then. */
@@ -118,7 +158,8 @@ export function refuseInTurn(response: ServerResponse, refusal: RawRefusal, next
 
 /**
  * Refuses bytes that never became a request, on the connection itself, and closes it. While an answer is pending, the
- * connection is destroyed without a refusal: the client would read the refusal as that answer, or as part of it.
+ * connection is destroyed without a refusal: the client would read the refusal as that answer, or as part of it. That of a
+ * body without its length is meant to be read so, and takes the place of the answer.
  * `headersFor` has further headers for a request of which only the rest can't be read.
  */
 export function refuseRaw(
@@ -127,12 +168,14 @@ export function refuseRaw(
   nextId: NextId,
   headersFor: (request: IncomingMessage) => readonly string[],
 ): void {
-  if (!connection.mayTakeRawRefusal || !connection.socket.writable) return connection.destroy();
+  const isAnswer = refusal === bodyWithoutLength;
+  if (!(isAnswer || connection.mayTakeRawRefusal) || !connection.socket.writable) return connection.destroy();
   const { headers, body } = writeParts(refusal, nextId);
   const { pendingRequest } = connection;
   const further = pendingRequest === null ? [] : headersFor(pendingRequest);
   const all = [...Object.entries({ ...headers, connection: 'close' }).flat(), ...further];
   const lines = all.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
+  if (isAnswer) connection.dropAnswer();
   closeLingering(
     connection.socket,
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`,

@@ -19,6 +19,9 @@ const offer =
 /** The end of a known path below a wrong base, such as `/openai/v1`, `/v1/v1` or none at all. */
 const knownTail = /\/(chat\/completions|responses|(?:models|key)(?:\/[^:]*)?)\/?$/i;
 
+/** What of such an end is no id, in which capital letters differ from small ones. */
+const fixedParts = /^(chat\/completions|responses|models|key(\/(requests|statement|usage)\b)?)/i;
+
 /** The paths of the other listener. */
 const operatorsPaths = /^\/(metrics|healthz|readyz|docs|console|admin)(\/|$)/;
 const clientsPaths = /^\/v1(\/|$)/;
@@ -100,7 +103,9 @@ function suggestPath(path: string): string | null {
 /** The known path that was probably meant, which may be this one. */
 function likeliestPath(path: string): string | null {
   const [, tail] = knownTail.exec(path) ?? [];
-  return tail === undefined ? nearestPath(path) : `/v1/${tail}`;
+  return tail === undefined
+    ? nearestPath(path)
+    : base + tail.replace(fixedParts, (fixed) => fixed.toLowerCase());
 }
 
 /** The known path most like a misspelt one. Below `/v1/`, which all of them share, only the rest is compared. */
