@@ -127,7 +127,7 @@ export function createHttpServer(
     const refuse = (): void => refuseBare(socket, refusalFor(error, connection));
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     const late = { restMs: server.requestTimeout, refuse };
-    if (!isLate || connection.extendTime(late) !== true) refuse();
+    if (!isLate || !connection.extendTime(late)) refuse();
   });
   return server;
 }

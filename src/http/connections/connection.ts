@@ -19,9 +19,6 @@ const maxPendingOfAnonymous = 16;
 /** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
 
-/** The methods of requests that usually have no body: bytes behind one are a broken next request. */
-const bodiless = new Set(['GET', 'HEAD', 'OPTIONS']);
-
 const connections = new WeakMap<Socket, Connection>();
 
 /** The connection of a socket of our own servers; `undefined` for a socket of an app that mounts the router. */
@@ -105,31 +102,9 @@ export class Connection {
     return this.isIdle && this.socket.bytesRead === this.#bytesWhenIdle;
   }
 
-  /**
-   * Whether a refusal may be written to the socket itself: no answer is pending, or only the answer to the request that
-   * can't be read to its end, and nothing of it has been sent.
-   */
-  get mayTakeRawRefusal(): boolean {
-    const [first, ...others] = this.#pending;
-    if (first === undefined) return true;
-    return others.length === 0 && !first.headersSent && !first.req.complete;
-  }
-
-  /**
-   * Whether the only pending answer, nothing of which was sent, is that to a request that might have a body, and whose head
-   * announces none.
-   */
-  get awaitsNoBody(): boolean {
-    const [first, ...others] = this.#pending;
-    if (first === undefined || others.length > 0 || first.headersSent) return false;
-    const { headers, method = '' } = first.req;
-    if (bodiless.has(method)) return false;
-    return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
-  }
-
-  /** The request whose answer is to be sent next; `null` without one. */
-  get pendingRequest(): IncomingMessage | null {
-    return this.#pending[0]?.req ?? null;
+  /** The answers that are not sent yet, in the order of their requests. */
+  get pending(): readonly OwnResponse[] {
+    return this.#pending;
   }
 
   /** Marks the connection as a client's, after a valid key: it is kept open as long as clients expect. */
@@ -199,15 +174,6 @@ export class Connection {
   destroy(): void {
     this.socket.destroy();
     for (const response of this.#pending) response.destroy();
-  }
-
-  /** Takes the pending answer off the connection, which stays open: its request ends as one whose client has left. */
-  dropAnswer(): void {
-    const [response] = this.#pending;
-    if (response === undefined) return;
-    response.detachSocket(this.#socket);
-    response.destroy();
-    response.emit('close');
   }
 
   #removePending(response: OwnResponse): void {

@@ -6,6 +6,7 @@ import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Connection } from './connection.ts';
+import { awaitsNoBody, dropAnswers, mayTakeRawRefusal } from './pending-answers.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
 import { presentRequestId, requestIdHeader } from '../heads/request-id.ts';
 
@@ -126,16 +127,16 @@ interface ParserError extends NodeJS.ErrnoException {
 }
 
 /** The faults of a body in the place of a request; the latter where none may follow, as in HTTP/1.0. */
-const bodyFaults: readonly string[] = ['HPE_INVALID_METHOD', 'HPE_CLOSED_CONNECTION'];
+const bodyFaults = new Set(['HPE_INVALID_METHOD', 'HPE_CLOSED_CONNECTION']);
 
 /** The faults that a line feed alone may be the cause of. */
-const lineFaults: readonly string[] = ['HPE_INVALID_VERSION', 'HPE_INVALID_HEADER_TOKEN'];
+const lineFaults = new Set(['HPE_INVALID_VERSION', 'HPE_INVALID_HEADER_TOKEN']);
 
 /** The refusal for an error of Node's parser on a connection. */
-export function refusalFor(error: ParserError, { awaitsNoBody }: Connection): RawRefusal {
+export function refusalFor(error: ParserError, connection: Connection): RawRefusal {
   const { code = '' } = error;
-  if (awaitsNoBody && bodyFaults.includes(code)) return bodyWithoutLength;
-  if (lineFaults.includes(code) && endsAtLineFeed(error)) return wrongLineEnd;
+  if (bodyFaults.has(code) && awaitsNoBody(connection)) return bodyWithoutLength;
+  if (lineFaults.has(code) && endsAtLineFeed(error)) return wrongLineEnd;
   return Object.hasOwn(parserFaults, code) ? (parserFaults[code] ?? notHttp) : notHttp;
 }
 
@@ -169,13 +170,14 @@ export function refuseRaw(
   headersFor: (request: IncomingMessage) => readonly string[],
 ): void {
   const isAnswer = refusal === bodyWithoutLength;
-  if (!(isAnswer || connection.mayTakeRawRefusal) || !connection.socket.writable) return connection.destroy();
+  if (!(isAnswer || mayTakeRawRefusal(connection)) || !connection.socket.writable)
+    return connection.destroy();
   const { headers, body } = writeParts(refusal, nextId);
-  const { pendingRequest } = connection;
-  const further = pendingRequest === null ? [] : headersFor(pendingRequest);
+  const [answer] = connection.pending;
+  const further = answer === undefined ? [] : headersFor(answer.req);
   const all = [...Object.entries({ ...headers, connection: 'close' }).flat(), ...further];
   const lines = all.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
-  if (isAnswer) connection.dropAnswer();
+  if (isAnswer) dropAnswers(connection);
   closeLingering(
     connection.socket,
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`,
