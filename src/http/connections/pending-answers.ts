@@ -29,11 +29,9 @@ export function awaitsNoBody(connection: Connection): boolean {
   );
 }
 
-/** Takes the pending answers off the connection, which stays open: their requests end as ones whose client has left. */
-export function dropAnswers({ pending, socket }: Connection): void {
-  for (const response of [...pending]) {
-    response.detachSocket(socket);
-    response.destroy();
-    response.emit('close');
-  }
+/** Takes the only pending answer off the connection, which stays open: its request ends as one whose client has left. */
+export function dropAnswer({ pending: [response], socket }: Connection): void {
+  response?.detachSocket(socket);
+  response?.destroy();
+  response?.emit('close');
 }

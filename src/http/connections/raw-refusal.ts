@@ -6,7 +6,7 @@ import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Connection } from './connection.ts';
-import { awaitsNoBody, dropAnswers, mayTakeRawRefusal } from './pending-answers.ts';
+import { awaitsNoBody, dropAnswer, mayTakeRawRefusal } from './pending-answers.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
 import { presentRequestId, requestIdHeader } from '../heads/request-id.ts';
 
@@ -177,7 +177,7 @@ export function refuseRaw(
   const further = answer === undefined ? [] : headersFor(answer.req);
   const all = [...Object.entries({ ...headers, connection: 'close' }).flat(), ...further];
   const lines = all.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
-  if (isAnswer) dropAnswers(connection);
+  if (isAnswer) dropAnswer(connection);
   closeLingering(
     connection.socket,
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`,
