@@ -77,7 +77,7 @@ export const headTooLarge: RawRefusal = {
 };
 
 /** A body behind a head that announces none: its bytes are in the place of the next request. */
-export const bodyWithoutLength: RawRefusal = {
+const bodyWithoutLength: RawRefusal = {
   ...wrongFraming,
   status: 411,
   message:
