@@ -5,7 +5,7 @@ import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { budgetOf } from '../domain/budgets/budget.ts';
-import { budgetOfKey } from '../shared/budget-values.ts';
+import { budgetOfConfig } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import {
   duration,
@@ -118,7 +118,11 @@ const declaredKey = z
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
     }),
-    budget: budgetOfKey.optional().describe('What the key may spend in each period of the calendar.'),
+    budget: budgetOfConfig
+      .optional()
+      .describe(
+        'What the key may spend in each period of the calendar: a text such as `20/month`, or its settings.',
+      ),
     group: groupName.optional().meta({
       description: 'The group whose budget and concurrency the key shares, one of `groups`; default: none.',
       examples: ['research'],

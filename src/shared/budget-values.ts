@@ -53,8 +53,29 @@ const budgetSettings = {
   }),
 };
 
-/** A whole budget. */
-export const budgetOfKey = z.strictObject(budgetSettings);
+/** What a text that is no budget is told. */
+export const budgetForm = 'expected an amount and a period, such as 20/day, 20/week or 20/month';
+
+/** The amount and the period of a budget in a text such as `20/month`, both unchecked; `null` for another form. */
+export function splitBudget(text: string): { readonly amount: string; readonly per: string } | null {
+  const [amount = '', per, ...rest] = text.split('/').map((part) => part.trim());
+  return per === undefined || rest.length > 0 ? null : { amount, per };
+}
+
+const budgetText = z
+  .string(budgetForm)
+  .transform((text, context) => {
+    const parts = splitBudget(text);
+    if (parts !== null) return parts;
+    context.issues.push({ code: 'custom', input: text, message: budgetForm });
+    return z.NEVER;
+  })
+  .pipe(z.strictObject(budgetSettings));
+
+/** A whole budget of the config: a text such as `20/month`, or an object with all settings. */
+export const budgetOfConfig = z
+  .union([budgetText, z.strictObject(budgetSettings)])
+  .meta({ examples: ['20/month'] });
 
 /** A whole budget of a new key: `null` is no raise, as in changes to it. */
 export const budgetOfNewKey = z.strictObject({

@@ -3,6 +3,7 @@ import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 import { groupsOf } from '../../src/config/schema/groups-schema.ts';
 import { showConfig } from '../../src/config/show-config.ts';
+import { declaredKeysOf } from '../../src/config/declared-keys.ts';
 import { loadYaml } from '../support/config-file.ts';
 
 const key = 'sk-Yq3vT9LmW0zKc7Rb1';
@@ -43,6 +44,36 @@ describe('groups', () => {
       { id: 'group:Team.2_b-c', name: 'Team.2_b-c', concurrency: null, budget: null },
     ]);
     expect(groupsOf(configOf({}).groups).size).toBe(0);
+  });
+
+  test.each([
+    ['20/month', { amountNanos: 20e9, per: 'month' }],
+    [' 1.50 / day ', { amountNanos: 1.5e9, per: 'day' }],
+  ])('take a budget as a text, as the command line does: %j', (text, read) => {
+    const { groups, keys } = configOf({
+      groups: { research: { budget: text } },
+      keys: { bob: { key, budget: text } },
+    });
+    const whole = { ...read, timeZone: 'UTC', warnAt: [], raise: null };
+    expect(groupsOf(groups).get('research')?.budget).toEqual(whole);
+    expect(declaredKeysOf(keys)[0]?.budget).toEqual(whole);
+  });
+
+  test.each([
+    ['20', ': expected an amount and a period, such as 20/day, 20/week or 20/month'],
+    ['20/month/day', ': expected an amount and a period, such as 20/day, 20/week or 20/month'],
+    [20, ': expected an amount and a period, such as 20/day, 20/week or 20/month'],
+    ['20/moth', '.per: expected "day" or "week" or "month"'],
+    [
+      '-1/day',
+      '.amount: expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
+    ],
+    [{ amount: '20' }, '.per: expected "day" or "week" or "month"'],
+    [{ amount: '20', per: 'month', timezone: 'UTC' }, ".timezone: unknown key; did you mean 'timeZone'?"],
+  ])('do not take a budget of %j', (given, problem) => {
+    expect(problemsOf({ groups: { research: { budget: given } } })).toEqual([
+      `groups.research.budget${problem}`,
+    ]);
   });
 
   test('are shown as they are read', () => {

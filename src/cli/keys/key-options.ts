@@ -1,3 +1,4 @@
+import { budgetForm, splitBudget } from '../../shared/budget-values.ts';
 import type { Json } from '../output.ts';
 
 /** The options of `create` and `update`, as commander names them. */
@@ -95,14 +96,10 @@ function budgetOf({
       throw new Error(`--budget none takes the budget away: leave out ${settingOptions}`);
     return null;
   }
-  const [amount, per, ...rest] = budget?.split('/') ?? [];
-  if (budget !== undefined && (per === undefined || rest.length > 0))
-    throw new Error(
-      '--budget: expected an amount and a period, such as 20/day, 20/week or 20/month, or none',
-    );
+  const parts = budget === undefined ? {} : splitBudget(budget);
+  if (parts === null) throw new Error(`--budget: ${budgetForm}, or none`);
   const settings = {
-    amount,
-    per,
+    ...parts,
     timeZone,
     warnAt: warnAt?.length === 1 && warnAt[0] === 'none' ? [] : warnAt,
     raise: raiseOf(raise, raiseUntil),

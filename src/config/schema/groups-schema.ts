@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { budgetOf } from '../../domain/budgets/budget.ts';
 import { groupIdOf, noGroup } from '../../domain/limits/groups.ts';
 import type { Groups } from '../../domain/limits/groups.ts';
-import { budgetOfKey } from '../../shared/budget-values.ts';
+import { budgetOfConfig } from '../../shared/budget-values.ts';
 import { groupName } from '../../shared/schema-values.ts';
 import { requestLimit } from './values.ts';
 
@@ -15,9 +15,11 @@ const group = z.strictObject({
       'How many requests all keys of the group together may have in progress at a time; default: any number.',
     examples: [8],
   }),
-  budget: budgetOfKey
+  budget: budgetOfConfig
     .optional()
-    .describe('What all its keys together may spend in each period of the calendar.'),
+    .describe(
+      'What all its keys together may spend in each period of the calendar: a text such as `500/month`, or its settings.',
+    ),
 });
 
 /** The groups of a config, by name. */
