@@ -49,12 +49,12 @@ describe('groups', () => {
   test.each([
     ['20/month', { amountNanos: 20e9, per: 'month' }],
     [' 1.50 / day ', { amountNanos: 1.5e9, per: 'day' }],
-  ])('take a budget as a text, as the command line does: %j', (text, read) => {
+  ])('take a budget as a text, as the command line does: %j', (text, expected) => {
     const { groups, keys } = configOf({
       groups: { research: { budget: text } },
       keys: { bob: { key, budget: text } },
     });
-    const whole = { ...read, timeZone: 'UTC', warnAt: [], raise: null };
+    const whole = { ...expected, timeZone: 'UTC', warnAt: [], raise: null };
     expect(groupsOf(groups).get('research')?.budget).toEqual(whole);
     expect(declaredKeysOf(keys)[0]?.budget).toEqual(whole);
   });

@@ -93,13 +93,35 @@ describe('the documentation on the admin listener', () => {
     '/docs/%2e%2e%2fpackage.json',
     '/docs/operators/../../package.json',
     '/docs//etc/passwd',
-    '/docs/operators/config.md',
     '/docs/%00',
     '/docs/operators',
   ])('has nothing at %s', async (path) => {
     const response = await get(gateway.adminUrl + path);
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({ error: { code: 'unknown_url' } });
+  });
+
+  test.each([
+    ['/docs/operators/money.md', '/docs/operators/money'],
+    ['/docs/operators/money.html', '/docs/operators/money'],
+    ['/docs/operators/money/', '/docs/operators/money'],
+    ['/docs/README.md', '/docs/'],
+    ['/docs/index.html', '/docs/'],
+    ['/docs/readme.md', '/docs/readme'],
+  ])('shows the page for the name of its file: %s', async (path, place) => {
+    const shown = await get(path, { redirect: 'follow' });
+    expect([shown.status, new URL(shown.url).pathname]).toEqual([200, place]);
+    expect(shown.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  });
+
+  test.each([
+    '/docs/operators/nothing.md',
+    '/docs/operators/',
+    '/docs/.md',
+    '/docs/openapi.json/x',
+    '/docs/..%2fREADME.md',
+  ])('has no page at %s', async (path) => {
+    expect((await get(path)).status).toBe(404);
   });
 
   test('is read, not written', async () => {

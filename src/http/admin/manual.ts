@@ -2,7 +2,7 @@ import type { Manual } from '../../domain/ports/manual.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendBody } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
-import type { Router } from '../router.ts';
+import type { Response, Router } from '../router.ts';
 
 /** Nothing but the documentation's own style and pictures is loaded, and no page shows it in a frame. */
 const pagePolicy =
@@ -13,13 +13,17 @@ export function createManualRoutes(manual: Manual): Router {
   const router = createRouter({ strict: true });
   // Relative links lead nowhere without the slash.
   router.get('/docs', (_request, response) => {
-    response.setHeader('location', 'docs/');
-    sendBody(response, 308, '', { 'content-type': 'text/plain' });
+    redirect(response, 'docs/');
   });
   router.get(['/docs/', '/docs/*path'], async (request, response, next) => {
     const parts: unknown = request.params['path'] ?? [];
-    const found = await manual.find(Array.isArray(parts) ? parts.join('/') : String(parts));
-    if (found === null) return next();
+    const path = Array.isArray(parts) ? parts.join('/') : String(parts);
+    const found = await manual.find(path);
+    if (found === null) {
+      const [place, location] = canonical(path);
+      if (place === path || (await manual.find(place)) === null) return next();
+      return redirect(response, location);
+    }
     sendBody(response, 200, found.body, {
       'content-type': found.type,
       'content-security-policy': pagePolicy,
@@ -30,4 +34,16 @@ export function createManualRoutes(manual: Manual): Router {
     else methodNotAllowed('GET, HEAD')(request, response, next);
   });
   return router;
+}
+
+/** The place of the page that is meant by the name of its file, or by a slash at its end, and the way there. */
+function canonical(path: string): readonly [place: string, location: string] {
+  const place = path.replace(/(?<=[^/])(\.md|\.html|\/)$/, '').replace(/^(README|index)$/, '');
+  const name = place.slice(place.lastIndexOf('/') + 1);
+  return [place, path.endsWith('/') ? `../${name}` : name || './'];
+}
+
+function redirect(response: Response, location: string): void {
+  response.setHeader('location', location);
+  sendBody(response, 308, '', { 'content-type': 'text/plain' });
 }
