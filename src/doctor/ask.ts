@@ -32,6 +32,8 @@ export interface Question {
   readonly stream: boolean;
   /** The output cap, in tokens. */
   readonly maxOutputTokens: number;
+  /** The stop sequences; absent for none. */
+  readonly stop?: readonly string[];
 }
 
 /** The upstream did not answer. */
@@ -79,13 +81,13 @@ export type Observation = Unanswered | RefusedAnswer | ReadAnswer;
 
 /** Asks one question as the gateway would, and reads the answer with the gateway's own reader. */
 export async function ask(
-  { model, text, stream, maxOutputTokens }: Question,
+  { model, text, stream, maxOutputTokens, stop = [] }: Question,
   source: ModelSource,
   ports: DoctorPorts,
 ): Promise<Observation> {
   const { upstream, dialect, quirks, finishReason, thoughtTag } = source;
   const turns = [{ role: 'user', text }] as const;
-  const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens, stop: [] }, model, quirks);
+  const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens, stop }, model, quirks);
   const sanitise = createSanitiser({ turns, clientKey: '', upstream: source.secrets, names: [model] });
   const startedMs = ports.clock.monotonicMs();
   const answer = await callUpstream({ upstream, method: 'POST', path, body, stream }, ports);

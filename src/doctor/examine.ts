@@ -6,6 +6,7 @@ import { checkKey, checkWrongKey, keyStatuses } from './check-key.ts';
 import { checkLength } from './check-length.ts';
 import { checkModels, checkOtherModels } from './check-models.ts';
 import { checkResponses } from './check-responses.ts';
+import { checkStop } from './check-stop.ts';
 import { checkUnknownModel } from './check-unknown-model.ts';
 import { checkUsage } from './check-usage.ts';
 import { skipped, worstOf } from './report.ts';
@@ -18,7 +19,7 @@ const shortText = 'Say hi.';
 const shortCap = 256;
 
 /**
- * Examines one upstream by sending it what the gateway would send: at most fifteen calls, each within `callMs`, and a few
+ * Examines one upstream by sending it what the gateway would send: at most sixteen calls, each within `callMs`, and a few
  * hundred tokens. The first fault of the connection or of the key ends it.
  */
 export async function examine(target: Target, ports: DoctorPorts): Promise<UpstreamReport> {
@@ -95,6 +96,10 @@ async function checkProtocol(
   if (key.status === 'fault') return { checks: [key, ...whole.checks], dialect: null };
   const stream = await askShortly(`${dialect}.stream`, model, true, asked, target, ports);
   told(stream.checks, ports);
+  const stop = async (): Promise<readonly Check[]> => {
+    const check = await checkStop(`${dialect}.stop`, model, asked, ports);
+    return check === null ? [] : told([check], ports);
+  };
   const checks = [
     key,
     ...told(await checkWrongKey(model, asked, target, ports), ports),
@@ -102,6 +107,7 @@ async function checkProtocol(
     ...stream.checks,
     ...told(checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked), ports),
     ...told([await checkLength(`${dialect}.length`, model, asked, ports)], ports),
+    ...(await stop()),
     // The demo has no models but answers for any.
     ...(isDemo(target)
       ? []

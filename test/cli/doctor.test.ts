@@ -8,7 +8,9 @@ import { notFound, playProvider, sendEvents, wholeBody } from '../support/examin
 import type { AskedBody } from '../support/examine.ts';
 import { chatFrames, sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { freePort } from '../support/free-port.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 import { startTlsServer } from '../support/tls-server.ts';
 
@@ -109,6 +111,7 @@ models: { from: own }
       ['chat.stream', 'ok'],
       ['chat.usage', 'ok'],
       ['chat.length', 'ok'],
+      ['chat.stop', 'ok'],
       ['chat.unknown_model', 'ok'],
       ['responses.stream', 'skipped'],
     ]);
@@ -123,6 +126,7 @@ models: { from: own }
     const { code, stdout } = await run([], { TEXTGATE_UPSTREAM_URL: upstream.url });
     expect(code).toBe(1);
     expect(stdout).toContain('→ Set TEXTGATE_UPSTREAM_API_KEY.');
+    expect(stdout).toContain('\n1 upstream of TEXTGATE_UPSTREAM_URL: 0 ok');
   });
 
   test.each<[string, readonly string[], string]>([
@@ -135,10 +139,52 @@ models: { from: own }
     expect(stdout).toContain(advice);
   });
 
-  test('checks the built-in demo, which is all right', async () => {
-    const { code, stdout } = await run([]);
+  test('checks the built-in demo where nothing is named and no gateway runs, and says that it was nothing else', async () => {
+    const port = String(await freePort());
+    const { code, stdout, stderr } = await run([], { TEXTGATE_ADMIN_PORT: port });
     expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}ok {7}chat\.stop {11}the answer ends before it$/m);
     expect(stdout).toMatch(/\n1 upstream: 1 ok/);
+    expect(stderr).toBe(
+      `no upstream is named and no gateway answers on http://127.0.0.1:${port}, so the built-in demo was checked, and nothing else: name what to check, as in textgate doctor textgate.yaml\n`,
+    );
+  });
+
+  test('checks the upstreams of the gateway that runs, where nothing else is named', async () => {
+    playProvider(upstream);
+    const gateway = await startGateway({ upstreamUrl: upstream.url });
+    onTestFinished(() => gateway.close());
+    const { hostname, port } = new URL(gateway.adminUrl);
+    const address = { TEXTGATE_ADMIN_HOST: hostname, TEXTGATE_ADMIN_PORT: port };
+    const environment = { ...address, TEXTGATE_ADMIN_TOKEN: gateway.adminToken };
+    const seen = upstream.seen.length;
+    const found = await run([], environment);
+    expect([found.code, found.stderr]).toEqual([0, '']);
+    expect(found.stdout).toMatch(/^local: http:/);
+    expect(found.stdout).toContain(`\n1 upstream of the gateway at ${gateway.adminUrl}: 1 ok, 0 with`);
+    expect(upstream.seen.length - seen).toBeGreaterThan(5);
+
+    playProvider(upstream, {
+      stream: (response) =>
+        sendEvents(response, good.replace('"finish_reason":"stop"', '"finish_reason":null')),
+    });
+    const failed = await run(['--json'], environment);
+    expect(failed.code).toBe(1);
+    expect(JSON.parse(failed.stdout)).toMatchObject({
+      object: 'doctor',
+      upstreams: [{ name: 'local', status: 'fault' }],
+    });
+    // That it runs and can't be asked must not end in a check of something else.
+    const untold = await run([], address);
+    expect(untold).toMatchObject({ code: 3, stdout: '' });
+    expect(untold.stderr).toContain('no admin token: set TEXTGATE_ADMIN_TOKEN');
+    const [limited, away] = [
+      await run(['--timeout', '5s'], environment),
+      await run([], { TEXTGATE_ADMIN_URL: 'http://127.0.0.1:1', TEXTGATE_ADMIN_TOKEN: gateway.adminToken }),
+    ];
+    expect(limited).toMatchObject({ code: 2, stdout: '' });
+    expect(away).toMatchObject({ code: 3, stdout: '' });
+    expect(away.stderr).toContain('the gateway does not answer on http://127.0.0.1:1');
   });
 
   test('checks the built-in demo by its URL, and ends', async () => {

@@ -20,7 +20,7 @@ async function examineGateway({ url, key }: TestGateway) {
 
 /** All checks of a whole examination over HTTP, of both protocols. */
 const allChecks =
-  'address connection tls models key wrong_key chat.whole chat.stream chat.usage chat.length chat.unknown_model ' +
+  'address connection tls models key wrong_key chat.whole chat.stream chat.usage chat.length chat.stop chat.unknown_model ' +
   'responses.whole responses.stream responses.usage responses.length';
 
 describe('textgate doctor finds nothing wrong with a textgate', () => {

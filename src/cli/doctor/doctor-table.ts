@@ -32,11 +32,12 @@ function indent(lines: readonly string[], column: number): readonly string[] {
   return lines.map((line) => ' '.repeat(column) + line);
 }
 
-/** The last line: how many upstreams there are, and how many have faults or warnings. */
-export function writeSummary(reports: readonly UpstreamReport[]): string {
+/** The last line: how many upstreams there are, where they are configured, and how many have faults or warnings. */
+export function writeSummary(reports: readonly UpstreamReport[], of: string | null): string {
   const having = (status: UpstreamReport['status']): number =>
     reports.filter((report) => report.status === status).length;
-  return `${count(reports.length, 'upstream')}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
+  const place = of === null ? '' : ` of ${escapeControlCharacters(of)}`;
+  return `${count(reports.length, 'upstream')}${place}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
 }
 
 /** All reports as one JSON object. */

@@ -12,6 +12,7 @@ import type { DialectName } from '../../protocol/upstream/dialects.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { describeError } from '../describe-error.ts';
 import { writeBlock, writeJson, writeSummary } from './doctor-table.ts';
+import { findRunningGateway } from './running-gateway.ts';
 import type { Json } from '../output.ts';
 
 /** The options of `doctor`, as commander names them. */
@@ -32,8 +33,8 @@ const exitCodes = { clean: 0, fault: 1, wrongUsage: 2, unfinished: 3 } as const;
 const defaultTimeout = '30s';
 
 /**
- * Examines the upstreams of a URL, a config file or the environment, and prints what is found of each. `examine` makes
- * the examination.
+ * Examines the upstreams of a URL, a config file, the environment or a gateway that runs, and prints what is found of each.
+ * `examine` makes the examination.
  */
 export async function runDoctor(
   url: string | undefined,
@@ -42,7 +43,7 @@ export async function runDoctor(
 ): Promise<void> {
   let failing: number = exitCodes.wrongUsage;
   try {
-    const { config, nameSettings } = readTargets(url, options);
+    const { config, nameSettings, of } = readTargets(url, options);
     const examination = {
       model: options.model ?? null,
       callMs: readTimeout(options.timeout ?? defaultTimeout),
@@ -50,20 +51,34 @@ export async function runDoctor(
       triesResponses: url !== undefined && !isFile(url) && options.dialect === undefined,
       nameSettings,
     };
+    const found = of === null && url === undefined ? await findRunningGateway() : null;
+    const examineRunning = found?.examine ?? null;
+    if (examineRunning !== null && (options.wrongKey === true || options.timeout !== undefined))
+      throw new Error(
+        `--wrong-key and --timeout go with a URL or a config file: without either, the gateway at ${found?.url} checks its upstreams`,
+      );
     // From here on, what the operator wrote is not at fault.
     failing = exitCodes.unfinished;
     const reports: UpstreamReport[] = [];
-    for await (const report of examine(config, examination)) {
+    const examined = examineRunning?.(examination.model) ?? examine(config, examination);
+    for await (const report of examined) {
       reports.push(report);
       if (options.json !== true) console.log(writeBlock(report));
     }
-    console.log(options.json === true ? writeJson(reports) : writeSummary(reports));
+    const source = examineRunning === null ? of : `the gateway at ${found?.url}`;
+    console.log(options.json === true ? writeJson(reports) : writeSummary(reports, source));
+    if (found !== null && examineRunning === null) console.error(describeDemo(found.url));
     const hasFault = reports.some(({ status }) => status === 'fault');
     process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
   } catch (error) {
     console.error(`textgate: ${describeError(error)}`);
     process.exitCode = failing;
   }
+}
+
+/** What was checked where nothing was named: it says nothing of any other upstream. */
+function describeDemo(url: string): string {
+  return `no upstream is named and no gateway answers on ${url}, so the built-in demo was checked, and nothing else: name what to check, as in textgate doctor textgate.yaml`;
 }
 
 function readTimeout(text: string): number {
@@ -76,6 +91,8 @@ function readTimeout(text: string): number {
 interface Targets {
   readonly config: Config;
   readonly nameSettings: (upstream: string) => SettingNames;
+  /** Where they are configured; `null` for a URL, and where nothing is. */
+  readonly of: string | null;
 }
 
 function readTargets(url: string | undefined, options: DoctorOptions): Targets {
@@ -85,13 +102,15 @@ function readTargets(url: string | undefined, options: DoctorOptions): Targets {
     return readTargets(undefined, { ...options, config: url });
   }
   if (url !== undefined)
-    return { config: urlConfig(url, options), nameSettings: () => namesOfOptions(options) };
+    return { config: urlConfig(url, options), nameSettings: () => namesOfOptions(options), of: null };
   if (options.key !== undefined || options.keyEnv !== undefined || options.dialect !== undefined)
     throw new Error('--key, --key-env and --dialect go with a URL');
   const file = options.config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
-  return file === undefined
-    ? { config: environmentConfig(process.env), nameSettings: namesInEnvironment }
-    : { config: loadConfigFile(file, process.env), nameSettings: namesInConfig };
+  if (file !== undefined)
+    return { config: loadConfigFile(file, process.env), nameSettings: namesInConfig, of: file };
+  const name = 'TEXTGATE_UPSTREAM_URL';
+  const of = readVariable(process.env, name) === undefined ? null : name;
+  return { config: environmentConfig(process.env), nameSettings: namesInEnvironment, of };
 }
 
 /** Whether the argument names a config file: no URL ends like one. */
