@@ -6,14 +6,14 @@ const property = 'test/conformance/usage.property.test.ts';
 export const usageFaults: readonly Mutation[] = [
   {
     name: 'usage that keeps what a record said before it was settled late',
-    file: 'src/storage/sqlite/usage-step.ts',
+    file: 'src/storage/sqlite/usage-groups-step.ts',
     find: "AFTER UPDATE ON records BEGIN ${count('OLD', '-')} ",
     replace: 'AFTER UPDATE ON records BEGIN ',
     tests: [property],
   },
   {
     name: 'usage of a rolled day that a late settlement does not mark',
-    file: 'src/storage/sqlite/usage-step.ts',
+    file: 'src/storage/sqlite/usage-groups-step.ts',
     find: "SET state = 'stale'",
     replace: 'SET state = state',
     tests: [property],
@@ -38,5 +38,26 @@ export const usageFaults: readonly Mutation[] = [
     find: 'CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)',
     replace: 'CAST(9000000000000000 AS BIGINT)',
     tests: ['test/storage/usage.test.ts'],
+  },
+  {
+    name: 'usage by groups that is read from sums without groups',
+    file: 'src/storage/usage/usage-kinds.ts',
+    find: '[...needed].every((one) => dimensions',
+    replace: "[...needed].every((one) => one === 'group' || dimensions",
+    tests: [property],
+  },
+  {
+    name: 'refusals that the database did not take, and that are not offered again',
+    file: 'src/background/count-refusals.ts',
+    find: 'taken.slice(at).forEach(count);',
+    replace: '',
+    tests: ['test/background/count-refusals.test.ts'],
+  },
+  {
+    name: 'refusals that are not added at the end of a process',
+    file: 'src/background/count-refusals.ts',
+    find: 'if (adding !== null) await add();',
+    replace: '',
+    tests: ['test/background/count-refusals.test.ts'],
   },
 ];
