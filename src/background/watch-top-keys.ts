@@ -21,6 +21,12 @@ export interface TopKey {
   readonly chargeNanos: bigint;
 }
 
+/** A group whose keys spent much in the current day, in UTC. */
+export interface TopGroup {
+  readonly group: string;
+  readonly chargeNanos: bigint;
+}
+
 /** What the watch reads. */
 interface TopKeySources {
   readonly usage: Usage;
@@ -31,36 +37,50 @@ interface TopKeyOptions {
   /** Resolves when the database can be read; rejects when it never can be. */
   readonly ready: Promise<void>;
   readonly clock: Clock;
-  /** How many keys are shown; 0 for none. */
+  /** How many keys and how many groups are shown; 0 for none. */
   readonly count: () => number;
+  /** Whether keys may have groups. */
+  readonly hasGroups: () => boolean;
   /** The reading, where processes share the database: one of them shows the keys of all. */
   readonly duty: SharedDuty | null;
   readonly onFault: ReportFault;
 }
 
-/** The watch over the keys that spend most. */
+/** The watch over the keys and groups that spend most. */
 export interface TopKeyWatch {
   /** The keys with the largest charges of the current day, largest first; none before the first read of the day. */
   current(): readonly TopKey[];
+  /** The same of groups. */
+  currentGroups(): readonly TopGroup[];
   /** Resolves when nothing is read any more. */
   stop(): Promise<void>;
 }
 
-/** Reads every minute which keys spent most in the current day. */
+/** Reads every minute which keys, and which groups of keys, spent most in the current day. */
 export function watchTopKeys(
   sources: TopKeySources,
-  { ready, clock, count, duty, onFault }: TopKeyOptions,
+  { ready, clock, count, hasGroups, duty, onFault }: TopKeyOptions,
 ): TopKeyWatch {
   const stopping = new AbortController();
   const { signal } = stopping;
   const today = (): number => Math.floor(clock.now() / dayMs) * dayMs;
-  let found: { readonly dayMs: number; readonly keys: readonly TopKey[] } | null = null;
+  let found: {
+    readonly dayMs: number;
+    readonly keys: readonly TopKey[];
+    readonly groups: readonly TopGroup[];
+  } | null = null;
 
   const read = async (): Promise<void> => {
     try {
       const day = today();
       const isOurs = count() > 0 && (duty === null || (await duty.isOurs()));
-      found = isOurs ? { dayMs: day, keys: await readTopKeys(sources, day, count()) } : null;
+      found = isOurs
+        ? {
+            dayMs: day,
+            keys: await readTopKeys(sources, day, count()),
+            groups: hasGroups() ? await readTopGroups(sources, day, count()) : [],
+          }
+        : null;
     } catch (error) {
       found = null;
       if (!signal.aborted) onFault('the keys that spend most could not be read', error);
@@ -71,8 +91,10 @@ export function watchTopKeys(
     if (!signal.aborted) reading = repeat(read, { firstMs: 0, delayMs: readMs }, clock, signal);
   };
   ready.then(start, () => {});
+  const ofToday = () => (found !== null && found.dayMs === today() ? found : null);
   return {
-    current: () => (found !== null && found.dayMs === today() ? found.keys.slice(0, count()) : []),
+    current: () => ofToday()?.keys.slice(0, count()) ?? [],
+    currentGroups: () => ofToday()?.groups.slice(0, count()) ?? [],
     async stop() {
       stopping.abort(new Error('the watch over keys is stopping'));
       await reading?.();
@@ -80,18 +102,47 @@ export function watchTopKeys(
   };
 }
 
-/** The keys with the largest charges of a day; those that were charged nothing are none of them. */
+/** The keys with the largest charges of a day, with their names. */
 async function readTopKeys(
   { usage, store }: TopKeySources,
   fromMs: number,
   count: number,
 ): Promise<readonly TopKey[]> {
+  const top = await readTop(usage, ['key'], fromMs, count);
+  const ids = top.map(({ keyId = '' }) => keyId);
+  const names = ids.length === 0 ? new Map<string, string>() : await store.namesOf(ids);
+  return top.map(({ keyId = '', chargeNanos }) => ({
+    keyId,
+    keyName: names.get(keyId) ?? '',
+    chargeNanos,
+  }));
+}
+
+/** The groups with the largest charges of a day; keys without one have a row, too. */
+async function readTopGroups(
+  { usage }: TopKeySources,
+  fromMs: number,
+  count: number,
+): Promise<readonly TopGroup[]> {
+  const top = await readTop(usage, ['group'], fromMs, count + 1);
+  return top
+    .flatMap(({ group, chargeNanos }) => (typeof group === 'string' ? [{ group, chargeNanos }] : []))
+    .slice(0, count);
+}
+
+/** The rows of usage with the largest charges of a day; those that were charged nothing are none of them. */
+async function readTop(
+  usage: Usage,
+  by: readonly ['key' | 'group'],
+  fromMs: number,
+  count: number,
+): Promise<readonly UsageRow[]> {
   let top: readonly UsageRow[] = [];
   let after: string | null = null;
   for (let page = 0; page === 0 || after !== null; page++) {
     if (page === maxPages) throw new Error(`the usage of today has more than ${maxPages} pages`);
     const read: Awaited<ReturnType<Usage['usage']>> = await usage.usage({
-      by: ['key'],
+      by,
       fromMs,
       toMs: fromMs + dayMs,
       where: {},
@@ -104,11 +155,5 @@ async function readTopKeys(
       .slice(0, count);
     after = read.next;
   }
-  const ids = top.map(({ keyId = '' }) => keyId);
-  const names = ids.length === 0 ? new Map<string, string>() : await store.namesOf(ids);
-  return top.map(({ keyId = '', chargeNanos }) => ({
-    keyId,
-    keyName: names.get(keyId) ?? '',
-    chargeNanos,
-  }));
+  return top;
 }

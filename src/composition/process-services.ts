@@ -160,7 +160,7 @@ export function createProcessServices(
   const watched = watchHealth(storage, () => active, { clock, log, metrics });
   const { events } = watched;
   const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
-  const usageWatches = watchUsage(storage, observability, () => active.topKeys, clock, log);
+  const usageWatches = watchUsage(storage, observability, () => active, clock, log);
   const doctorRuns = createDoctorRuns(clock, settings.nameSettings);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);

@@ -26,14 +26,18 @@ async function startWatch(charges: Record<string, bigint>, isOurs = true) {
   const clock = createFakeClock(noon);
   const asked: UsageQuery[] = [];
   const faults: string[] = [];
-  const state = { charges, count: 2, isOurs, isDown: false };
+  const state = { charges, count: 2, isOurs, isDown: false, hasGroups: false };
   const watch = watchTopKeys(
     {
       usage: {
         async usage(query) {
           asked.push(query);
           if (state.isDown) throw new Error('the database is away');
-          const rows = Object.entries(state.charges).map(([id, charge]) => row(id, charge));
+          const rows = Object.entries(state.charges).map(([id, charge]) =>
+            query.by.includes('group')
+              ? Object.assign(row('', charge), { group: id === 'none' ? null : id })
+              : row(id, charge),
+          );
           const start = Number(query.after ?? 0);
           return {
             rows: rows.slice(start, start + 2),
@@ -47,6 +51,7 @@ async function startWatch(charges: Record<string, bigint>, isOurs = true) {
       ready: Promise.resolve(),
       clock,
       count: () => state.count,
+      hasGroups: () => state.hasGroups,
       duty: { isOurs: async () => state.isOurs },
       onFault: (message, error) => void faults.push(`${message}: ${String(error)}`),
     },
@@ -87,6 +92,20 @@ test('the keys that were charged most today are read at the start and every minu
     ['a', 9n],
     ['c', 5n],
   ]);
+});
+
+test('the groups that were charged most today are read like them, where there are groups', async () => {
+  const { watch, state, asked, later } = await startWatch({ a: 1n, b: 5n, none: 9n, c: 3n, d: 0n });
+  expect(watch.currentGroups()).toEqual([]);
+  expect(asked.every(({ by }) => by.join() === 'key')).toBe(true);
+  state.hasGroups = true;
+  await later(minuteMs);
+  expect(watch.currentGroups()).toEqual([
+    { group: 'b', chargeNanos: 5n },
+    { group: 'c', chargeNanos: 3n },
+  ]);
+  await later(dayMs / 2 - minuteMs);
+  expect(watch.currentGroups()).toEqual([]);
 });
 
 test('keys that were charged nothing are none of them', async () => {
@@ -130,6 +149,7 @@ test('a database that is away is reported, and hides the keys until it answers',
 
 test('the metrics have a series for each of them, and none for a key that is no longer among them', async () => {
   const metrics = createMetrics();
+  let groups = [{ group: 'team-a', chargeNanos: 9n }];
   let keys = [{ keyId: 'key_a', keyName: 'a "b"\n', chargeNanos: 5n }];
   metrics.attach({
     rooms: () => [],
@@ -143,12 +163,15 @@ test('the metrics have a series for each of them, and none for a key that is no 
     usageDrift: () => [],
     ledgerRoot: () => null,
     topKeys: () => keys,
+    topGroups: () => groups,
     logLinesDropped: () => 0,
   });
-  const shown = async () => (await metrics.expose()).body.match(/^textgate_top_keys.+$/gm);
+  const shown = async () => (await metrics.expose()).body.match(/^textgate_top_.+$/gm);
   expect(await shown()).toEqual([
     String.raw`textgate_top_keys_charged_today_nanos{key_id="key_a",key_name="a \"b\"\n"} 5`,
+    'textgate_top_groups_charged_today_nanos{group="team-a"} 9',
   ]);
+  groups = [];
   keys = [{ keyId: 'key_c', keyName: 'c', chargeNanos: 7n }];
   expect(await shown()).toEqual(['textgate_top_keys_charged_today_nanos{key_id="key_c",key_name="c"} 7']);
 });

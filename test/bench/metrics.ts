@@ -25,6 +25,7 @@ metrics.attach({
   oldestEventAgeMs: () => null,
   usageDrift: () => [],
   topKeys: () => [],
+  topGroups: () => [],
   ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });

@@ -61,6 +61,7 @@ export async function openScene(): Promise<Scene> {
         admin: { port: 0 },
         storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
         metrics: { topKeys: 3 },
+        groups: { team: {} },
         metering: { sample: 1 },
         // Nothing listens there: the first charge of the key with a balance is an event, and its delivery fails.
         webhooks: { absent: { url: 'http://127.0.0.1:9/events', secret: 'a secret of sixteen' } },
@@ -93,7 +94,7 @@ export async function openScene(): Promise<Scene> {
   };
   // Which keys spend most is read once a minute: a gateway before this one has charged one of them.
   const before = await open();
-  const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty });
+  const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty, group: 'team' });
   const poor = await before.gateway.keys.create({ name: 'poor', balance: '0' });
   const slow = await before.gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
   const patient = await before.gateway.keys.create({ name: 'patient', concurrency: 1, queueWait: '5s' });

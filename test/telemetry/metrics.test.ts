@@ -24,6 +24,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     oldestEventAgeMs: () => null,
     usageDrift: () => [],
     topKeys: () => [],
+    topGroups: () => [],
     ledgerRoot: () => null,
     logLinesDropped: () => 0,
   });

@@ -78,7 +78,7 @@ const metrics = z.strictObject({
   topKeys: wholeNumber(0, maxTopKeys)
     .default(0)
     .describe(
-      `The keys that spent most in the current day (UTC) have their charges and names in the metrics: this many of them, at most ${maxTopKeys}; 0 for none.`,
+      `The keys, and the groups, that spent most in the current day (UTC) have their charges and names in the metrics: this many of each, at most ${maxTopKeys}; 0 for none.`,
     ),
 });
 

@@ -37,6 +37,7 @@ export function createInstruments(registry: Registry) {
     ...meterInstruments(constructors),
     ...shadowInstruments(constructors),
     ...serviceInstruments(constructors),
+    ...topInstruments(constructors),
     ...eventInstruments(constructors),
     ...databaseInstruments(constructors),
   };
@@ -136,6 +137,22 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
   };
 }
 
+/** What was charged most today. */
+function topInstruments({ gauge }: Constructors) {
+  return {
+    topKeys: gauge(
+      'textgate_top_keys_charged_today_nanos',
+      'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
+      ['key_id', 'key_name'],
+    ),
+    topGroups: gauge(
+      'textgate_top_groups_charged_today_nanos',
+      'Charges of a group of keys since midnight UTC, in billionths of a USD; only the groups that were charged most have one, as many as metrics.topKeys.',
+      ['group'],
+    ),
+  };
+}
+
 /** The state of the service itself: ledger, config, connections, log. */
 function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
   return {
@@ -190,11 +207,6 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     oldestRecord: gauge(
       'textgate_oldest_record_age_seconds',
       'Age of the oldest record of a request that is kept; absent without one.',
-    ),
-    topKeys: gauge(
-      'textgate_top_keys_charged_today_nanos',
-      'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
-      ['key_id', 'key_name'],
     ),
     lowBalance: gauge(
       'textgate_keys_low_balance',

@@ -33,7 +33,7 @@ const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' 
   [/^textgate_usage_drift_uncertainty$/, 'max'],
   [/^textgate_ledger_lag_seconds$/, 'max'],
   // When its duty moves, two processes may show the same key for a minute.
-  [/^textgate_top_keys_charged_today_nanos$/, 'max'],
+  [/^textgate_top_(keys|groups)_charged_today_nanos$/, 'max'],
   // While the duty to make roots changes hands, two processes show one.
   [/^textgate_ledger_root_number$/, 'max'],
   [/^textgate_ledger_root_age_seconds$/, 'min'],

@@ -1,6 +1,6 @@
 import type { RootFigures } from '../../background/keep-roots.ts';
 import type { LedgerFigures } from '../../background/monitor-ledger.ts';
-import type { TopKey } from '../../background/watch-top-keys.ts';
+import type { TopGroup, TopKey } from '../../background/watch-top-keys.ts';
 import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
 import type { DriftFigures } from '../../domain/money/usage-drift.ts';
 import type { RoomView } from '../../domain/ports/rooms.ts';
@@ -33,6 +33,8 @@ export interface MetricSources {
   readonly usageDrift: () => readonly DriftFigures[];
   /** The keys that spent most today; none where another process shows them. */
   readonly topKeys: () => readonly TopKey[];
+  /** The groups that spent most today; none where another process shows them. */
+  readonly topGroups: () => readonly TopGroup[];
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -40,7 +42,8 @@ export interface MetricSources {
 /** Sets the gauges to what their sources say now. */
 export function readSources(sources: MetricSources, instruments: Instruments): void {
   const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys } = instruments;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys, topGroups } =
+    instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
@@ -57,6 +60,8 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   topKeys.reset();
   for (const { keyId, keyName, chargeNanos } of sources.topKeys())
     topKeys.set({ key_id: keyId, key_name: keyName }, Number(chargeNanos));
+  topGroups.reset();
+  for (const { group, chargeNanos } of sources.topGroups()) topGroups.set({ group }, Number(chargeNanos));
   logDropped.reset();
   logDropped.inc(logLinesDropped());
 }
