@@ -1,8 +1,8 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { BodyPiece, TakePiece, UpstreamFault } from '../domain/ports/upstreams.ts';
 
-/** How many unread bytes pause the upstream: the bound of memory per slow reader. */
-const highWaterBytes = 131_072;
+/** How many unread bytes pause the upstream: one read of its connection, of up to 64 KiB, may add to them per slow reader. */
+const highWaterBytes = 16_384;
 
 /** How many bytes of one turn of the event loop pause the upstream although a reader waits for them. */
 const maxTurnBytes = 1_048_576;

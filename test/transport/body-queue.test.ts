@@ -6,7 +6,7 @@ import { BodyQueue } from '../../src/transport/body-queue.ts';
 import type { AfterRead, Deadlines } from '../../src/transport/body-queue.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-const highWaterBytes = 131_072;
+const highWaterBytes = 16_384;
 const graceMs = 1_000;
 const long: Deadlines = { firstByteMs: 100_000, idleMs: 100_000, totalMs: 1_000_000 };
 
