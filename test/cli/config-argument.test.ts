@@ -16,7 +16,7 @@ function folderWithConfig(): string {
 const commands = [
   ['config check', ['config', 'check'], /d\.yaml is valid/],
   ['config show', ['config', 'show'], /upstreams:\n/],
-  ['doctor', ['doctor'], /1 upstream: /],
+  ['doctor', ['doctor'], /1 upstream of d\.yaml: /],
   ['health', ['health'], /127\.0\.0\.1:8081\/healthz/],
   ['serve', ['serve'], /serves/],
 ] as const;

@@ -5,8 +5,8 @@ import type { DoctorOptions } from '../doctor/doctor.ts';
 const help = `
 Each upstream is called about ten times, as the gateway calls it, which costs a few hundred tokens.
 One model of each upstream is asked; --model names another one.
-Without a URL or a file, the upstreams of TEXTGATE_CONFIG are checked, or that of TEXTGATE_UPSTREAM_URL.
-Without any of these, the gateway that runs here checks those of its config, and without one the demo is checked.
+Without a URL or a file, those of TEXTGATE_CONFIG are checked, or that of TEXTGATE_UPSTREAM_URL.
+Without any of these, the gateway that runs here checks those of its config.
 
 Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong
 config, 3 if the check itself fails.
