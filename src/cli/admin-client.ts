@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { json, text as readText } from 'node:stream/consumers';
-import { adminTokenFile } from '../config/admin-token.ts';
 import { maxPageSize } from '../domain/page-size.ts';
-import { findAdminListener, findGateway } from './find-gateway.ts';
+import { findAdminListener, findGateway, tokenPlace } from './find-gateway.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 import type { CommandRequest } from './send-request.ts';
 
@@ -45,7 +44,7 @@ export async function openAdmin(
     throw isConnectionFault(error) ? unreachable(url) : error;
   });
   if (isOk(response)) return response;
-  throw refused(response.statusCode ?? 0, (await readAnswer(response)) as AdminError | null);
+  throw await refused(response.statusCode ?? 0, (await readAnswer(response)) as AdminError | null);
 }
 
 /** The parsed body of an answer. What has none that can be parsed is no gateway. */
@@ -78,10 +77,11 @@ export class AdminRefusal extends Error {
   }
 }
 
-function refused(status: number, answer: AdminError | null): AdminRefusal {
+async function refused(status: number, answer: AdminError | null): Promise<AdminRefusal> {
+  const place = status === 401 ? await tokenPlace() : null;
   const hint =
     status === 401
-      ? ` Set TEXTGATE_ADMIN_TOKEN to the gateway's token; the default is ${adminTokenFile} in this folder.`
+      ? ` Set TEXTGATE_ADMIN_TOKEN to the gateway's token${place === null ? '' : `; the default is that in ${place}`}.`
       : '';
   return new AdminRefusal(status, `${answer?.error?.message ?? `status ${status}.`}${hint}`);
 }

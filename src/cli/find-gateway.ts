@@ -1,5 +1,6 @@
-import { adminTokenFile, readAdminToken } from '../config/admin-token.ts';
-import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
+import { adminTokenPlace } from '../config/admin-token-place.ts';
+import { readAdminToken } from '../config/admin-token.ts';
+import { defaultAdminPort, defaultDatabaseUrl, defaultHost } from '../config/default-addresses.ts';
 import { readVariable } from '../config/environment.ts';
 import { checkedAddress } from './checked-address.ts';
 import { reachable } from './reachable.ts';
@@ -34,17 +35,31 @@ export async function findAdminListener(configFile?: string): Promise<AdminListe
 /** The admin listener and its token, which is that of the token file unless it is configured. Throws without a token. */
 export async function findGateway(): Promise<{ readonly url: string; readonly token: string }> {
   const { url, token } = await findAdminListener();
-  const found = token ?? readAdminToken(adminTokenFile);
+  const place = token === null ? await tokenPlace() : null;
+  const found = token ?? (place === null ? null : readAdminToken(place));
   if (found === null)
     throw new Error(
-      `no admin token: set TEXTGATE_ADMIN_TOKEN, or run this command in the folder with ${adminTokenFile}`,
+      `no admin token${place === null ? '' : ` in ${place}`}: set TEXTGATE_ADMIN_TOKEN to it, or TEXTGATE_CONFIG to the config file of the gateway, whose start says where the token is`,
     );
   // It could not be sent in a header, and the call would fail as if there were no gateway.
   if (!/^[\x21-\x7e]+$/.test(found))
     throw new Error(
-      `the admin token in ${token === null ? adminTokenFile : 'TEXTGATE_ADMIN_TOKEN'} is not valid: expected printable ASCII without blanks`,
+      `the admin token in ${place ?? 'TEXTGATE_ADMIN_TOKEN'} is not valid: expected printable ASCII without blanks`,
     );
   return { url, token: found };
+}
+
+/** Where the gateway of the config file, or of the environment, keeps a generated token; `null` if it has none. */
+export async function tokenPlace(): Promise<string | null> {
+  const { env } = process;
+  const configFile = readVariable(env, 'TEXTGATE_CONFIG');
+  const databaseUrl = readVariable(env, 'TEXTGATE_STORAGE_URL') ?? defaultDatabaseUrl;
+  if (configFile === undefined) return adminTokenPlace({ tokenFolder: undefined, databaseUrl, configFile });
+  const { loadAdminSection, loadStorageSection } = await import('../config/load.ts');
+  const { readDatabaseUrl } = await import('../config/database-url.ts');
+  const { tokenFolder } = loadAdminSection(configFile, env);
+  const { url } = loadStorageSection(configFile, env);
+  return adminTokenPlace({ tokenFolder, databaseUrl: readDatabaseUrl(url), configFile });
 }
 
 /** The address in `TEXTGATE_ADMIN_URL`. */

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The file of a generated admin token, where the commands find it. */
-export const adminTokenFile = 'data/admin-token';
+/** The name of the file of a generated admin token. */
+export const adminTokenName = 'admin-token';
+
+/** Where a generated admin token was in earlier versions, whatever the database: below the folder of the start. */
+export const oldAdminTokenFile = `data/${adminTokenName}`;
 
 /** The length of the shortest valid admin token, in characters. */
 export const minTokenLength = 16;
@@ -20,12 +23,17 @@ const stickyBit = 0o1000;
 /** Writes a line for the operator. */
 export type Notice = (line: string) => void;
 
-/** The token in the file; `null` when the file can't be read. */
+/** The token in the file; `null` when there is none. Throws, with what to do, if the file can't be read. */
 export function readAdminToken(file: string): string | null {
   try {
     return readFileSync(file, 'utf8').trim();
-  } catch {
-    return null;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw new Error(
+      `the admin token in ${file} can't be read (${code}): give the user of this process access to it, or set TEXTGATE_ADMIN_TOKEN`,
+      { cause: error },
+    );
   }
 }
 
@@ -40,9 +48,16 @@ export function ensureAdminToken(file: string, notice: Notice): string {
   if (existing !== null) return existing;
   const token = randomBytes(32).toString('base64url');
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  // A new file, because the empty one may be open in another process.
-  rmSync(file, { force: true });
-  writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  // A new file, because an empty one may be open in another process.
+  if (existsSync(file)) rmSync(file, { force: true });
+  try {
+    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    // Another process of the same folder was first.
+    const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readExisting(file, notice) : null;
+    if (other === null) throw error;
+    return other;
+  }
   return token;
 }
 
@@ -50,7 +65,7 @@ export function ensureAdminToken(file: string, notice: Notice): string {
 function readExisting(file: string, notice: Notice): string | null {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return null;
-  const token = readFileSync(file, 'utf8').trim();
+  const token = readAdminToken(file) ?? '';
   if (token === '') return null;
   if (!isOurs(stats))
     throw new Error(

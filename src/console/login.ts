@@ -50,8 +50,10 @@ export function Login({ notice, onSession }: Props): VNode {
             aria-describedby="token-hint"
           />
           <p class="hint" id="token-hint">
-            The gateway says at its start where it is: in <code>data/admin-token</code>, unless its config or
-            ${' '}<code>TEXTGATE_ADMIN_TOKEN</code> sets one.
+            The gateway says at its start in which file it is, unless its config or ${' '}<code
+              >TEXTGATE_ADMIN_TOKEN</code
+            >
+            sets one.
           </p>
         </div>
         <button class="primary">Log in</button>

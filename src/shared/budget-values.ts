@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { budgetForm, splitBudget } from './budget-text.ts';
 import { instant, usd } from './schema-values.ts';
 import { maxWarningLevels } from './max-warning-levels.ts';
 import { isTimeZone } from './time-zone.ts';
@@ -52,15 +53,6 @@ const budgetSettings = {
     examples: [{ amount: '10', until: '2030-01-01T00:00:00Z' }],
   }),
 };
-
-/** What a text that is no budget is told. */
-export const budgetForm = 'expected an amount and a period, such as 20/day, 20/week or 20/month';
-
-/** The amount and the period of a budget in a text such as `20/month`, both unchecked; `null` for another form. */
-export function splitBudget(text: string): { readonly amount: string; readonly per: string } | null {
-  const [amount = '', per, ...rest] = text.split('/').map((part) => part.trim());
-  return per === undefined || rest.length > 0 ? null : { amount, per };
-}
 
 const budgetText = z
   .string(budgetForm)

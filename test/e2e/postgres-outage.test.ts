@@ -194,7 +194,7 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
   );
 
   test(
-    'prints the first key once, whichever of two nodes makes it, and writes no token file',
+    'prints the first key once, whichever of two nodes makes it, and shares the admin token beside its config file',
     async () => {
       const upstream = await startUpstream();
       onTestFinished(() => upstream.close());
@@ -212,9 +212,16 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
       await Promise.all(nodes.map((node) => node.printed(/(first request|create another key|Or try it)/)));
       const errors = nodes.map((node) => node.errors());
       expect(errors.filter((text) => text.includes('This is your first key'))).toHaveLength(1);
-      for (const text of errors) expect(text).toContain('no admin token: /admin refuses all calls');
+      for (const text of errors) expect(text).toContain('(log in with the token in admin-token)');
+      const told = errors.filter((text) => text.includes('other nodes on the database need the same one'));
+      expect(told.length).toBeGreaterThanOrEqual(1);
       expect(await onServer('SELECT name FROM api_keys', database.url)).toEqual([{ name: 'first key' }]);
-      expect(readdirSync(folder).toSorted()).toEqual(['database-url', 'spool', 'textgate.yaml']);
+      expect(readdirSync(folder).toSorted()).toEqual([
+        'admin-token',
+        'database-url',
+        'spool',
+        'textgate.yaml',
+      ]);
       for (const node of nodes) node.signal('SIGTERM');
       for (const { code } of await Promise.all(nodes.map(({ finished }) => finished))) expect(code).toBe(0);
     },

@@ -1,4 +1,4 @@
-import { budgetForm, splitBudget } from '../../shared/budget-values.ts';
+import { budgetForm, splitBudget } from '../../shared/budget-text.ts';
 import type { Json } from '../output.ts';
 
 /** The options of `create` and `update`, as commander names them. */

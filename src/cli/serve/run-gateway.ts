@@ -1,6 +1,4 @@
-import { adminTokenFile, ensureAdminToken } from '../../config/admin-token.ts';
-import type { Notice } from '../../config/admin-token.ts';
-import { isSharedDatabase } from '../../config/database-url.ts';
+import { adminTokenOf } from './own-admin-token.ts';
 import { readLogSettings } from '../../config/log-settings.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ComposedGateway } from '../../gateway.ts';
@@ -34,13 +32,18 @@ export async function runGateway(
   { seat, ending, watched }: Circumstances,
 ): Promise<void> {
   const isSpeaker = seat === null || seat.isFirst;
-  const admin = adminTokenOf(config, (line) => {
+  const { token: adminToken, file: tokenFile } = adminTokenOf(config, options.config, (line) => {
     if (isSpeaker) stderr.write(`${line}\n`);
   });
   // Loaded here, so that all other commands start without the gateway's packages.
   const { composeGateway } = await import('../../gateway.ts');
   const log = readLogSettings(process.env);
-  const gateway = composeGateway(config, { ...admin, ...log }, settingNamesFor(options), seat);
+  const gateway = composeGateway(
+    config,
+    { ...(adminToken === null ? {} : { adminToken }), ...log },
+    settingNamesFor(options),
+    seat,
+  );
   const { isEnding, end } = endOnSignalOrFault(gateway, stderr, seat);
   ending.hasBegun = isEnding;
   stopEndingOnEarlySignal();
@@ -61,8 +64,6 @@ export async function runGateway(
   const hasActiveKey = key !== null || (await gateway.hasActiveKey());
   const isDemo = options.config === undefined && usesDemo(config);
   const declared = Object.keys(config.keys);
-  const isGenerated = config.admin.token === undefined && admin.adminToken !== undefined;
-  const tokenFile = isGenerated ? adminTokenFile : null;
   stderr.write(`${greeting({ url, adminUrl, tokenFile, declared, key, hasActiveKey, isDemo })}\n`);
   // After the greeting: a list that can't be fetched takes a while, and its cause should be read last.
   const [model] = await gateway.modelNames();
@@ -91,19 +92,6 @@ function attach(
       }
     },
   });
-}
-
-/**
- * The admin token of the config, or else of the token file. Nodes on one database get no such file: each would make a
- * token of its own, and a command that reaches another node would be refused.
- */
-function adminTokenOf({ admin, storage }: Config, notice: Notice): { readonly adminToken?: string } {
-  if (admin.token !== undefined) return { adminToken: admin.token };
-  if (!isSharedDatabase(storage.url)) return { adminToken: ensureAdminToken(adminTokenFile, notice) };
-  notice(
-    'no admin token: /admin refuses all calls. Give all nodes on the database the same one, as admin.token or TEXTGATE_ADMIN_TOKEN',
-  );
-  return {};
 }
 
 /** Whether the log shows a person why the list of models can't be fetched. */

@@ -35,9 +35,18 @@ export const admin = z
       .default(defaultAdminPort)
       .describe('The port of the listener for operators; the system chooses one for 0.'),
     token: bearerToken.optional().meta({
-      description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in \`data/admin-token\`, but not with a PostgreSQL database, whose nodes must be given the same one.`,
+      description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in the file \`admin-token\`, in the folder of \`tokenFolder\`. Nodes of one PostgreSQL database must be given the same one.`,
       examples: ['${ADMIN_TOKEN}'],
     }),
+    tokenFolder: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        description:
+          'The folder of a generated token, relative to the working directory; default: that of the SQLite database, or with PostgreSQL that of the config file.',
+        examples: ['/var/lib/textgate'],
+      }),
     readOnlyToken: bearerToken.optional().meta({
       description: `A second token, of ${minTokenLength} characters or more, that reads what is below \`/admin\`, but for the backup, and changes nothing; default: none.`,
       examples: ['${ADMIN_READ_ONLY_TOKEN}'],

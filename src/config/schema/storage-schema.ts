@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { valueKinds } from '../../shared/schema-values.ts';
 import { describeDatabaseUrl, readDatabaseUrlFile } from '../database-url.ts';
+import { defaultDatabaseUrl } from '../default-addresses.ts';
 import { readableFile } from './values.ts';
 
 const databaseUrl = z
@@ -26,7 +27,7 @@ export const noSpool = 'none';
 export const storage = z.strictObject({
   url: z
     .union([databaseUrl, urlFile])
-    .default('sqlite:data/textgate.db')
+    .default(defaultDatabaseUrl)
     .describe(
       'The database: `sqlite:` and a file, relative to the working directory, or `postgres://user:password@host:5432/database`; or the file that holds such a URL.',
     ),
