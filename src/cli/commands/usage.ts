@@ -4,13 +4,14 @@ import type { UsageOptions } from '../requests/usage.ts';
 import { listOf } from './arguments.ts';
 
 const help = `
-Groups: hour, day or month; key, group, model, upstream, outcome, tag. Times are whole hours in UTC, or days.
+Groups: hour, day or month; key, group, model, upstream, outcome, tag.
+Times are whole hours in UTC, or days.
 
 Examples:
   textgate usage                                              the last 30 days, by day
   textgate usage --by key --from 2030-01-01 --to 2030-02-01   who used how much in January
   textgate usage --by month,model --from 2030-01-01 --csv
-  textgate usage --by model --group team-a --month 2030-01    what a group spent in January, by model
+  textgate usage --by model --group team-a --month 2030-01    what a group used in January
 `;
 
 /** Adds `textgate usage`. */
