@@ -14,7 +14,7 @@ import { postgresAbsence } from '../support/test-postgres.ts';
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** How long a look-up waits for its answer before its connection is given up, in milliseconds. */
-const silenceMs = 4_000;
+const silenceMs = 5_000;
 
 /**
  * Advances a clock by 10 ms at each call, and by no more than a second in all: enough for the pause before a connection is
@@ -44,7 +44,7 @@ describe.skipIf(postgresAbsence !== null)(`look-ups on PostgreSQL${absent}`, () 
     return { proxy, clock, engine, store };
   };
 
-  test('find a key again 4 seconds after the network has forgotten all connections without a word', async () => {
+  test('find a key again 5 seconds after the network has forgotten all connections without a word', async () => {
     const { proxy, clock, store } = await open();
     await store.createKey(payingKey, 'hash', null);
     expect(await store.findKeyByHash('hash')).toMatchObject({ id: payingKey.id });
@@ -85,12 +85,18 @@ describe.skipIf(postgresAbsence !== null)(`look-ups on PostgreSQL${absent}`, () 
     expect(order).toEqual(['look-ups', ...Array.from({ length: 10 }, () => 'long')]);
   });
 
-  test('are ended by the server after 2 seconds', async () => {
+  test('of which each takes the server two seconds are answered', async () => {
+    const { engine } = await open();
+    const look = { sql: 'SELECT 1 AS number FROM pg_sleep(2.1)', values: [] };
+    expect(await engine.lookUp([look])).toEqual([[{ number: 1 }]]);
+  });
+
+  test('are ended by the server after 3 seconds', async () => {
     const { engine } = await open();
     const setting = (name: string) => ({ sql: `SELECT current_setting('${name}') AS value`, values: [] });
     const names = ['statement_timeout', 'lock_timeout', 'default_transaction_read_only'];
     const results = await engine.lookUp(names.map(setting));
-    expect(results.flat()).toEqual([{ value: '2s' }, { value: '1500ms' }, { value: 'on' }]);
+    expect(results.flat()).toEqual([{ value: '3s' }, { value: '1500ms' }, { value: 'on' }]);
   });
 });
 

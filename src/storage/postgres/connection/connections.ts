@@ -19,7 +19,7 @@ const readLimits: ServerLimits = { statementMs: 30_000, lockMs: 4_000 };
  * The same of a look-up. When the network has dropped its connection without a word, that is noticed after this time and
  * that of an answer: until then no key can be looked up, no change be found and no lease be judged.
  */
-const lookUpLimits: ServerLimits = { statementMs: 2_000, lockMs: 1_500 };
+const lookUpLimits: ServerLimits = { statementMs: 3_000, lockMs: 1_500 };
 
 /**
  * How long a fixed unit waits for a lock at the most, in milliseconds: those of other keys wait behind it. Nodes hold the
