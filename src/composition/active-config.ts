@@ -39,19 +39,28 @@ interface ActiveSettings {
   readonly rooms: ReadonlyMap<string, RoomSettings>;
 }
 
+/** The state of a model at an upstream, by its name there. */
+interface UpstreamModelState {
+  readonly upstream: string;
+  readonly model: string;
+  readonly state: UpstreamState;
+}
+
 /** What process services read of the config in force. */
 export interface ActiveConfig extends ActiveSettings {
   /** The receivers of events. */
   readonly webhooks: readonly Webhook[];
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
-  /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
+  /** The state of every configured upstream; one whose models all pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** The state of each model at an upstream that was asked for; one that pauses counts as open. */
+  upstreamModelStates(): readonly UpstreamModelState[];
   /** The report on each upstream, by name. */
   upstreamReports(): Readonly<Record<string, UpstreamReport>>;
   /** The reason why this process can't take requests now; `null` when it can. */
   whyNotReady(): Promise<string | null>;
-  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  /** Each model on offer, with whether at least one of its routes works. */
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
@@ -91,6 +100,7 @@ export function nothingActive(config: Config): ActiveConfig {
     declaredKeys: [],
     webhooks: [],
     upstreamStates: () => ({}),
+    upstreamModelStates: () => [],
     upstreamReports: () => ({}),
     whyNotReady: async () => 'no config is in force yet',
     modelAvailability: () => [],
@@ -108,6 +118,7 @@ export function sourcesOf(
     rooms: () => rooms.views(),
     oldestEventAgeMs: () => events.oldestAgeMs(),
     upstreamStates: () => active().upstreamStates(),
+    upstreamModelStates: () => active().upstreamModelStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),
     databaseLogBytes: () => engine.logBytes,

@@ -3,7 +3,6 @@ import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
-import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
@@ -34,6 +33,7 @@ import type { SourceDetails } from './upstreams/upstreams.ts';
 import { withShadows } from './upstreams/shadows.ts';
 import { composeUpstreamViews } from './upstreams/upstream-views.ts';
 import { composeWebhooks } from './webhook-services.ts';
+import { availabilityOf, modelStatesIn, stateIn } from './upstreams/health-states.ts';
 import { isSameUpstream } from './upstreams/same-upstream.ts';
 
 /** The routes of one config. */
@@ -95,7 +95,6 @@ export function createConfigServices(
   const ports = composePorts(config, processServices, { upstreams, models, details });
   const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
-  const stateOf = (name: string): UpstreamState => stateIn(health, name);
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const pages = readOwnPages(config.admin, clients.addresses);
@@ -117,8 +116,9 @@ export function createConfigServices(
     ...activeSettingsOf(config),
     webhooks: receivers.webhooks,
     declaredKeys: declaredKeysOf(config.keys),
-    upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
-    modelAvailability: () => availabilityOf(models, stateOf),
+    upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateIn(health, name)])),
+    upstreamModelStates: () => names.flatMap((upstream) => modelStatesIn(health, upstream)),
+    modelAvailability: () => availabilityOf(models, health),
     ...createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, clients.addresses, config, processServices),
@@ -147,22 +147,6 @@ function passthroughOf(
   { passthroughMiddlewares: middlewares }: ProcessServices,
 ) {
   return { paths: composePassthrough(config, details), middlewares };
-}
-
-/** The state of an upstream's circuit; one that asked for a pause counts as open. */
-function stateIn(health: ProcessServices['health'], name: string): UpstreamState {
-  return health.coolingMs(name) > 0 ? 'open' : health.state(name);
-}
-
-/** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
-function availabilityOf(
-  models: Models,
-  stateOf: (upstream: string) => UpstreamState,
-): ReturnType<ActiveConfig['modelAvailability']> {
-  return [...models.offered()].map(({ id, routes }) => [
-    id,
-    routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
-  ]);
 }
 
 /** What calls upstreams over one config, and how. */

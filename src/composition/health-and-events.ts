@@ -14,16 +14,21 @@ import type { StorageServices } from './storage/storage-services.ts';
 import { runEvents } from './webhook-services.ts';
 import type { EventServices } from './webhook-services.ts';
 
-/** The circuits of all upstreams: one that opens is logged with its cause. */
+/** The circuits of all upstreams and their models: one that opens is logged with its cause. */
 function createLoggedHealth(
   clock: Clock,
   { notice }: Pick<Log, 'notice'>,
   onChange: (upstream: string) => void,
 ): UpstreamHealth {
-  return createUpstreamHealth(clock, (upstream, state, cause) => {
+  return createUpstreamHealth(clock, ({ upstream, model, isOpen, onlyKey, cause }) => {
     onChange(upstream);
-    if (state === 'open') notice('upstream circuit opened', { upstream, cause, trialAfterMs: circuitOpenMs });
-    else notice('upstream circuit closed', { upstream });
+    const named = {
+      upstream,
+      ...(model === null ? {} : { model }),
+      ...(onlyKey === null ? {} : { onlyKey }),
+    };
+    if (isOpen) notice('upstream circuit opened', { ...named, cause, trialAfterMs: circuitOpenMs });
+    else notice('upstream circuit closed', named);
   });
 }
 
@@ -58,7 +63,7 @@ export function watchHealth(
   const events = runEvents(storage, { ...reports, active, health });
   const shares = composeRoomShares(storage, clock, log);
   const rooms = new MemoryRooms(clock, active().rooms, {
-    pausedMs: (upstream) => health.coolingMs(upstream),
+    pausedMs: (upstream) => health.pausesMs(upstream).longest,
     shares,
   });
   shares?.follow(rooms);

@@ -6,6 +6,7 @@ import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/money/pricing.ts';
 import type { PolicyName } from '../domain/routing/policy-names.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
+import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { inTime, workersPatienceMs } from './in-time.ts';
 import { joinUpstreams } from './process-views.ts';
@@ -43,6 +44,8 @@ export interface ServedModel {
   readonly policy: PolicyName | null;
   /** What the attempts of this process show of the route; `null` if it is not measured. */
   readonly measured: RouteMeasureView | null;
+  /** What this process knows of the model there; `null` if it was not asked for. */
+  readonly health: ModelHealth | null;
   readonly price: ModelPrice;
 }
 
@@ -75,6 +78,9 @@ export type TimedCircuit = CircuitView;
 export interface KnownUpstream extends ConfiguredUpstream {
   readonly report: UpstreamReport;
   readonly availability: Availability;
+  /** Until when all of its models that were asked for pause, in milliseconds since 1970; `null` if one does not. */
+  readonly pausedUntilMs: number | null;
+  /** That of what concerns all of its models. */
   readonly circuit: TimedCircuit;
   /** That of its probes; `null` without probes. */
   readonly probes: TimedCircuit | null;
@@ -132,17 +138,23 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
 export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] {
   const { upstreams, health, clock } = sources;
   const offered = sources.offered();
-  const served = servedBy(offered ?? [], clock.monotonicMs());
   const counts = sources.counts();
   const rooms = new Map(sources.rooms.views().map((room) => [room.upstream, room]));
   const sinceStartMs = clock.now() - clock.monotonicMs();
+  const known = new Map(upstreams.map(({ name }) => [name, health.circuits(name)]));
+  const healthOf = (upstream: string, model: string): ModelHealth | null => {
+    const found = known.get(upstream)?.models.get(model);
+    return found === undefined ? null : { ...found, circuit: onWallClock(found.circuit, sinceStartMs) };
+  };
+  const served = servedBy(offered ?? [], healthOf, clock.monotonicMs());
   return upstreams.map((upstream) => {
     const { name } = upstream;
     const contact = health.contact(name);
-    const circuits = health.circuits(name);
-    const known = {
+    const circuits = known.get(name) ?? health.circuits(name);
+    const facts = {
       report: reportUpstream(name, health),
-      availability: health.availability(name),
+      availability: health.upstreamAvailability(name),
+      pausedUntilMs: pauseEndOf([...circuits.models.values()], sinceStartMs),
       circuit: onWallClock(circuits.requests, sinceStartMs),
       probes: upstream.isProbed ? onWallClock(circuits.probes, sinceStartMs) : null,
       okAtMs: contact?.okAtMs ?? null,
@@ -151,12 +163,16 @@ export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] 
       counts: counts.get(name) ?? nothingCounted,
       room: rooms.get(name) ?? null,
     };
-    return Object.assign(known, upstream);
+    return Object.assign(facts, upstream);
   });
 }
 
 /** The models of each upstream, by its name. */
-function servedBy(offered: Iterable<OfferedRoutes>, nowMs: number): ReadonlyMap<string, ServedModels> {
+function servedBy(
+  offered: Iterable<OfferedRoutes>,
+  healthOf: (upstream: string, model: string) => ModelHealth | null,
+  nowMs: number,
+): ReadonlyMap<string, ServedModels> {
   const found = new Map<string, { models: ServedModel[]; hasMore: boolean }>();
   for (const { id: model, routes, policy, price } of offered)
     for (const [index, { upstream, model: upstreamModel, weight, measure }] of routes.entries()) {
@@ -167,9 +183,16 @@ function servedBy(offered: Iterable<OfferedRoutes>, nowMs: number): ReadonlyMap<
         continue;
       }
       const measured = measure === null ? null : measure.view(nowMs);
-      served.models.push({ model, upstreamModel, place: index + 1, weight, policy, measured, price });
+      const health = healthOf(upstream, upstreamModel);
+      served.models.push({ model, upstreamModel, place: index + 1, weight, policy, measured, health, price });
     }
   return found;
+}
+
+/** When the first of some models pauses no more; `null` if one does not pause. */
+function pauseEndOf(models: readonly ModelHealth[], sinceStartMs: number): number | null {
+  const ends = models.flatMap(({ circuit }) => circuit.pausedUntilMs ?? []);
+  return ends.length === 0 || ends.length < models.length ? null : Math.min(...ends) + sinceStartMs;
 }
 
 function onWallClock(circuit: CircuitView, sinceStartMs: number): TimedCircuit {

@@ -2,6 +2,7 @@ import type { Availability, CircuitView, UpstreamState } from '../domain/upstrea
 import type { RoomView } from '../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ShadowView } from '../domain/shadows/shadow-book.ts';
+import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
 import type { KnownUpstream, ServedModel } from './list-upstreams.ts';
 import { worstReport } from './process-status.ts';
 
@@ -41,9 +42,8 @@ function joinUpstream(own: KnownUpstream, all: readonly KnownUpstream[]): KnownU
   return {
     ...own,
     report: worstReport(all.map(({ report }) => report)) ?? own.report,
-    availability: all
-      .map(({ availability }) => availability)
-      .reduce((worst, next) => (harm[next] > harm[worst] ? next : worst)),
+    availability: worstOf(all.map(({ availability }) => availability)),
+    pausedUntilMs: latest(all.map(({ pausedUntilMs }) => pausedUntilMs)),
     circuit: joinCircuits(all.map(({ circuit }) => circuit)) ?? own.circuit,
     probes: probes === null ? null : joinCircuits(all.flatMap((each) => each.probes ?? [])),
     okAtMs: latest(all.map(({ okAtMs }) => okAtMs)),
@@ -55,6 +55,10 @@ function joinUpstream(own: KnownUpstream, all: readonly KnownUpstream[]): KnownU
     },
     room: room === null ? null : joinRooms(all.flatMap((each) => each.room ?? [])),
   };
+}
+
+function worstOf(all: readonly Availability[]): Availability {
+  return all.reduce((worst, next) => (harm[next] > harm[worst] ? next : worst));
 }
 
 const harm = { available: 0, failing: 1, cooling: 2 } satisfies Record<Availability, number>;
@@ -72,20 +76,29 @@ function joinCircuits(all: readonly CircuitView[]): CircuitView | null {
 }
 
 function joinModels(own: readonly ServedModel[], all: readonly KnownUpstream[]): readonly ServedModel[] {
-  const measures = new Map<string, RouteMeasureView[]>();
-  for (const { served } of all)
-    for (const route of served?.models ?? [])
-      if (route.measured !== null) {
-        const known = measures.get(routeId(route));
-        if (known === undefined) measures.set(routeId(route), [route.measured]);
-        else known.push(route.measured);
-      }
+  const routes = Map.groupBy(
+    all.flatMap(({ served }) => served?.models ?? []),
+    routeId,
+  );
   return own.map((route) => {
-    const measured = measures.get(routeId(route));
-    return route.measured === null || measured === undefined
-      ? route
-      : { ...route, measured: joinMeasures(measured) };
+    const same = routes.get(routeId(route)) ?? [];
+    const measures = same.flatMap(({ measured }) => measured ?? []);
+    return {
+      ...route,
+      measured: route.measured === null || measures.length === 0 ? route.measured : joinMeasures(measures),
+      health: joinHealth(same.flatMap(({ health }) => health ?? [])) ?? route.health,
+    };
   });
+}
+
+function joinHealth(all: readonly ModelHealth[]): ModelHealth | null {
+  const circuit = joinCircuits(all.map((each) => each.circuit));
+  if (circuit === null) return null;
+  return {
+    circuit,
+    availability: worstOf(all.map(({ availability }) => availability)),
+    cause: all.find(({ cause }) => cause !== null)?.cause ?? null,
+  };
 }
 
 /** A model may have several routes to the same model of an upstream. */

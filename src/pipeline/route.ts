@@ -50,7 +50,7 @@ function inOrder(
 ): readonly Route[] {
   const { policy } = model;
   if (policy === null) return orderRoutes(model.routes, random);
-  const availability = (upstream: string): Availability => health.availability(upstream);
+  const availability = (target: Route): Availability => health.availability(target, key.id);
   return orderFor(policy, {
     model,
     request,

@@ -80,7 +80,7 @@ async function passOn(
     transport.requestFault ??
     refuseCost(costOf(noTokens, price ?? free), exchange.client);
   if (fault !== null) return refused(fault);
-  const ways = [{ upstream }];
+  const ways = [{ upstream, model: null }];
   const { id: keyId, weight } = admitted.key;
   const visit = openVisit(ways, () => ({ keyId, weight, tokens: nothingUsed }), exchange, ports);
   let placed = admitted;

@@ -154,6 +154,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
   metrics.attach({
     rooms: () => [],
     upstreamStates: () => ({}),
+    upstreamModelStates: () => [],
     modelAvailability: () => [],
     ledgerFigures: () => null,
     settlementLagMs: () => 0,

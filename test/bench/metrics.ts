@@ -17,6 +17,7 @@ const metrics = createMetrics();
 metrics.attach({
   rooms: () => [],
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
+  upstreamModelStates: () => [],
   modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
   settlementLagMs: () => 0,

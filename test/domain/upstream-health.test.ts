@@ -5,6 +5,9 @@ import { failures } from '../../src/domain/upstreams/failure.ts';
 import type { HealthSign } from '../../src/domain/upstreams/failure.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
+const a = { upstream: 'a', model: 'm' };
+const b = { upstream: 'b', model: 'm' };
+
 /** The health sign of an attempt's result: every failure with that result must have the same sign. */
 function signOf(result: AttemptResult): HealthSign {
   if (result === 'ok') return 'success';
@@ -23,7 +26,7 @@ function setUp() {
   const clock = createFakeClock();
   const health = createUpstreamHealth(clock);
   const attempt = (result: AttemptResult, retryAfterMs: number | null = null): void =>
-    health.began('a').ended(signOf(result), retryAfterMs);
+    health.began(a, null).ended(signOf(result), retryAfterMs);
   const attempts = (times: number, result: AttemptResult): void => {
     for (let time = 0; time < times; time++) attempt(result);
   };
@@ -34,13 +37,13 @@ describe('the latest contact with an upstream', () => {
   test('is unknown at first, and what the last request or probe has shown after that', () => {
     const { health } = setUp();
     expect(health.contact('a')).toBeNull();
-    health.began('a').ended('failure', null, 'refused');
+    health.began(a, null).ended('failure', null, 'refused');
     expect(health.contact('a')).toMatchObject({ cause: 'refused' });
     health.probed('a').ended('success', null);
     expect(health.contact('a')).toMatchObject({ cause: null });
-    health.began('a').ended('busy', 1_000, 'too many');
-    health.began('a').ended('nothing', null, 'a kept connection was closed');
-    health.began('a').ended('unknown', null);
+    health.began(a, null).ended('busy', 1_000, 'too many');
+    health.began(a, null).ended('nothing', null, 'a kept connection was closed');
+    health.began(a, null).ended('unknown', null);
     expect(health.contact('a')).toMatchObject({ cause: 'too many' });
     health.contacted('a', null);
     expect(health.contact('a')).toMatchObject({ cause: null });
@@ -53,7 +56,7 @@ describe('the latest contact with an upstream', () => {
 describe('an upstream', () => {
   test('without any attempts is available', () => {
     const { health } = setUp();
-    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+    expect([health.state('a'), health.availability(a, null)]).toEqual(['closed', 'available']);
   });
 
   test.each<AttemptResult>(['unreachable', 'timeout', 'error', 'invalid', 'truncated', 'auth'])(
@@ -61,10 +64,10 @@ describe('an upstream', () => {
     (result) => {
       const { health, attempts } = setUp();
       attempts(4, result);
-      expect(health.availability('a')).toBe('available');
+      expect(health.availability(a, null)).toBe('available');
       attempts(1, result);
-      expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
-      expect(health.availability('b')).toBe('available');
+      expect([health.state('a'), health.availability(a, null)]).toEqual(['open', 'failing']);
+      expect(health.availability(b, null)).toBe('available');
     },
   );
 
@@ -73,7 +76,7 @@ describe('an upstream', () => {
     (result) => {
       const { health, attempts } = setUp();
       attempts(100, result);
-      expect(health.availability('a')).toBe('available');
+      expect(health.availability(a, null)).toBe('available');
     },
   );
 
@@ -99,13 +102,13 @@ describe('an upstream with an open circuit', () => {
     const { clock, health, attempt, attempts } = setUp();
     attempts(5, 'unreachable');
     clock.advance(4_999);
-    expect(health.availability('a')).toBe('failing');
+    expect(health.availability(a, null)).toBe('failing');
     clock.advance(1);
-    expect([health.state('a'), health.availability('a')]).toEqual(['half_open', 'available']);
-    const probe = health.began('a');
-    expect(health.availability('a')).toBe('failing');
+    expect([health.state('a'), health.availability(a, null)]).toEqual(['half_open', 'available']);
+    const probe = health.began(a, null);
+    expect(health.availability(a, null)).toBe('failing');
     probe.ended(signOf('ok'), null);
-    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+    expect([health.state('a'), health.availability(a, null)]).toEqual(['closed', 'available']);
     attempt('error');
     expect(health.state('a')).toBe('closed');
   });
@@ -117,23 +120,23 @@ describe('an upstream with an open circuit', () => {
     attempt('unreachable');
     expect(health.state('a')).toBe('open');
     clock.advance(5_000);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 
   test('gets another trial request only after a minute when the first one hangs', () => {
     const { clock, health, attempts } = setUp();
     attempts(5, 'timeout');
     clock.advance(5_000);
-    health.began('a');
+    health.began(a, null);
     clock.advance(59_999);
-    expect(health.availability('a')).toBe('failing');
+    expect(health.availability(a, null)).toBe('failing');
     clock.advance(1);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 
   test('is not judged by earlier attempts: they neither close the circuit nor keep it open', () => {
     const { clock, health, attempts } = setUp();
-    const [slow, slower] = [health.began('a'), health.began('a')];
+    const [slow, slower] = [health.began(a, null), health.began(a, null)];
     clock.advance(1);
     attempts(5, 'unreachable');
     slow.opened();
@@ -162,14 +165,14 @@ describe('an upstream that asked for a pause of many minutes', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited', pauseMs);
     clock.advance(59_999);
-    expect(health.coolingMs('a')).toBe(1);
+    expect(health.coolingMs(a)).toBe(1);
     clock.advance(1);
-    expect([health.availability('a'), health.coolingMs('a')]).toEqual(['available', 0]);
-    const asking = health.began('a');
+    expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['available', 0]);
+    const asking = health.began(a, null);
     clock.advance(1);
-    expect([health.availability('a'), health.coolingMs('a')]).toEqual(['cooling', 1_000]);
+    expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['cooling', 1_000]);
     asking.opened();
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 
   test('is not used for another minute when the trial request is limited as well', () => {
@@ -177,9 +180,9 @@ describe('an upstream that asked for a pause of many minutes', () => {
     attempt('rate_limited', pauseMs);
     clock.advance(60_000);
     attempt('rate_limited', pauseMs - 60_000);
-    expect(health.coolingMs('a')).toBe(60_000);
+    expect(health.coolingMs(a)).toBe(60_000);
     clock.advance(60_000);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 
   test('follows its newest retry-after, and is used again after any other answer', () => {
@@ -189,16 +192,16 @@ describe('an upstream that asked for a pause of many minutes', () => {
     attempt('rate_limited', 2_000);
     clock.advance(7_000);
     for (let request = 0; request < 3; request++) {
-      health.began('a');
+      health.began(a, null);
       clock.advance(1);
-      expect(health.availability('a')).toBe('available');
+      expect(health.availability(a, null)).toBe('available');
     }
     attempt('rate_limited', pauseMs);
     clock.advance(60_000);
     attempt('refused');
-    health.began('a');
+    health.began(a, null);
     clock.advance(1);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 
   test('gets another trial request when the first one is interrupted, or has no answer for ten seconds', () => {
@@ -206,12 +209,12 @@ describe('an upstream that asked for a pause of many minutes', () => {
     attempt('overloaded', pauseMs);
     clock.advance(60_000);
     attempt('interrupted');
-    expect(health.availability('a')).toBe('available');
-    health.began('a');
+    expect(health.availability(a, null)).toBe('available');
+    health.began(a, null);
     clock.advance(9_999);
-    expect(health.availability('a')).toBe('cooling');
+    expect(health.availability(a, null)).toBe('cooling');
     clock.advance(1);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 });
 
@@ -221,13 +224,13 @@ describe('an upstream that limits requests', () => {
     (result) => {
       const { clock, health, attempt } = setUp();
       for (let time = 0; time < 9; time++) attempt(result, 2_000);
-      expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'cooling']);
+      expect([health.state('a'), health.availability(a, null)]).toEqual(['closed', 'cooling']);
       clock.advance(1_999);
-      expect([health.availability('a'), health.coolingMs('a')]).toEqual(['cooling', 1]);
+      expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['cooling', 1]);
       clock.advance(1);
-      expect([health.availability('a'), health.coolingMs('a')]).toEqual(['failing', 0]);
+      expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['failing', 0]);
       clock.advance(3_000);
-      expect(health.availability('a')).toBe('available');
+      expect(health.availability(a, null)).toBe('available');
     },
   );
 
@@ -235,9 +238,9 @@ describe('an upstream that limits requests', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited');
     clock.advance(4_999);
-    expect(health.availability('a')).toBe('failing');
+    expect(health.availability(a, null)).toBe('failing');
     clock.advance(1);
-    expect(health.availability('a')).toBe('available');
+    expect(health.availability(a, null)).toBe('available');
   });
 });
 
@@ -245,7 +248,7 @@ describe('an upstream whose answers break off', () => {
   test('opens its circuit after five in a row, although each of them began well', () => {
     const { health } = setUp();
     for (let time = 0; time < 5; time++) {
-      const attempt = health.began('a');
+      const attempt = health.began(a, null);
       attempt.opened();
       attempt.ended(signOf('truncated'), null);
     }
@@ -255,7 +258,7 @@ describe('an upstream whose answers break off', () => {
   test('opens its circuit when nine of ten do', () => {
     const { health } = setUp();
     for (let time = 0; time < 40 && health.state('a') === 'closed'; time++) {
-      const attempt = health.began('a');
+      const attempt = health.began(a, null);
       attempt.opened();
       attempt.ended(signOf(time % 3 === 0 ? 'ok' : 'truncated'), null);
     }
@@ -266,7 +269,7 @@ describe('an upstream whose answers break off', () => {
     const { clock, health, attempts } = setUp();
     attempts(5, 'unreachable');
     clock.advance(5_000);
-    health.began('a').opened();
+    health.began(a, null).opened();
     expect(health.state('a')).toBe('closed');
   });
 });
@@ -274,7 +277,7 @@ describe('an upstream whose answers break off', () => {
 test('an answer that its client does not read says nothing of its upstream', () => {
   const { health } = setUp();
   for (let time = 0; time < 20; time++) {
-    const attempt = health.began('a');
+    const attempt = health.began(a, null);
     attempt.opened();
     attempt.ended(failures.unread.health, null);
   }
@@ -285,10 +288,10 @@ describe('probes', () => {
   test('open a circuit when they fail, and close it with one success', () => {
     const { clock, health } = setUp();
     for (let time = 0; time < 5; time++) health.probed('a').ended(signOf('unreachable'), null);
-    expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
+    expect([health.state('a'), health.availability(a, null)]).toEqual(['open', 'failing']);
     clock.advance(1);
     health.probed('a').ended(signOf('ok'), null);
-    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+    expect([health.state('a'), health.availability(a, null)]).toEqual(['closed', 'available']);
   });
 
   test('do not make up for failed requests when they succeed: a model list is not an answer', () => {

@@ -79,12 +79,24 @@ test('a circuit opens, is tried again and closes in the list, with what was coun
     {
       state: 'failing',
       availability: 'failing',
-      circuit: {
-        state: 'open',
-        open_since: openedAt,
-        trial_at: new Date(clock.now() + 5_000).toISOString(),
-        failures_in_a_row: 5,
-        opens_at_failures: 5,
+      circuit: { state: 'closed', failures_in_a_row: 0 },
+      routes: {
+        data: [
+          {
+            health: {
+              availability: 'failing',
+              paused_until: null,
+              circuit: {
+                state: 'open',
+                only_key: expect.stringMatching(/^key_/) as string,
+                open_since: openedAt,
+                trial_at: new Date(clock.now() + 5_000).toISOString(),
+                failures_in_a_row: 5,
+                opens_at_failures: 5,
+              },
+            },
+          },
+        ],
       },
       last_ok_at: null,
       last_failed_at: openedAt,
@@ -92,13 +104,15 @@ test('a circuit opens, is tried again and closes in the list, with what was coun
     },
   ]);
   clock.advance(5_000);
-  expect((await list()).data).toMatchObject([{ circuit: { state: 'half_open', open_since: openedAt } }]);
+  expect((await list()).data).toMatchObject([
+    { routes: { data: [{ health: { circuit: { state: 'half_open', open_since: openedAt } } }] } },
+  ]);
   playProvider(upstream);
   await (await gateway.post('/v1/chat/completions', body)).text();
   const [closed] = (await list()).data;
   expect(closed).toMatchObject({
     state: 'ok',
-    circuit: { state: 'closed', open_since: null },
+    routes: { data: [{ health: { circuit: { state: 'closed', open_since: null, only_key: null } } }] },
     attempts: { error: 5, ok: 1 },
   });
 });

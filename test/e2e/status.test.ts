@@ -91,7 +91,7 @@ test('shows which request runs, which one waits for a slot, and how many are at 
     ],
   });
   expect(inFlight.data[0]?.first_text_ms).toEqual(expect.any(Number));
-  expect(upstreams).toEqual({ local: { state: 'unknown', running: 1, waiting: 0 } });
+  expect(upstreams).toEqual({ local: { state: 'ok', running: 1, waiting: 0 } });
   findCanaries({ 'the status': JSON.stringify(await status()) });
   expect((await status('?limit=1')).in_flight).toMatchObject({ data: [{}], has_more: true });
   for (const { request_id: id } of inFlight.data) await gateway.gateway.cancel(id);

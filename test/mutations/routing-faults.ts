@@ -29,8 +29,8 @@ export const routingFaults: readonly Mutation[] = [
   {
     name: 'an affinity whose mean counts routes that are down',
     file: 'src/domain/routing/affinity.ts',
-    find: "availability(upstream) === 'available'",
-    replace: 'availability(upstream).length > 0',
+    find: "availability(route) === 'available'",
+    replace: 'availability(route).length > 0',
     tests: units,
   },
   {
@@ -67,5 +67,26 @@ export const routingFaults: readonly Mutation[] = [
     find: 'measure !== null && isDeepStrictEqual(upstreams[upstream], previous?.config.upstreams[upstream])',
     replace: 'measure !== null',
     tests: sockets,
+  },
+  {
+    name: 'a failure of one model that counts for all models of its upstream',
+    file: 'src/domain/upstreams/failure-reach.ts',
+    find: "  if (kind !== 'auth' && kind !== 'unavailable') return 'model';",
+    replace: "  if (kind !== 'auth' && kind !== 'unavailable') return 'upstream';",
+    tests: ['test/domain/model-health.test.ts'],
+  },
+  {
+    name: 'a circuit that one key opens for all keys',
+    file: 'src/domain/upstreams/failure-keys.ts',
+    find: 'Math.min(count, countedOfKey)',
+    replace: 'count',
+    tests: ['test/domain/model-health.test.ts'],
+  },
+  {
+    name: 'a route that is shown as failing after its first text',
+    file: 'src/domain/upstreams/sent-request.ts',
+    find: '    this.#upstream.note(null, this.#model, clock.now());\n    this.#changeBoth',
+    replace: '    this.#changeBoth',
+    tests: ['test/domain/model-health.test.ts'],
   },
 ];

@@ -175,6 +175,16 @@ const wait = {
   expected_wait_ms: nullable(count),
 };
 
+/** How an upstream is, and those of its models that are not ok. */
+const upstreamReport = {
+  state: text,
+  cause: text,
+  models: {
+    type: 'object',
+    additionalProperties: closed({ state: text, cause: text }, ['cause']),
+  } satisfies JsonSchema,
+};
+
 /** What a gateway does now. */
 const status = closed({
   object: { const: 'status' },
@@ -214,7 +224,7 @@ const status = closed({
   }),
   upstreams: {
     type: 'object',
-    additionalProperties: closed({ state: text, cause: text, running: count, waiting: count }, ['cause']),
+    additionalProperties: closed({ ...upstreamReport, running: count, waiting: count }, ['cause', 'models']),
   },
   ledger: closed({
     open_holds: nullable(count),
@@ -226,6 +236,7 @@ const status = closed({
 
 const circuit = closed({
   state: { enum: ['closed', 'open', 'half_open'] },
+  only_key: nullable(text),
   open_since: nullable(moment),
   trial_at: nullable(moment),
   on_trial: flag,
@@ -288,6 +299,14 @@ const listedUpstream = closed({
               first_text_ms: nullable(count),
               first_text_p95_ms: nullable(count),
               failing: flag,
+            }),
+          ),
+          health: nullable(
+            closed({
+              availability: { enum: ['available', 'failing', 'cooling'] },
+              cause: nullable(text),
+              paused_until: nullable(moment),
+              circuit,
             }),
           ),
           price: modelPrice,
@@ -455,7 +474,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
       reason: text,
       upstreams: {
         type: 'object',
-        additionalProperties: closed({ state: text, cause: text }, ['cause']),
+        additionalProperties: closed(upstreamReport, ['cause', 'models']),
       },
       database: { type: 'object' },
     },

@@ -9,6 +9,7 @@ import { joinShadows, joinUpstreams } from '../../src/operations/process-views.t
 
 const closed: CircuitView = {
   state: 'closed',
+  onlyKey: null,
   openSinceMs: null,
   trialAtMs: null,
   isOnTrial: false,
@@ -32,7 +33,7 @@ const price: ModelPrice = { ...line, above: null };
 
 function route(measured: RouteMeasureView | null, more: Partial<ServedModel> = {}): ServedModel {
   const names = { model: 'small', upstreamModel: 'tiny', place: 1, weight: null, policy: 'fastest' } as const;
-  return { ...names, measured, price, ...more };
+  return { ...names, measured, health: null, price, ...more };
 }
 
 const room: RoomView = {
@@ -58,6 +59,7 @@ function upstream(more: Partial<KnownUpstream> = {}): KnownUpstream {
     isDiscovered: false,
     report: { state: 'ok' },
     availability: 'available',
+    pausedUntilMs: null,
     circuit: closed,
     probes: closed,
     okAtMs: 1_000,

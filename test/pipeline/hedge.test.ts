@@ -163,7 +163,8 @@ test('a stopped attempt is in progress no more, and its wait counts as a time to
 
 test('no second request goes to an upstream that is failing', async () => {
   for (const upstream of ['b', 'c'])
-    for (let time = 0; time < 5; time++) health.began(upstream).ended('failure', null);
+    for (let time = 0; time < 5; time++)
+      health.began({ upstream, model: 'tiny' }, null).ended('failure', null);
   const request = await askTwice();
   expect(calls).toHaveLength(1);
   calls[0]?.answer();

@@ -150,7 +150,7 @@ describe('a shadow is not sent', () => {
 
   test('to an upstream that fails for clients', async () => {
     const { begin, freshness, health, events } = open();
-    health.began('other').ended('busy', 5_000);
+    health.began({ upstream: 'other', model: 'tiny' }, null).ended('busy', 5_000);
     await begin().recorded();
     expect([freshness, events]).toEqual([[], ['skipped: upstream']]);
   });

@@ -16,6 +16,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
   metrics.attach({
     rooms: () => [],
     upstreamStates: () => ({}),
+    upstreamModelStates: () => [],
     modelAvailability: () => [],
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,

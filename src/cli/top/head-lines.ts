@@ -75,8 +75,9 @@ export function writeUpstreams(
   const shown = all.length > most ? all.slice(0, Math.max(0, most - 1)) : all;
   const rest = all.length - shown.length;
   const nameWidth = Math.min(Math.floor(width / 3), Math.max(0, ...all.map(([name]) => name.length)));
-  const lines = shown.map(([name, { state, running, waiting, cause }]) => {
-    const because = cause === undefined ? '' : `: ${cause}`;
+  const lines = shown.map(([name, { state, running, waiting, cause, models = {} }]) => {
+    const named = Object.entries(models).map(([model, report]) => `, ${model} ${report.state}`);
+    const because = `${named.join('')}${cause === undefined ? '' : `: ${cause}`}`;
     const use = `${running} running${waiting === 0 ? '' : `, ${waiting} waiting`}`;
     const text = cell(`upstream ${cell(name, nameWidth)}  ${state}, ${use}${because}`, width);
     return text.replace(`  ${state},`, () => `  ${paint(upstreamStyles[state], state)},`);

@@ -55,7 +55,7 @@ function distanceOf(head: string, { upstream, model, weight }: Route): number {
 
 /** The first available route that has no more than its share of the requests in progress, with this one. */
 function firstWithRoom(order: readonly Route[], { availability }: OrderTerms): Route | undefined {
-  const available = order.filter(({ upstream }) => availability(upstream) === 'available');
+  const available = order.filter((route) => availability(route) === 'available');
   let inFlight = 1;
   let weights = 0;
   for (const { measure, weight } of available) {

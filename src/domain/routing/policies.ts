@@ -21,7 +21,7 @@ export interface OrderTerms {
   readonly nowMs: number;
   /** Returns numbers from 0 up to 1. */
   readonly random: () => number;
-  readonly availability: (upstream: string) => Availability;
+  readonly availability: (route: Route) => Availability;
 }
 
 /** The order in which a request tries its model's routes, each of them once. */

@@ -1,4 +1,6 @@
+import { FailureKeys } from './failure-keys.ts';
 import type { HealthSign } from './failure.ts';
+import { RequestedPause } from './requested-pause.ts';
 
 /** `closed`: used; `open`: tried last; `half_open`: one trial request shows whether the upstream works again. */
 export type UpstreamState = 'closed' | 'open' | 'half_open';
@@ -21,28 +23,20 @@ export const circuitOpenMs = 5_000;
 const probePatienceMs = 60_000;
 
 /**
- * How long an upstream is tried last after a rate limit without `retry-after`, in milliseconds. With a `retry-after`,
- * the upstream is not used at all for that time.
+ * How long after the latest answer a circuit that is open for one key alone is shown as closed, in milliseconds. Without answers
+ * views and events show it as open: there may be no other key. Requests of other keys are sent in any case.
  */
-const defaultCoolDownMs = 5_000;
-
-/**
- * How long a requested pause is kept without a trial, in milliseconds. After that, one trial request at a time shows
- * whether the pause still holds: one client's oversized request may have caused it, and a model with a single route
- * would be unavailable to all other clients.
- */
-const maxPauseMs = 60_000;
-
-/** How long a trial during a pause may run, and the `retry-after` of other requests meanwhile, in milliseconds. */
-const pauseProbeMs = 10_000;
-const pauseRetryMs = 1_000;
+const answeredMs = 30_000;
 
 /** What opens a circuit: so many failures one after the other, or a share of the attempts in a window of time. */
 export const circuitRules = { maxConsecutiveFailures, maxFailureShare, minAttempts, windowMs } as const;
 
 /** What a circuit knows; times are on the monotonic clock. */
 export interface CircuitView {
+  /** That of a circuit which is open for one key alone is `closed` while others get answers. */
   readonly state: UpstreamState;
+  /** The key for whose requests alone it is open, as it had all the failures; `null` for all keys, and while it is closed. */
+  readonly onlyKey: string | null;
   /** When it opened; `null` while it is closed. Failed trials since then leave this as it is. */
   readonly openSinceMs: number | null;
   /** When a trial request may be sent; `null` unless it is open. */
@@ -53,107 +47,137 @@ export interface CircuitView {
   /** The attempts of the current window, and how many of them failed. */
   readonly windowAttempts: number;
   readonly windowFailures: number;
-  /** Until when the upstream asked for a pause; `null` if it did not, or the time is over. */
+  /** Until when a pause was asked for; `null` if none was, or the time is over. */
   readonly pausedUntilMs: number | null;
 }
 
-/** The circuit breaker of one upstream; times are on the monotonic clock. */
+/**
+ * The circuit breaker of an upstream, or of a model there, and the pause that was asked for. Times are on the monotonic clock.
+ * A key is that of the request; `null` where none is to be told from others.
+ */
 export class Circuit {
+  readonly #pause = new RequestedPause();
   #consecutiveFailures = 0;
   #window = { startMs: 0, attempts: 0, failures: 0 };
+  /** The keys of the consecutive failures, and of those in the window. */
+  readonly #runKeys = new FailureKeys();
+  readonly #windowKeys = new FailureKeys();
   #openedMs: number | null = null;
   /** When it opened: `#openedMs` is the time of the latest failed trial. */
   #openSinceMs: number | null = null;
+  #onlyKey: string | null = null;
+  /** When an answer last began, or ended well. */
+  #answeredMs = Number.NEGATIVE_INFINITY;
   /** When the trial request was sent. */
   #probeStartMs: number | null = null;
-  /** Until when the upstream is not used at all, and until when it asked for a pause. */
-  #coolUntilMs = 0;
-  #pauseUntilMs = 0;
-  /** When the trial request for a long pause was sent. */
-  #pauseProbeMs: number | null = null;
-  /** Until when the upstream is tried last, after a rate limit without `retry-after`. */
-  #lastUntilMs = 0;
 
   get isOpen(): boolean {
     return this.#openedMs !== null;
   }
 
+  get onlyKey(): string | null {
+    return this.#onlyKey;
+  }
+
+  /** The state as it is shown. */
   state(nowMs: number): UpstreamState {
-    if (this.#openedMs === null) return 'closed';
-    return nowMs - this.#openedMs < circuitOpenMs ? 'open' : 'half_open';
+    const isOfOneKey = this.#onlyKey !== null && nowMs - this.#answeredMs < answeredMs;
+    return isOfOneKey ? 'closed' : this.#stateFor(this.#onlyKey, nowMs);
   }
 
   view(nowMs: number): CircuitView {
     const state = this.state(nowMs);
     const isWindowOver = nowMs - this.#window.startMs >= windowMs;
-    const pauseEndMs = Math.max(this.#coolUntilMs, this.#pauseUntilMs);
     return {
       state,
+      onlyKey: this.#onlyKey,
       openSinceMs: this.#openSinceMs,
       trialAtMs: state === 'open' && this.#openedMs !== null ? this.#openedMs + circuitOpenMs : null,
       isOnTrial: this.#isProbing(nowMs),
       consecutiveFailures: this.#consecutiveFailures,
       windowAttempts: isWindowOver ? 0 : this.#window.attempts,
       windowFailures: isWindowOver ? 0 : this.#window.failures,
-      pausedUntilMs: pauseEndMs > nowMs ? pauseEndMs : null,
+      pausedUntilMs: this.#pause.endMs(nowMs),
     };
   }
 
-  availability(nowMs: number): Availability {
-    const state = this.state(nowMs);
-    const probing = this.#isProbing(nowMs);
+  /** How it is for requests of a key; as it is shown with `null`. */
+  availability(nowMs: number, key: string | null): Availability {
     if (this.coolingMs(nowMs) > 0) return 'cooling';
-    const isLast = state === 'open' || (state === 'half_open' && probing) || nowMs < this.#lastUntilMs;
-    return isLast ? 'failing' : 'available';
+    const state = key === null ? this.state(nowMs) : this.#stateFor(key, nowMs);
+    const isTried = state === 'half_open' && this.#isProbing(nowMs);
+    return state === 'open' || isTried || this.#pause.isLast(nowMs) ? 'failing' : 'available';
   }
 
+  /** The rest of the time in which nothing is sent, in milliseconds. */
   coolingMs(nowMs: number): number {
-    if (nowMs < this.#coolUntilMs) return this.#coolUntilMs - nowMs;
-    const isAsking = this.#pauseProbeMs !== null && nowMs - this.#pauseProbeMs < pauseProbeMs;
-    return nowMs < this.#pauseUntilMs && isAsking ? Math.min(pauseRetryMs, this.#pauseUntilMs - nowMs) : 0;
+    return this.#pause.leftMs(nowMs);
   }
 
-  began(nowMs: number): void {
-    if (nowMs >= this.#coolUntilMs && nowMs < this.#pauseUntilMs) this.#pauseProbeMs = nowMs;
-    if (this.state(nowMs) === 'half_open') this.#probeStartMs = nowMs;
+  began(nowMs: number, key: string | null): void {
+    this.#pause.began(nowMs);
+    if (this.#stateFor(key, nowMs) === 'half_open') this.#probeStartMs = nowMs;
   }
 
-  opened(startedMs: number): void {
+  opened(startedMs: number, nowMs: number): void {
+    this.#answeredMs = nowMs;
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
-    if (this.#pauseProbeMs === startedMs) this.#endPause();
+    this.#pause.opened(startedMs);
     if (this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();
   }
 
-  ended(sign: HealthSign, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
+  /** An attempt has ended; the key is `null` if no request can have caused its failure. */
+  ended(
+    sign: HealthSign,
+    retryAfterMs: number | null,
+    startedMs: number,
+    nowMs: number,
+    key: string | null,
+  ): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
-    const askedAboutPause = this.#pauseProbeMs === startedMs;
-    if (askedAboutPause) this.#pauseProbeMs = null;
-    if (sign === 'busy') {
-      this.#lastUntilMs = nowMs + defaultCoolDownMs;
-      const pauseMs = retryAfterMs ?? 0;
-      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + Math.min(pauseMs, maxPauseMs));
-      // The answer to a trial replaces the pause; otherwise the longest counts, since answers may overtake each other.
-      this.#pauseUntilMs = Math.max(askedAboutPause ? 0 : this.#pauseUntilMs, nowMs + pauseMs);
-    } else if (askedAboutPause && sign !== 'unknown') this.#endPause();
-    // An attempt that was sent before the circuit opened says nothing about the upstream since.
+    this.#pause.ended(sign, retryAfterMs, startedMs, nowMs);
     const counts = sign === 'success' || sign === 'failure';
-    if (!counts || (this.#openedMs !== null && startedMs < this.#openedMs)) return;
-    if (nowMs - this.#window.startMs >= windowMs) this.#window = { startMs: nowMs, attempts: 0, failures: 0 };
+    if (!counts || this.#isTooOld(startedMs, key)) return;
+    if (nowMs - this.#window.startMs >= windowMs) this.#beginWindow(nowMs);
     this.#window.attempts++;
-    if (sign === 'success') this.#succeeded();
-    else this.#failed(nowMs);
+    if (sign === 'success') this.#succeeded(nowMs);
+    else this.#failed(nowMs, key);
+  }
+
+  /** Opens it, for a failure that is counted elsewhere. */
+  open(onlyKey: string | null, startedMs: number, nowMs: number): void {
+    if (this.#isTooOld(startedMs, onlyKey)) return;
+    this.#onlyKey = onlyKey;
+    this.#openSinceMs ??= nowMs;
+    this.#openedMs = nowMs;
+  }
+
+  #stateFor(key: string | null, nowMs: number): UpstreamState {
+    if (this.#openedMs === null || !this.#isFor(key)) return 'closed';
+    return nowMs - this.#openedMs < circuitOpenMs ? 'open' : 'half_open';
+  }
+
+  #isFor(key: string | null): boolean {
+    return this.#onlyKey === null || this.#onlyKey === key;
   }
 
   #isProbing(nowMs: number): boolean {
     return this.#probeStartMs !== null && nowMs - this.#probeStartMs < probePatienceMs;
   }
 
-  #endPause(): void {
-    this.#pauseProbeMs = null;
-    this.#pauseUntilMs = 0;
+  /** An attempt that was sent before the circuit opened says nothing about the upstream since. */
+  #isTooOld(startedMs: number, key: string | null): boolean {
+    return this.#openedMs !== null && startedMs < this.#openedMs && this.#isFor(key);
   }
 
-  #succeeded(): void {
+  #beginWindow(startMs: number): void {
+    this.#window = { startMs, attempts: 0, failures: 0 };
+    this.#windowKeys.clear();
+  }
+
+  #succeeded(nowMs: number): void {
+    this.#answeredMs = nowMs;
+    if (this.#consecutiveFailures > 0) this.#runKeys.clear();
     this.#consecutiveFailures = 0;
     if (this.#openedMs !== null) this.#close();
   }
@@ -161,16 +185,26 @@ export class Circuit {
   #close(): void {
     this.#openedMs = null;
     this.#openSinceMs = null;
+    this.#onlyKey = null;
     this.#consecutiveFailures = 0;
-    this.#window = { startMs: 0, attempts: 0, failures: 0 };
+    this.#runKeys.clear();
+    this.#beginWindow(0);
   }
 
-  #failed(nowMs: number): void {
+  #failed(nowMs: number, key: string | null): void {
     const { attempts, failures } = this.#window;
     this.#window.failures = failures + 1;
     this.#consecutiveFailures++;
-    const share = attempts >= minAttempts && (failures + 1) / attempts >= maxFailureShare;
-    if (this.#openedMs === null && !share && this.#consecutiveFailures < maxConsecutiveFailures) return;
+    this.#runKeys.add(key);
+    this.#windowKeys.add(key);
+    const keys: (string | null)[] = [];
+    if (this.#openedMs !== null && this.#onlyKey === null) keys.push(null);
+    if (this.#consecutiveFailures >= maxConsecutiveFailures) keys.push(this.#runKeys.onlyKey());
+    if (attempts >= minAttempts && (failures + 1) / attempts >= maxFailureShare)
+      keys.push(this.#windowKeys.onlyKey());
+    const [onlyKey] = keys;
+    if (onlyKey === undefined) return;
+    this.#onlyKey = keys.includes(null) ? null : onlyKey;
     this.#openSinceMs ??= nowMs;
     this.#openedMs = nowMs;
   }

@@ -1,141 +1,117 @@
-import { Circuit } from './circuit.ts';
 import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
-import type { HealthSign } from './failure.ts';
+import { KnownUpstream, worstAvailability, worstState } from './known-upstream.ts';
+import type { ModelHealth } from './known-upstream.ts';
 import type { Clock } from '../ports/clock.ts';
-
-/** Reports one attempt to its upstream's health. */
-interface HealthReport {
-  /** Notes that the answer has begun, which closes an open circuit. Success or failure is only known at the end. */
-  opened(): void;
-  /**
-   * Notes the result, once; `retryAfterMs` is the pause that the upstream asked for, `cause` the operator's sentence about
-   * a failure.
-   */
-  ended(sign: HealthSign, retryAfterMs: number | null, cause?: string | null): void;
-}
+import { SentProbe, SentRequest } from './sent-request.ts';
+import type { CircuitChange, HealthReport, Target } from './sent-request.ts';
 
 /** The latest contact with an upstream. */
 interface UpstreamContact {
-  /** Why it failed, in the operator's words; `null` after an answer. */
+  /** Why it can't be used, in the operator's words; `null` after an answer. */
   readonly cause: string | null;
   /** When the latest contact was that brought an answer, and that failed: by the wall clock; `null` without one. */
   readonly okAtMs: number | null;
   readonly failedAtMs: number | null;
 }
 
-/** The circuits of an upstream: that of its requests, and that of its probes. */
-interface CircuitViews {
+/** What is known of an upstream, and of each of its models that were asked for. */
+interface UpstreamCircuits {
+  /** The circuits of what concerns all of its models: of its requests, and of its probes. */
   readonly requests: CircuitView;
   readonly probes: CircuitView;
+  readonly models: ReadonlyMap<string, ModelHealth>;
 }
 
-/** The health of every upstream, by the attempts so far. */
+/** The health of every upstream and of each of its models, by the attempts so far. */
 export interface UpstreamHealth {
-  availability(upstream: string): Availability;
+  /** How a target is for requests of a key; of any key with `null`. */
+  availability(target: Target, key: string | null): Availability;
+  /** The rest of the pause that was asked for at a target, in milliseconds. */
+  coolingMs(target: Target): number;
+  /** The state of a target, for all keys; a model that was asked to pause counts as open. */
+  targetState(target: Target): UpstreamState;
+  /** Notes that a request for a key is sent; the key is `null` where none is to be told from others. */
+  began(target: Target, key: string | null): HealthReport;
+  /** Notes that a probe is sent to an upstream. Its success makes up for failed probes, but not for failed requests. */
+  probed(upstream: string): Pick<HealthReport, 'ended'>;
+  /** The state of an upstream: its own, or that of the best of its models that were asked for. */
   state(upstream: string): UpstreamState;
+  /** The same of how it is used. */
+  upstreamAvailability(upstream: string): Availability;
+  /** The rest of the shortest pause of its models if all of them pause, and of the longest of any, in milliseconds. */
+  pausesMs(upstream: string): { readonly shortest: number; readonly longest: number };
   /** What its circuits know; times are on the monotonic clock. */
-  circuits(upstream: string): CircuitViews;
+  circuits(upstream: string): UpstreamCircuits;
   /** The latest contact by a request, a probe or a fetched list of models; `null` before the first one. */
   contact(upstream: string): UpstreamContact | null;
   /** Notes a contact outside of requests and probes; `cause` is `null` after an answer. */
   contacted(upstream: string, cause: string | null): void;
-  /** The rest of the pause that an upstream asked for, in milliseconds. */
-  coolingMs(upstream: string): number;
-  /** Notes that a request is sent to an upstream. */
-  began(upstream: string): HealthReport;
   /** Forgets all requests and probes of an upstream, because its config changed or it was removed. */
   forget(upstream: string): void;
   /** Forgets the probes of an upstream, because it is no longer probed, or in another way. */
   forgetProbes(upstream: string): void;
-  /** Notes that a probe is sent to an upstream. Its success makes up for failed probes, but not for failed requests. */
-  probed(upstream: string): HealthReport;
 }
 
 /**
- * Judges upstreams by their attempts alone; a new upstream begins with a closed circuit. `onChange` is called when one
- * opens, with the cause of its latest failure, and when it closes.
+ * Judges upstreams and their models by their attempts alone; circuits are closed at first. `onChange` is called when one opens,
+ * with the cause of its latest failure, and when it closes.
  */
 export function createUpstreamHealth(
   clock: Clock,
-  onChange: (upstream: string, state: UpstreamState, cause: string | null) => void = () => {},
+  onChange: (change: CircuitChange) => void = () => {},
 ): UpstreamHealth {
-  const byRequests = new Map<string, Circuit>();
-  const byProbes = new Map<string, Circuit>();
-  const contacts = new Map<string, UpstreamContact>();
-  const note = (upstream: string, cause: string | null): void => {
-    const { okAtMs = null, failedAtMs = null } = contacts.get(upstream) ?? {};
-    const nowMs = clock.now();
-    contacts.set(
-      upstream,
-      cause === null ? { cause, okAtMs: nowMs, failedAtMs } : { cause, okAtMs, failedAtMs: nowMs },
-    );
+  const all = new Map<string, KnownUpstream>();
+  const nothingKnown = new KnownUpstream();
+  const find = (name: string): KnownUpstream => all.get(name) ?? nothingKnown;
+  const keep = (name: string): KnownUpstream => {
+    const upstream = all.get(name) ?? new KnownUpstream();
+    all.set(name, upstream);
+    return upstream;
   };
-  const both = (upstream: string): readonly Circuit[] => [
-    circuitIn(byRequests, upstream),
-    circuitIn(byProbes, upstream),
-  ];
-  /** Changes a circuit, and calls `onChange` if that opened or closed it. */
-  const noticing = (upstream: string, circuit: Circuit, work: () => void): void => {
-    const before = circuit.isOpen;
-    work();
-    if (circuit.isOpen !== before)
-      onChange(upstream, circuit.isOpen ? 'open' : 'closed', contacts.get(upstream)?.cause ?? null);
-  };
-  const watch = (upstream: string, circuit: Circuit): HealthReport => {
-    const startedMs = clock.monotonicMs();
-    circuit.began(startedMs);
-    return {
-      opened: () => noticing(upstream, circuit, () => circuit.opened(startedMs)),
-      ended(sign, retryAfterMs, cause = null) {
-        if (sign === 'success') note(upstream, null);
-        if (sign === 'failure' || sign === 'busy') note(upstream, cause ?? 'the latest request failed');
-        noticing(upstream, circuit, () => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs()));
-      },
-    };
-  };
+  const ports = { clock, onChange };
   return {
-    state: (upstream) =>
-      worst(
-        states,
-        both(upstream).map((circuit) => circuit.state(clock.monotonicMs())),
-      ),
-    availability: (upstream) =>
-      worst(
-        availabilities,
-        both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
-      ),
-    contact: (upstream) => contacts.get(upstream) ?? null,
+    availability({ upstream, model }, key) {
+      const nowMs = clock.monotonicMs();
+      const known = find(upstream);
+      const whole = known.availability(nowMs, key);
+      const ofModel = model === null ? undefined : known.models.get(model);
+      return ofModel === undefined
+        ? whole
+        : worstAvailability(whole, ofModel.circuit.availability(nowMs, key));
+    },
+    coolingMs({ upstream, model }) {
+      const ofModel = model === null ? undefined : find(upstream).models.get(model);
+      return ofModel?.circuit.coolingMs(clock.monotonicMs()) ?? 0;
+    },
+    targetState({ upstream, model }) {
+      const nowMs = clock.monotonicMs();
+      const known = find(upstream);
+      const ofModel = model === null ? undefined : known.models.get(model);
+      if (ofModel === undefined) return known.state(nowMs);
+      return ofModel.circuit.coolingMs(nowMs) > 0
+        ? 'open'
+        : worstState(known.state(nowMs), ofModel.circuit.state(nowMs));
+    },
+    began: (target, key) => new SentRequest(keep(target.upstream), target, key, ports),
+    probed: (upstream) => new SentProbe(keep(upstream), upstream, ports),
+    state: (upstream) => find(upstream).stateOfAll(clock.monotonicMs()),
+    upstreamAvailability: (upstream) => find(upstream).availabilityOfAll(clock.monotonicMs()),
+    pausesMs: (upstream) => find(upstream).pausesMs(clock.monotonicMs()),
     circuits(upstream) {
       const nowMs = clock.monotonicMs();
+      const { requests, probes, models } = find(upstream);
       return {
-        requests: circuitIn(byRequests, upstream).view(nowMs),
-        probes: circuitIn(byProbes, upstream).view(nowMs),
+        requests: requests.view(nowMs),
+        probes: probes.view(nowMs),
+        models: new Map([...models].map(([name, model]) => [name, model.view(nowMs)])),
       };
     },
-    contacted: note,
-    coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
-    began: (upstream) => watch(upstream, circuitIn(byRequests, upstream)),
-    probed: (upstream) => watch(upstream, circuitIn(byProbes, upstream)),
-    forget(upstream) {
-      byRequests.delete(upstream);
-      byProbes.delete(upstream);
-      contacts.delete(upstream);
+    contact(upstream) {
+      const { cause, okAtMs, failedAtMs } = find(upstream);
+      return okAtMs === null && failedAtMs === null ? null : { cause, okAtMs, failedAtMs };
     },
-    forgetProbes: (upstream) => void byProbes.delete(upstream),
+    contacted: (upstream, cause) => keep(upstream).note(cause, null, clock.now()),
+    forget: (upstream) => void all.delete(upstream),
+    forgetProbes: (upstream) => all.get(upstream)?.forgetProbes(),
   };
-}
-
-/** Both from the worst to the best. */
-const states: readonly UpstreamState[] = ['open', 'half_open', 'closed'];
-const availabilities: readonly Availability[] = ['cooling', 'failing', 'available'];
-
-/** The worst of some grades; `order` runs from the worst to the best. */
-function worst<Grade>(order: readonly Grade[], grades: readonly Grade[]): Grade {
-  return order.find((grade) => grades.includes(grade)) as Grade;
-}
-
-function circuitIn(circuits: Map<string, Circuit>, upstream: string): Circuit {
-  const circuit = circuits.get(upstream) ?? new Circuit();
-  circuits.set(upstream, circuit);
-  return circuit;
 }

@@ -2,6 +2,7 @@ import { circuitRules } from '../../domain/upstreams/circuit.ts';
 import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import type { RoomView } from '../../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
+import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
 import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
@@ -16,7 +17,7 @@ export function presentUpstream(upstream: ListedUpstream) {
     state: report.state,
     cause: report.cause ?? null,
     availability,
-    paused_until: isoTime(wholeMs(circuit.pausedUntilMs)),
+    paused_until: isoTime(wholeMs(upstream.pausedUntilMs)),
     circuit: presentCircuit(circuit),
     probes: probes === null ? null : presentCircuit(probes),
     last_ok_at: isoTime(upstream.okAtMs),
@@ -37,6 +38,7 @@ function presentCircuit(circuit: TimedCircuit) {
   const { maxConsecutiveFailures, maxFailureShare, minAttempts, windowMs } = circuitRules;
   return {
     state: circuit.state,
+    only_key: circuit.onlyKey,
     open_since: isoTime(wholeMs(circuit.openSinceMs)),
     trial_at: isoTime(wholeMs(circuit.trialAtMs)),
     on_trial: circuit.isOnTrial,
@@ -69,16 +71,27 @@ function presentRoom(room: RoomView) {
 
 function presentServed({ models, hasMore }: ServedModels) {
   return {
-    data: models.map(({ model, upstreamModel, place, weight, policy, measured, price }) => ({
+    data: models.map(({ model, upstreamModel, place, weight, policy, measured, health, price }) => ({
       model,
       upstream_model: upstreamModel,
       place,
       weight,
       policy,
       measured: measured === null ? null : presentMeasure(measured),
+      health: health === null ? null : presentHealth(health),
       price: presentModelPrice(price),
     })),
     has_more: hasMore,
+  };
+}
+
+/** A model at an upstream. */
+function presentHealth({ availability, cause, circuit }: ModelHealth) {
+  return {
+    availability,
+    cause,
+    paused_until: isoTime(wholeMs(circuit.pausedUntilMs)),
+    circuit: presentCircuit(circuit),
   };
 }
 

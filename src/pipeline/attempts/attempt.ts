@@ -28,6 +28,8 @@ import { AttemptWatch } from './watch-attempt.ts';
 /** The route of an attempt, its place there, and its limits. */
 export interface AttemptTerms {
   readonly route: Route;
+  /** Whose request it is; `null` where what one key causes need not be told from the rest. */
+  readonly keyId: string | null;
   /** The place at the route's upstream; `null` where that has no limits. */
   readonly place: HeldPlace | null;
   /** The rest of the request's total time, in milliseconds. */

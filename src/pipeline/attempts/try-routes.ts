@@ -27,7 +27,7 @@ const minLeftMs = 100;
 export async function tryRoutes(
   request: UpstreamRequest,
   { model, routes, received }: TextWork,
-  { dispatchedMs, attempts }: Dispatched,
+  { key: { id: keyId }, dispatchedMs, attempts }: Dispatched,
   exchange: Exchange,
   ports: Ports,
 ): Promise<OpenedAnswer | FailedEnding> {
@@ -50,24 +50,17 @@ export async function tryRoutes(
       : {
           policy,
           model: model.id,
-          takeOther: () => takeOther(untried, leftNow(), attempts, visit, health),
+          takeOther: () => takeOther(untried, leftNow(), { keyId, attempts, visit, health }),
           addFailure,
           failed,
         };
   while (attempts.count < maxAttempts && !failed.isLate) {
-    const route = visit === null ? takeBest(untried, health) : await visit.next(untried);
+    const route = visit === null ? takeBest(untried, keyId, health) : await visit.next(untried);
     const leftMs = leftNow();
     if (route === null || (failed.reported !== null && leftMs < minLeftMs)) break;
     const place = visit === null ? null : visit.place;
-    const terms = {
-      route,
-      place,
-      leftMs,
-      fresh: failed.isStale(route),
-      attempts,
-      received,
-      race: null,
-    };
+    const fresh = failed.isStale(route);
+    const terms = { route, keyId, place, leftMs, fresh, attempts, received, race: null };
     const tried =
       hedge === null
         ? await attempt(request, terms, exchange, ports)
@@ -106,46 +99,52 @@ export function toUpstreamRequest({ request, model, routes }: TextWork, isBound:
 }
 
 /**
- * Takes the first route whose upstream is available, else the first whose upstream is failing: a possible answer is
- * better than a certain error. An upstream that asked for a pause is not called.
+ * Takes the first route that is available, else the first that is failing: a possible answer is better than a certain error.
+ * One that asked for a pause is not called.
  */
-function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
+function takeBest(routes: Route[], keyId: string, health: UpstreamHealth): Route | null {
   let failing = -1;
-  for (const [at, { upstream }] of routes.entries()) {
-    const availability = health.availability(upstream);
+  for (const [at, route] of routes.entries()) {
+    const availability = health.availability(route, keyId);
     if (availability === 'available') return routes.splice(at, 1)[0] ?? null;
     if (availability === 'failing' && failing === -1) failing = at;
   }
   return failing === -1 ? null : (routes.splice(failing, 1)[0] ?? null);
 }
 
-/** Takes the first route whose upstream is available and has room, if one more attempt may be made; `null` otherwise. */
+/** What decides on a second request. */
+interface OtherTerms {
+  readonly keyId: string;
+  readonly attempts: AttemptLog;
+  readonly visit: RoomVisit | null;
+  readonly health: UpstreamHealth;
+}
+
+/** Takes the first route that is available and has room, if one more attempt may be made; `null` otherwise. */
 function takeOther(
   routes: Route[],
   leftMs: number,
-  attempts: AttemptLog,
-  visit: RoomVisit | null,
-  health: UpstreamHealth,
+  { keyId, attempts, visit, health }: OtherTerms,
 ): ReturnType<HedgeTerms['takeOther']> {
   if (attempts.count >= maxAttempts || leftMs < minLeftMs) return null;
   if (visit !== null) {
     const taken = visit.takeFree(routes);
     return taken === null ? null : { ...taken, leftMs };
   }
-  const at = routes.findIndex(({ upstream }) => health.availability(upstream) === 'available');
+  const at = routes.findIndex((route) => health.availability(route, keyId) === 'available');
   const [route] = at === -1 ? [] : routes.splice(at, 1);
   return route === undefined ? null : { route, place: null, leftMs };
 }
 
-/** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */
+/** The failure when every route asked for a pause; `retry-after` is the time until the first pause ends. */
 function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
-  const pauses = new Map(routes.map(({ upstream }) => [upstream, health.coolingMs(upstream)]));
-  const retryAfterMs = Math.ceil(Math.min(...pauses.values()));
-  const cause = [...pauses]
-    .map(
-      ([upstream, leftMs]) => `${upstream} asked for a pause, which ends in ${Math.ceil(leftMs / 1_000)} s`,
-    )
-    .join('; ');
+  const pauses = routes.map((route) => health.coolingMs(route));
+  const retryAfterMs = Math.ceil(Math.min(...pauses));
+  const causes = routes.map(({ upstream, model }, at) => {
+    const seconds = Math.ceil((pauses[at] ?? 0) / 1_000);
+    return `${upstream} asked for a pause of ${model}, which ends in ${seconds} s`;
+  });
+  const cause = [...new Set(causes)].join('; ');
   return {
     kind: 'failed',
     failure: { kind: 'cooling', detail: '', retryAfterMs, cause, upstreamError: null },

@@ -1,3 +1,4 @@
+import { reachOf } from '../../domain/upstreams/failure-reach.ts';
 import { failures } from '../../domain/upstreams/failure.ts';
 import type { HealthSign } from '../../domain/upstreams/failure.ts';
 import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
@@ -39,7 +40,7 @@ export class AttemptWatch {
 
   /** Begins the log entry and the health report. */
   constructor(
-    { route, place, leftMs, attempts, race }: AttemptTerms,
+    { route, keyId, place, leftMs, attempts, race }: AttemptTerms,
     { arrivedMs, trace }: Pick<Caller, 'arrivedMs' | 'trace'>,
     { clock, health }: Pick<AttemptPorts, 'clock' | 'health'>,
   ) {
@@ -51,7 +52,7 @@ export class AttemptWatch {
     this.#clock = clock;
     this.#attempts = attempts;
     this.#startedMs = clock.monotonicMs();
-    this.#report = health.began(upstream);
+    this.#report = health.began(route, keyId);
     this.#measured = measure === null ? null : measure.began(this.#startedMs);
     this.#hasLessTime = attempts.count > 0 && leftMs < totalMs;
     this.logged = attempts.begin(upstream, model, this.#startedMs - arrivedMs);
@@ -104,7 +105,9 @@ export class AttemptWatch {
     logged.usage = ending.usage;
     logged.cause = cause;
     logged.upstreamError = upstreamError;
-    this.#report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null, cause);
+    if (ending.kind === 'failed')
+      this.#report.ended(sign, ending.failure.retryAfterMs, cause, reachOf(ending.failure, this.route.model));
+    else this.#report.ended(sign, null);
     if (this.#measured !== null) this.#measured.ended(this.#clock.monotonicMs(), isRoutesFault(ending, sign));
     // The next attempt would have to wait anew.
     if (this.#keepsPlace && ending.kind === 'failed' && ending.failure.kind === 'stale') return;

@@ -1,11 +1,12 @@
 import type { RoomSummary } from '../../domain/exchange-summary.ts';
+import type { Availability } from '../../domain/upstreams/circuit.ts';
 import type { Entry, Place, RoomRequest } from '../../domain/ports/rooms.ts';
 import { roomRefusal } from '../../domain/room-refusal.ts';
 import type { NoPlace } from '../../domain/room-refusal.ts';
 import { draining } from '../admission/admit.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailedAttempt } from '../attempts/first-part.ts';
-import { candidates } from './candidates.ts';
+import { bestAt, candidates } from './candidates.ts';
 import type { Way } from './candidates.ts';
 import { HeldPlace, nothingUsed } from './held-place.ts';
 import type { Ports } from '../ports.ts';
@@ -84,7 +85,7 @@ export class RoomVisit {
    */
   async next<Route extends Way>(untried: Route[]): Promise<Route | null> {
     const find = (): number =>
-      this.#place?.isHeld === true ? untried.findIndex(({ upstream }) => upstream === this.#upstream) : -1;
+      this.#place?.isHeld === true ? bestAt(untried, this.#upstream, this.#terms.keyId, this.#ports) : -1;
     if (find() === -1) {
       this.end();
       await this.#choose(untried);
@@ -98,14 +99,12 @@ export class RoomVisit {
    * sent beside another one, and never waits.
    */
   takeFree<Route extends Way>(untried: Route[]): { readonly route: Route; readonly place: HeldPlace } | null {
-    const { health, rooms } = this.#ports;
-    const upstreams = untried
-      .map(({ upstream }) => upstream)
-      .filter((upstream) => health.availability(upstream) === 'available');
+    const { rooms } = this.#ports;
+    const upstreams = untried.filter((way) => this.#is(way, 'available')).map(({ upstream }) => upstream);
     if (upstreams.length === 0) return null;
     const place = rooms.enterAtOnce({ ...this.#terms, upstreams });
     if (place === null) return null;
-    const at = untried.findIndex(({ upstream }) => upstream === place.upstream);
+    const at = bestAt(untried, place.upstream, this.#terms.keyId, this.#ports);
     const [route] = untried.splice(at, 1);
     return route === undefined ? null : { route, place: new HeldPlace(place) };
   }
@@ -130,7 +129,7 @@ export class RoomVisit {
    */
   async #choose(ways: readonly Way[]): Promise<Entry | null> {
     for (;;) {
-      const upstreams = candidates(ways, this.#ports);
+      const upstreams = candidates(ways, this.#terms.keyId, this.#ports);
       if (upstreams.length === 0) return null;
       const entry = await this.#enter(upstreams, ways);
       if (entry.kind === 'timed_out') this.#waitMs += entry.waitedMs;
@@ -140,16 +139,20 @@ export class RoomVisit {
       this.#waitMs += waitedMs;
       this.#place = new HeldPlace(place);
       this.#upstream = place.upstream;
-      if (waitedMs === 0 || candidates(ways, this.#ports).includes(place.upstream)) return entry;
+      if (waitedMs === 0 || candidates(ways, this.#terms.keyId, this.#ports).includes(place.upstream))
+        return entry;
       this.#place.leave(nothingUsed, null);
     }
   }
 
+  #is(way: Way, availability: Availability): boolean {
+    return this.#ports.health.availability(way, this.#terms.keyId) === availability;
+  }
+
   /** Takes a place at an upstream that fails, where no other one takes the request: an answer is possible there. */
   #enterFailing(ways: readonly Way[]): Entry | null {
-    const { health, rooms } = this.#ports;
-    const failing = ways.filter(({ upstream }) => health.availability(upstream) === 'failing');
-    const upstreams = failing.map(({ upstream }) => upstream);
+    const { rooms } = this.#ports;
+    const upstreams = ways.filter((way) => this.#is(way, 'failing')).map(({ upstream }) => upstream);
     const place = upstreams.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, upstreams });
     if (place === null) return null;
     this.#place = new HeldPlace(place);
@@ -202,7 +205,9 @@ export class RoomVisit {
     const { clock, rooms } = this.#ports;
     let place: Place | null = null;
     const look = (): void => {
-      const upstreams = candidates(ways, this.#ports).filter((upstream) => !waitedFor.includes(upstream));
+      const upstreams = candidates(ways, this.#terms.keyId, this.#ports).filter(
+        (upstream) => !waitedFor.includes(upstream),
+      );
       place = upstreams.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, upstreams });
       if (place === null) cancel = clock.schedule(lookAgainMs, look);
       else leave();

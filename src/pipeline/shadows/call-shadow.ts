@@ -68,7 +68,8 @@ async function call(
   const attempts = new AttemptLog();
   const received = new ReceivedAnswer();
   const counted: Counted = { characters: 0, firstTextMs: null };
-  const terms = { route, place, leftMs: route.totalMs, fresh: false, attempts, received, race: null };
+  const { totalMs: leftMs } = route;
+  const terms = { route, keyId: null, place, leftMs, fresh: false, attempts, received, race: null };
   let startedMs = ports.clock.monotonicMs();
   let tried = await attempt(request, terms, caller, ports);
   // A kept connection that was closed meanwhile says nothing about the provider.

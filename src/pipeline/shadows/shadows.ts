@@ -91,11 +91,11 @@ function isAble(
 
 /** Whether the upstream of a shadow works, as far as is known; else the request gets no shadow, which is counted. */
 function isUsable(
-  { model, route: { upstream } }: ShadowRoute,
+  { model, route }: ShadowRoute,
   healths: readonly UpstreamHealth[],
   book: ShadowBook,
 ): boolean {
-  if (healths.every((health) => health.availability(upstream) === 'available')) return true;
+  if (healths.every((health) => health.availability(route, null) === 'available')) return true;
   book.skipped(model, 'upstream');
   return false;
 }

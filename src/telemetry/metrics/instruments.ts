@@ -121,12 +121,17 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
     ),
     upstreamState: gauge(
       'textgate_upstream_state',
-      'Circuit state of an upstream: 2 closed, in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
+      'State of an upstream, as good as the best of its models that were asked for: 2 in use; 1 half-open, one trial request at a time; 0 its circuit is open after failures, or all of these models pause or have an open circuit.',
       ['upstream'],
+    ),
+    upstreamModelState: gauge(
+      'textgate_upstream_model_state',
+      'State of a model at an upstream, by its name there, once it was asked for: 2 in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
+      ['upstream', 'model'],
     ),
     modelAvailable: gauge(
       'textgate_model_available',
-      'Whether the circuit of at least one upstream of a model is closed: 1; else 0.',
+      'Whether at least one route of a model works, with closed circuits and no pause: 1; else 0.',
       ['model'],
     ),
     violations: counterBy(

@@ -11,11 +11,17 @@ const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_ope
 
 /** What gauges are read from on every scrape. */
 export interface MetricSources {
-  /** The circuit state of every upstream; one that asked for a pause counts as open. */
+  /** The state of every upstream; one whose models all pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+  /** The state of each model at an upstream that was asked for; one that pauses counts as open. */
+  readonly upstreamModelStates: () => readonly {
+    readonly upstream: string;
+    readonly model: string;
+    readonly state: UpstreamState;
+  }[];
   /** The upstreams with limits. */
   readonly rooms: () => readonly RoomView[];
-  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  /** Each model on offer, with whether at least one of its routes works. */
   readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
   /** `null` where another process shows those of the shared database. */
   readonly ledgerFigures: () => LedgerFigures | null;
@@ -42,11 +48,22 @@ export interface MetricSources {
 /** Sets the gauges to what their sources say now. */
 export function readSources(sources: MetricSources, instruments: Instruments): void {
   const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys, topGroups } =
-    instruments;
+  const {
+    upstreamState,
+    upstreamModelState,
+    modelAvailable,
+    ledgerLag,
+    logDropped,
+    oldestRecord,
+    topKeys,
+    topGroups,
+  } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
+  upstreamModelState.reset();
+  for (const { upstream, model, state } of sources.upstreamModelStates())
+    upstreamModelState.set({ upstream, model }, stateValues[state]);
   modelAvailable.reset();
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   showRooms(sources.rooms(), instruments);

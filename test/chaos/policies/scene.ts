@@ -162,7 +162,7 @@ export async function playScene(
   const { chance, one, random } = draw;
   const byId = new Map<string, Asked>();
   const health = createUpstreamHealth(clock);
-  const pausedMs = (upstream: string): number => health.coolingMs(upstream);
+  const pausedMs = (upstream: string): number => health.pausesMs(upstream).longest;
   const inner = new MemoryRooms(clock, settings, { pausedMs });
   const rooms = new WatchedRooms(inner, clock);
   const upstreams = new MoodyUpstreams(clock, random, latestMs, isLearning);
@@ -207,10 +207,10 @@ export async function playScene(
   };
   const shadows = createShadows(shadowRoutes, { ...ports, book });
   const withShadows: Ports = { ...ports, shadows: chance(0.5) ? shadows : null };
-  const waysOf = (requestId: string): readonly string[] => {
+  const waysOf = (requestId: string): readonly Route[] => {
     const { number, model } = byId.get(requestId) ?? { number: -1, model: null };
     const isSent = upstreams.callsOf(number).some(({ isShadow }) => !isShadow);
-    return isSent || model === null ? [] : model.routes.map(({ upstream }) => upstream);
+    return isSent || model === null ? [] : model.routes;
   };
   const waits = new WaitWatch({ settings, rooms, upstreams, clock, health, waysOf });
   const asked: Asked[] = [];

@@ -1,5 +1,6 @@
 import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
 import { arrivalJitterMs, minuteMs } from '../../../src/domain/rooms/minute-window.ts';
+import type { Target } from '../../../src/domain/upstreams/sent-request.ts';
 import type { UpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import type { MoodyUpstreams } from './upstreams.ts';
@@ -21,8 +22,8 @@ interface Watched {
   readonly upstreams: MoodyUpstreams;
   readonly clock: FakeClock;
   readonly health: UpstreamHealth;
-  /** The upstreams of a request that has not been sent yet. */
-  readonly waysOf: (requestId: string) => readonly string[];
+  /** The routes of a request that has not been sent yet. */
+  readonly waysOf: (requestId: string) => readonly Target[];
 }
 
 /** Finds requests that wait although one of their upstreams is free, by the calls that it has. */
@@ -55,10 +56,12 @@ export class WaitWatch {
     const { settings, rooms, health, waysOf } = this.#watched;
     const seen = new Set<string>();
     for (const asking of rooms.waitingNow) {
-      const { requestId, upstreams } = asking.request;
-      for (const way of waysOf(requestId)) {
+      const { requestId, keyId, upstreams } = asking.request;
+      for (const route of waysOf(requestId)) {
+        const { upstream: way } = route;
         const limits = settings.get(way) ?? null;
-        if (upstreams.includes(way) || lines.has(way) || health.availability(way) !== 'available') continue;
+        if (upstreams.includes(way) || lines.has(way)) continue;
+        if (health.availability(route, keyId) !== 'available') continue;
         if (limits !== null && !this.#isFree(way, limits, [asking], nowMs)) continue;
         const name = `${requestId} ${way}`;
         seen.add(name);
@@ -87,7 +90,8 @@ export class WaitWatch {
     const { maxInFlight, requestsPerMinute, tokensPerMinute, learnLimits } = limits;
     // What an upstream that reports limits would take is not known here.
     if (learnLimits) return false;
-    if (nowMs < (upstreams.pausedUntilMs.get(upstream) ?? 0) || health.coolingMs(upstream) > 0) return false;
+    if (nowMs < (upstreams.pausedUntilMs.get(upstream) ?? 0) || health.pausesMs(upstream).longest > 0)
+      return false;
     if (maxInFlight !== null && upstreams.openAt(upstream).size >= maxInFlight) return false;
     const counts = (atMs: number): boolean => atMs + minuteMs + arrivalJitterMs > nowMs;
     const starts = upstreams.calls.filter((call) => call.upstream === upstream && counts(call.sentMs)).length;

@@ -77,7 +77,7 @@ test('every policy has each route once, whatever is known of it', () => {
         if (hasFailed) route.measure.began(0).ended(0, true);
         return route;
       });
-      const availability = (upstream: string): Availability =>
+      const availability = ({ upstream }: { readonly upstream: string }): Availability =>
         states[Number(upstream)]?.availability ?? 'available';
       const names = namesOf(policy, routes, { nowMs, availability });
       expect(names.split('').toSorted().join('')).toBe(states.map((_, index) => index).join(''));
@@ -279,7 +279,7 @@ describe('affinity', () => {
           }
           const first = namesOf('affinity', routes, {
             request: { turns: conversation(number), maxOutputTokens: null, promptCacheKey: null },
-            availability: (upstream) => (available.includes(upstream) ? 'available' : 'failing'),
+            availability: ({ upstream }) => (available.includes(upstream) ? 'available' : 'failing'),
           }).charAt(0);
           const route = routes.find(({ upstream }) => upstream === first);
           if (route === undefined) throw new Error('no route came first');

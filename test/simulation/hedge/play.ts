@@ -95,7 +95,7 @@ export async function play(
     const opened = await tryRoutes(
       { turns: [{ role: 'user', text: 'x' }], stream: true, maxOutputTokens: null, stop: [] },
       { model, routes: model.routes, received: new ReceivedAnswer() } as unknown as TextWork,
-      { dispatchedMs: arrivedMs, attempts } as unknown as Dispatched,
+      { key: { id: 'key_1' }, dispatchedMs: arrivedMs, attempts } as unknown as Dispatched,
       exchangeAt(arrivedMs),
       ports,
     );

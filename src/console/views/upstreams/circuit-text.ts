@@ -25,9 +25,10 @@ export function CircuitBadge({ circuit: { state } }: Pick<Props, 'circuit'>): VN
 
 /** Since when a circuit is as it is, what comes next, and how near it is to opening. */
 export function CircuitText({ circuit, now }: Props): VNode {
-  const { state, open_since: openSince, window } = circuit;
+  const { state, open_since: openSince, only_key: onlyKey, window } = circuit;
   return html`
     ${openSince !== null && html`<p>Open since ${formatTime(openSince)}, for ${until(now, openSince)}.</p>`}
+    ${onlyKey !== null && html`<p>Only the requests of the key ${onlyKey} failed, and only they are sent elsewhere.</p>`}
     ${state !== 'closed' && html`<p>${trialText(circuit, now)}</p>`}
     ${state === 'closed' && html`<p class="note">${failuresText(circuit)}</p>`}
     ${

@@ -66,6 +66,7 @@ export function Health({ upstream, now, isBrief = false }: HealthProps): VNode {
     ${cause !== null && html`<p class="cause">${cause}</p>`}
     ${pausedUntil !== null && html`<p>It asked for a pause until ${formatTime(pausedUntil)}.</p>`}
     ${availability !== 'available' && html`<p>${availabilities[availability]}</p>`}
+    <${TroubledModels} routes=${upstream.routes} />
     ${(!isBrief || !isCalm(circuit)) && html`<${CircuitText} circuit=${circuit} now=${now} />`}
     ${
       probes !== null &&
@@ -73,6 +74,39 @@ export function Health({ upstream, now, isBrief = false }: HealthProps): VNode {
       html`<p>The circuit of its probes is ${asWords(probes.state)}.</p>`
     }
   `;
+}
+
+/** How many models are named. */
+const maxNamed = 5;
+
+/** The models of an upstream that can't be used as usual. */
+function TroubledModels({ routes }: Pick<Upstream, 'routes'>): VNode | null {
+  const troubled = (routes?.data ?? []).filter(({ health }) => health !== null && !isWell(health));
+  if (troubled.length === 0) return null;
+  return html`
+    <ul class="plain">
+      ${troubled
+        .slice(0, maxNamed)
+        .map(
+          ({ model, place, health }) => html`
+            <li key=${`${place} ${model}`}>${model}: ${health !== null && modelText(health)}</li>
+          `,
+        )}
+      ${troubled.length > maxNamed && html`<li>and ${formatCount(troubled.length - maxNamed)} more</li>`}
+    </ul>
+  `;
+}
+
+type ModelHealth = NonNullable<NonNullable<Upstream['routes']>['data'][number]['health']>;
+
+function isWell({ availability, circuit }: ModelHealth): boolean {
+  return availability === 'available' && circuit.state === 'closed' && circuit.only_key === null;
+}
+
+function modelText({ availability, circuit, paused_until: pausedUntil }: ModelHealth): string {
+  if (pausedUntil !== null) return `it asked for a pause until ${formatTime(pausedUntil)}`;
+  const words = circuit.open_since === null ? asWords(availability) : 'its circuit is open';
+  return circuit.only_key === null ? words : `${words} for the key ${circuit.only_key} alone`;
 }
 
 function isCalm({ state, failures_in_a_row: failures, window }: Upstream['circuit']): boolean {
