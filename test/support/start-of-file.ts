@@ -1,8 +1,17 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterAll } from 'vitest';
 import { forgetPlanted } from './canaries.ts';
+import { noteWarnings, refuseWarnings } from './node-warnings.ts';
 import { beginFile, endFile } from './end-of-file.ts';
 
 // Vitest runs this before each test file; modules live on from file to file, and so would what was planted.
 forgetPlanted();
 beginFile();
+noteWarnings();
+// Vitest calls the last hook first: this one after all others.
+afterAll(async () => {
+  // Node emits a warning in a turn of its own.
+  await setImmediate();
+  refuseWarnings();
+});
 afterAll(endFile);

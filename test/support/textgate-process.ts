@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import { warningsIn } from './node-warnings.ts';
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
@@ -42,7 +43,8 @@ export function startTextgate(
   const running = spawnTextgate(args, folder, environment, outputs);
   onTestFinished(async () => {
     running.signal('SIGKILL');
-    await running.finished;
+    const { stderr } = await running.finished;
+    expect(warningsIn(stderr)).toEqual([]);
   });
   return running;
 }
