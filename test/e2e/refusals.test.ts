@@ -73,10 +73,10 @@ test('a request that was refused because its upstream paused shows code, cause a
   expect(shown).toMatch(/^upstream +local, which was not called$/m);
   expect(shown).toMatch(/^outcome +upstream_failed, status 429$/m);
   expect(shown).toMatch(/^code +upstream_rate_limited$/m);
-  expect(shown).toMatch(/^cause +local asked for a pause, which ends in \d+ s$/m);
+  expect(shown).toMatch(/^cause +local asked for a pause of tiny, which ends in \d+ s$/m);
   expect(JSON.parse(await showRequest(id, { json: true }))).toMatchObject({
     code: 'upstream_rate_limited',
-    cause: expect.stringContaining('local asked for a pause, which ends in'),
+    cause: expect.stringContaining('local asked for a pause of tiny, which ends in'),
   });
   const receipt = await fetch(`${gateway.url}/v1/key/requests/${id}`, {
     headers: { authorization: `Bearer ${gateway.key}` },
