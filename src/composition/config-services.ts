@@ -26,7 +26,8 @@ import { whyNotReady } from './listeners/readiness.ts';
 import { followUpstreamFiles } from './upstreams/upstream-files.ts';
 import type { FirstFiles, FollowedFiles } from './upstreams/upstream-files.ts';
 import { composeModels } from './upstreams/models.ts';
-import type { Models } from './upstreams/models.ts';
+import type { Models, KeptModels } from './upstreams/models.ts';
+import { composeHiddenPrompts } from './upstreams/hidden-prompts.ts';
 import { composeMeasures } from './upstreams/route-measures.ts';
 import { composePassthrough, composeProbes, composeUpstreams } from './upstreams/upstreams.ts';
 import type { SourceDetails } from './upstreams/upstreams.ts';
@@ -90,7 +91,7 @@ export function createConfigServices(
     config,
     { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
     details,
-    { lastGood: lastGoodOf(config, previous), measureOf: composeMeasures(config, previous) },
+    keptOf(config, previous),
   );
   const ports = composePorts(config, processServices, { upstreams, models, details });
   const receivers = composeWebhooks(config, details, clock);
@@ -189,6 +190,15 @@ function composePorts(
     defaultCompatibility: compatibility,
   };
   return withShadows(ports, config, details, processServices);
+}
+
+/** What the models of a config keep of those of the previous one. */
+function keptOf(config: Config, previous: ConfigServices | null): KeptModels {
+  return {
+    lastGood: lastGoodOf(config, previous),
+    measureOf: composeMeasures(config, previous),
+    hiddenOf: composeHiddenPrompts(config, previous),
+  };
 }
 
 /** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */

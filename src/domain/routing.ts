@@ -1,3 +1,4 @@
+import type { HiddenPrompt } from './money/hidden-prompt.ts';
 import type { ModelPrice } from './money/pricing.ts';
 import type { PolicyName } from './routing/policy-names.ts';
 import type { RouteMeasure } from './routing/route-measure.ts';
@@ -45,6 +46,8 @@ export interface Route extends ModelSource {
   readonly cost: RouteCost | null;
   /** What its attempts show, shared by all routes to this model there; `null` if nothing needs it. */
   readonly measure: RouteMeasure | null;
+  /** The prompt that it may add to questions; absent where nothing is known of it. */
+  readonly hidden?: HiddenPrompt;
 }
 
 /** What an upstream costs the operator, in nano-USD per million tokens. */

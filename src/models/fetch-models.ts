@@ -5,6 +5,7 @@ import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../domain/ports/upstreams.ts';
+import type { HiddenPrompt } from '../domain/money/hidden-prompt.ts';
 import type { ModelPrice } from '../domain/money/pricing.ts';
 import { unknownCreation } from '../domain/routing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
@@ -35,6 +36,8 @@ export interface Offer {
   readonly rename: Readonly<Record<string, string>>;
   readonly price: ModelPrice;
   readonly holdTokens: number;
+  /** The prompt that the upstream may add for a model of its list. */
+  readonly hiddenOf?: (name: string) => HiddenPrompt;
 }
 
 /** The offered models of a list. */
@@ -107,7 +110,7 @@ async function readText(answer: UpstreamAnswer): Promise<string | UpstreamFault 
  */
 function offerModels(
   listed: readonly ListedModel[],
-  { source, allow, rename, price, holdTokens }: Offer,
+  { source, allow, rename, price, holdTokens, hiddenOf }: Offer,
   nowSeconds: number,
 ): FoundModels {
   const models = new Map<string, OfferedModel>();
@@ -124,7 +127,9 @@ function offerModels(
     const other = models.get(id)?.routes[0];
     if (other !== undefined && other.model !== name) shared.add(id);
     if (other !== undefined || models.size >= maxModels) continue;
-    const routes = [{ ...source, model: name, weight: null, cost: null, measure: null }];
+    const hidden = hiddenOf?.(name);
+    const found = { ...source, model: name, weight: null, cost: null, measure: null };
+    const routes = [hidden === undefined ? found : { ...found, hidden }];
     const isKnown = listedSeconds !== null && listedSeconds <= nowSeconds - leastAgeSeconds;
     const createdAtSeconds = isKnown ? listedSeconds : unknownCreation;
     models.set(id, { id, createdAtSeconds, routes, policy: null, price, holdTokens });

@@ -147,6 +147,13 @@ describe('a passthrough path', () => {
 describe('the times of an upstream', () => {
   test.each([
     [{ timeouts: { idle: '0s' } }, 'upstreams.local.timeouts.idle: expected more than 0'],
+    [{ hiddenPrompt: -1 }, 'upstreams.local.hiddenPrompt: expected 0 or more'],
+    [{ hiddenPrompt: 131_073 }, 'upstreams.local.hiddenPrompt: expected 131072 or less'],
+    [
+      { hiddenPrompt: 'none' },
+      'upstreams.local.hiddenPrompt: expected a number, not a text: write for example 0',
+    ],
+    [{ hiddenPrompt: 1.5 }, 'upstreams.local.hiddenPrompt: expected a whole number'],
     [{ probe: { interval: '0s' } }, 'upstreams.local.probe.interval: expected 1s or more'],
   ])('can’t be %j', (upstream, problem) => {
     expect(problemsWith(upstream)).toEqual([problem]);

@@ -154,9 +154,10 @@ test('in strict mode a request that does not fit as a whole is refused, with wha
   expect(await refused.json()).toMatchObject({
     error: {
       code: 'budget_exhausted',
-      message: expect.stringMatching(
-        /^Of this key's budget of 0.005 USD, 0.000025 USD are spent, and this request needs 0\.00\d+ USD\./,
-      ),
+      message:
+        "Of this key's budget of 0.005 USD, 0.000025 USD are spent, and this request needs 0.006129 USD " +
+        '(prompt 0.000033, answer up to 0.002, 0.004096 for what the upstream may add). ' +
+        'It is full again at 2026-10-24T22:00:00.000Z.',
     },
   });
 });

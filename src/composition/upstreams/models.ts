@@ -2,12 +2,14 @@ import { hedgePolicyOf } from '../../config/schema/hedge-schema.ts';
 import { isDiscovered } from '../../config/schema/schema.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ModelCatalogue } from '../../domain/ports/models.ts';
+import type { HiddenPrompt } from '../../domain/money/hidden-prompt.ts';
 import { free } from '../../domain/money/pricing.ts';
 import { unknownCreation } from '../../domain/routing.ts';
 import type { OfferedModel, Route } from '../../domain/routing.ts';
 import { createModelDiscovery } from '../../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';
 import { createModelList } from '../../models/model-list.ts';
+import type { HiddenPromptOf } from './hidden-prompts.ts';
 import type { ConfiguredModel, MeasureOf } from './route-measures.ts';
 import { sourceOf } from './upstreams.ts';
 import type { SourceDetails } from './upstreams.ts';
@@ -33,6 +35,7 @@ export interface KeptModels {
   readonly lastGood: ModelDiscovery['lastGood'];
   /** The measure of a model at an upstream. */
   readonly measureOf: MeasureOf;
+  readonly hiddenOf: HiddenPromptOf;
 }
 
 /** The catalogue of the config: its own models, or those that one of its upstreams lists. */
@@ -40,13 +43,14 @@ export function composeModels(
   { models, upstreams: configs }: Config,
   ports: DiscoveryPorts,
   details: SourceDetails,
-  { lastGood, measureOf }: KeptModels,
+  { lastGood, ...known }: KeptModels,
 ): Models {
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens, thinks } = models;
     const source = { ...sourceOf(from, configs, details), ...whereSet('thinks', thinks) };
     const listPath = source.dialect.modelsPath;
-    const offer = { source, listPath, allow, rename, price, holdTokens };
+    const hiddenOf = (name: string): HiddenPrompt => known.hiddenOf(from, name);
+    const offer = { source, listPath, allow, rename, price, holdTokens, hiddenOf };
     const catalogue = createModelDiscovery(offer, ports, lastGood);
     const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
     return {
@@ -60,7 +64,7 @@ export function composeModels(
   }
   const offered = Object.entries(models).map(([id, configured]) => {
     const { policy = null, price = free, holdTokens } = configured;
-    const routes = routesOf(configured, configs, details, measureOf);
+    const routes = routesOf(configured, configs, details, known);
     const hedge = configured.hedge === undefined ? undefined : hedgePolicyOf(configured.hedge);
     const model = { id, createdAtSeconds: unknownCreation, routes, policy, price, holdTokens };
     return Object.assign(model, whereSet('hedge', hedge));
@@ -79,13 +83,13 @@ function routesOf(
   configured: ConfiguredModel,
   upstreams: Config['upstreams'],
   details: SourceDetails,
-  measureOf: MeasureOf,
+  { measureOf, hiddenOf }: Omit<KeptModels, 'lastGood'>,
 ): readonly Route[] {
   return configured.routes.map(({ upstream, model, weight = null, cost = null, retryWithin }) => {
     const measure = measureOf(configured, upstream, model);
     return Object.assign(
       sourceOf(upstream, upstreams, details),
-      { model, weight, cost, measure },
+      { model, weight, cost, measure, hidden: hiddenOf(upstream, model) },
       whereSet('thinks', configured.thinks),
       whereSet('retryWithinMs', retryWithin),
     );

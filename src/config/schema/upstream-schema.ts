@@ -76,6 +76,9 @@ const keyCommand = z.strictObject({
     .describe('The longest time that the program may take: at most `60s`.'),
 });
 
+/** The longest hidden prompt, in tokens: usage with a longer one counts as implausible. */
+const maxHiddenTokens = 131_072;
+
 /** What is wrong with a line in front of an upstream whose use has no limit. */
 const noLimit =
   'expected only beside a limit, as nothing waits without one: set maxInFlight, requestsPerMinute, tokensPerMinute or learnLimits, or leave it out';
@@ -169,6 +172,16 @@ export const upstream = z
       .describe(
         'When a client disconnects: `estimate` its usage, `drain` the answer to learn its usage, or charge nothing (`free`).',
       ),
+    hiddenPrompt: z
+      .int()
+      .min(0)
+      .max(maxHiddenTokens)
+      .optional()
+      .meta({
+        description:
+          'The tokens that it may add to a prompt in secret and bill: strict holds and `x-textgate-max-cost` count them; default: what its answers show, as [Money](money.md#hidden-prompts) says.',
+        examples: [0],
+      }),
     probe: probe.optional().meta({
       description: 'Requests that check the health of the upstream periodically; default: none.',
       examples: [{ path: '/models', interval: '10s' }],
@@ -189,7 +202,10 @@ export const upstream = z
     path: ['dialects'],
     message: 'the built-in demo has Chat Completions only: leave it out',
   })
-  .refine((config) => config.queue === undefined || isLimited(config), { path: ['queue'], message: noLimit })
+  .refine((config) => config.queue === undefined || isLimited(config), {
+    path: ['queue'],
+    message: noLimit,
+  })
   .refine((config) => config.queueWait === undefined || isLimited(config), {
     path: ['queueWait'],
     message: noLimit,

@@ -7,6 +7,12 @@ import type { BudgetClaim, StoredPeriod } from './budget.ts';
 /** `retry-after` for money that is held by requests in progress, in milliseconds. A guess: when they end is unknown. */
 export const heldRetryMs = 1_000;
 
+/** What a request needs, also in words. */
+export interface Need {
+  readonly nanos: number;
+  readonly words: string;
+}
+
 /** A budget that a request asked for room, and its period as it was found. */
 interface AskedBudget {
   readonly claim: BudgetClaim;
@@ -20,9 +26,9 @@ interface AskedBudget {
  * The refusal of a request that has no room in one of its budgets: where several have none, by the one that is without for the
  * longest time.
  */
-export function budgetRefusal(asked: readonly AskedBudget[], neededNanos: number, nowMs: number): Refusal {
+export function budgetRefusal(asked: readonly AskedBudget[], needed: Need, nowMs: number): Refusal {
   const refusals = asked
-    .map((budget) => refusalBy(budget, neededNanos, nowMs))
+    .map((budget) => refusalBy(budget, needed, nowMs))
     .filter((refusal) => refusal !== null)
     .toSorted((one, other) => (other.retryAfterMs ?? 0) - (one.retryAfterMs ?? 0));
   const [longest] = refusals;
@@ -32,13 +38,17 @@ export function budgetRefusal(asked: readonly AskedBudget[], neededNanos: number
 
 function refusalBy(
   { claim, period, group }: AskedBudget,
-  neededNanos: number,
+  { nanos: neededNanos, words: needed }: Need,
   nowMs: number,
 ): Refusal | null {
   const { limitNanos, owner } = claim;
-  const { endMs, spentNanos, heldNanos } = period ?? { ...claim, spentNanos: limitNanos, heldNanos: 0 };
+  const { endMs, spentNanos, heldNanos } = period ?? {
+    ...claim,
+    spentNanos: limitNanos,
+    heldNanos: 0,
+  };
   if (limitNanos - spentNanos - heldNanos >= neededNanos) return null;
-  const [amount, needed] = [formatUsd(limitNanos), formatUsd(neededNanos)];
+  const amount = formatUsd(limitNanos);
   const refillsAt = new Date(endMs).toISOString();
   const budget = { source: owner, amount, refillsAt };
   const [whose, holders] =
@@ -49,14 +59,14 @@ function refusalBy(
     return refuse(
       'budget_held',
       `Of ${whose} of ${amount} USD, ${formatUsd(spentNanos)} USD are spent and ${formatUsd(heldNanos)} USD held by ` +
-        `${holders} requests in progress; this request needs ${needed} USD. Wait for one of them to end.`,
+        `${holders} requests in progress; this request needs ${needed}. Wait for one of them to end.`,
       { budget, retryAfterMs: heldRetryMs },
     );
   return refuse(
     'budget_exhausted',
     spentNanos >= limitNanos
       ? `${whose.charAt(0).toUpperCase()}${whose.slice(1)} of ${amount} USD is used up. It is full again at ${refillsAt}.`
-      : `Of ${whose} of ${amount} USD, ${formatUsd(spentNanos)} USD are spent, and this request needs ${needed} USD. It is full again at ${refillsAt}.`,
+      : `Of ${whose} of ${amount} USD, ${formatUsd(spentNanos)} USD are spent, and this request needs ${needed}. It is full again at ${refillsAt}.`,
     { budget, retryAfterMs: Math.max(0, endMs - nowMs) },
   );
 }

@@ -5,8 +5,8 @@ import type { ModelPrice } from './pricing.ts';
 /** The most tokens that a message can have beside its text: the role and the delimiters around it. */
 const mostTokensPerTurn = 16;
 
-/** Tokens that a strict hold adds for a prompt that the upstream may insert and bill. */
-const hiddenPromptTokens = 4_096;
+/** Tokens that a strict hold adds for a prompt that the upstream may insert and bill, where nothing is known of it. */
+export const unknownHiddenTokens = 4_096;
 
 /** The average bytes of a token; only rare texts have fewer. */
 const bytesPerToken = 4;
@@ -17,19 +17,21 @@ export interface HoldTerms {
   readonly holdTokens: number;
   /** Whether the hold is an upper bound of the cost rather than an estimate. */
   readonly strict: boolean;
+  /** What a strict hold adds for a prompt that the upstream may insert; absent where nothing is known of it. */
+  readonly hiddenTokens?: number;
 }
 
 /**
  * The hold for a request, in nano-USD: its input by the size of its text, at the price of the dearest input kind, and
- * its output up to its cap. A strict hold counts every byte of input as a token and adds `hiddenPromptTokens`: it
+ * its output up to its cap. A strict hold counts every byte of input as a token and adds `hiddenTokens`: it
  * covers the cost at every upstream that honours the cap and adds no longer prompt.
  */
 export function holdFor(
   { turns, maxOutputTokens }: Pick<TextRequest, 'turns' | 'maxOutputTokens'>,
   price: ModelPrice,
-  { holdTokens, strict }: HoldTerms,
+  { holdTokens, strict, hiddenTokens }: HoldTerms,
 ): number {
-  const inputTokens = strict ? mostInputTokens(turns) : usualInputTokens(turns);
+  const inputTokens = strict ? mostInputTokens(turns, hiddenTokens) : usualInputTokens(turns);
   const outputTokens = maxOutputTokens ?? holdTokens;
   const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
   const usual = costAtMost(tokens, priceFor(price, 0));
@@ -38,17 +40,25 @@ export function holdFor(
 
 /** The input tokens to expect of these turns, by the size of their text. */
 export function usualInputTokens(turns: TextRequest['turns']): number {
-  return Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
+  return usualTokensOf(bytesOf(turns), turns.length);
 }
 
-/** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenPromptTokens`. */
-export function mostInputTokens(turns: TextRequest['turns']): number {
-  return mostTokensOf(turns) + hiddenPromptTokens;
+/** The tokens to expect of a text of so many bytes in so many turns. */
+export function usualTokensOf(bytes: number, turns: number): number {
+  return Math.ceil(bytes / bytesPerToken) + mostMarkTokens(turns);
+}
+
+/** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenTokens`. */
+export function mostInputTokens(
+  turns: TextRequest['turns'],
+  hiddenTokens: number = unknownHiddenTokens,
+): number {
+  return mostTokensOf(turns) + hiddenTokens;
 }
 
 /** The most tokens that these turns can have: a token has at least one byte. */
 export function mostTokensOf(turns: TextRequest['turns']): number {
-  return bytesOf(turns) + marksOf(turns);
+  return bytesOf(turns) + mostMarkTokens(turns.length);
 }
 
 function bytesOf(turns: TextRequest['turns']): number {
@@ -57,7 +67,7 @@ function bytesOf(turns: TextRequest['turns']): number {
   return bytes;
 }
 
-/** The most tokens of the delimiters around the turns, and around the answer that follows them. */
-function marksOf(turns: TextRequest['turns']): number {
-  return mostTokensPerTurn * (turns.length + 1);
+/** The most tokens of the delimiters around so many turns, and around the answer that follows them. */
+export function mostMarkTokens(turns: number): number {
+  return mostTokensPerTurn * (turns + 1);
 }

@@ -111,7 +111,17 @@ async function send(
   received.reset();
   const onSent = stream ? undefined : () => received.awaitWhole();
   const { trace } = watch;
-  const call = { upstream, method: 'POST', path, body, stream, leftMs, fresh, trace, onSent } as const;
+  const call = {
+    upstream,
+    method: 'POST',
+    path,
+    body,
+    stream,
+    leftMs,
+    fresh,
+    trace,
+    onSent,
+  } as const;
   const causes = new CallCauses(route, call, ports.telemetry);
   let answer: UpstreamAnswer | UpstreamFault;
   try {
@@ -181,7 +191,7 @@ function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): Upstre
     sanitise,
     isFast: terms.isFast,
   });
-  watch.reads(reader.answer.violations);
+  watch.reads(reader.answer.violations, { mostTokens: sentTokens, turns: turns.length });
   received.reads(reader.answer);
   return reader;
 }

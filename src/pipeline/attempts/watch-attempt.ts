@@ -16,6 +16,12 @@ import { nothingUsed } from '../rooms/held-place.ts';
 import { wordsOf } from '../results.ts';
 import type { AttemptEnding } from '../results.ts';
 
+/** The most tokens that a question can have, and its messages. */
+interface QuestionSize {
+  readonly mostTokens: number;
+  readonly turns: number;
+}
+
 /**
  * Keeps the log of one attempt, reports its result to the upstream's health and the route's measure, and gives its place back.
  */
@@ -37,6 +43,7 @@ export class AttemptWatch {
   /** Whether the place is kept if the connection was stale: the same route is tried again at once then. */
   readonly #keepsPlace: boolean;
   #answer: UpstreamAnswer | null = null;
+  #question: QuestionSize | null = null;
 
   /** Begins the log entry and the health report. */
   constructor(
@@ -65,9 +72,10 @@ export class AttemptWatch {
     this.#place?.answered(answer);
   }
 
-  /** Sets the violations, a set that fills while the answer is read. */
-  reads(violations: ReadonlySet<ProtocolViolation>): void {
+  /** Sets the violations, a set that fills while the answer is read, and the size of the question. */
+  reads(violations: ReadonlySet<ProtocolViolation>, question: QuestionSize): void {
     this.logged.violations = violations;
+    this.#question = question;
   }
 
   /** Notes that the first good part has arrived: this attempt's answer goes to the client. */
@@ -103,6 +111,7 @@ export class AttemptWatch {
     logged.result = result;
     logged.durationMs = this.#clock.monotonicMs() - this.#startedMs;
     logged.usage = ending.usage;
+    this.#measureHidden(ending);
     logged.cause = cause;
     logged.upstreamError = upstreamError;
     if (ending.kind === 'failed')
@@ -112,6 +121,12 @@ export class AttemptWatch {
     // The next attempt would have to wait anew.
     if (this.#keepsPlace && ending.kind === 'failed' && ending.failure.kind === 'stale') return;
     this.#place?.leave(usedBy(ending, this.#answer), this.#answer);
+  }
+
+  /** Shows the route's hidden prompt the input that a whole answer reported. */
+  #measureHidden({ kind, usage }: AttemptEnding): void {
+    if (kind !== 'finished' || usage === null || this.#question === null) return;
+    this.route.hidden?.saw({ ...this.#question, inputTokens: usage.inputTokens });
   }
 }
 

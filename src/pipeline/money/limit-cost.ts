@@ -1,10 +1,10 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../../shared/money.ts';
-import { holdFor, mostInputTokens } from '../../domain/money/hold-estimate.ts';
+import { holdFor, mostInputTokens, unknownHiddenTokens } from '../../domain/money/hold-estimate.ts';
 import { outputWithin } from '../../domain/money/pricing.ts';
 import type { ClientConnection } from '../client-connection.ts';
-import { leastOutputTokens } from './reserve.ts';
+import { hiddenTokensOf, leastOutputTokens } from './hold-needs.ts';
 import type { Routed } from '../stages.ts';
 
 /** The header with the most that a request may cost, in USD. */
@@ -24,21 +24,41 @@ export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCos
   if (isRefusal(ceilingNanos)) return ceilingNanos;
   const { work } = routed;
   const { request, model, routes } = work;
-  const inputTokens = mostInputTokens(request.turns);
+  const hiddenTokens = hiddenTokensOf(routes);
+  const inputTokens = mostInputTokens(request.turns, hiddenTokens);
   const affordable = outputWithin(ceilingNanos, inputTokens, model.price);
   const leastTokens = leastOutputTokens(routes);
   const wanted = Math.max(request.maxOutputTokens ?? model.holdTokens, leastTokens);
   const least = request.maxOutputTokens === null ? Math.max(leastUsefulTokens, leastTokens) : wanted;
   if (affordable < Math.min(wanted, least)) {
-    const terms = { holdTokens: wanted, strict: true };
+    const terms = { holdTokens: wanted, strict: true, hiddenTokens };
     const neededNanos = holdFor({ turns: request.turns, maxOutputTokens: wanted }, model.price, terms);
-    return tooDear({ ceilingNanos, neededNanos, inputTokens, outputTokens: wanted, affordable, leastTokens });
+    return tooDear({
+      ceilingNanos,
+      neededNanos,
+      inputTokens,
+      outputTokens: wanted,
+      affordable,
+      leastTokens,
+    });
   }
-  if (affordable === Infinity)
-    return { ...routed, work: { ...work, ceiling: { inputTokens, outputTokens: Infinity } } };
+  // A longer prompt than was ever measured is paid as far as the ceiling pays for it.
+  const longest = mostInputTokens(request.turns, Math.max(hiddenTokens, unknownHiddenTokens));
+  const affordableBeside = outputWithin(ceilingNanos, longest, model.price);
+  if (affordable === Infinity) {
+    const ceiling = {
+      inputTokens: affordableBeside === Infinity ? longest : inputTokens,
+      outputTokens: Infinity,
+    };
+    return { ...routed, work: { ...work, ceiling } };
+  }
   const outputTokens = Math.min(wanted, affordable);
+  const ceiling = {
+    inputTokens: affordableBeside >= outputTokens ? longest : inputTokens,
+    outputTokens,
+  };
   const limited = { ...request, maxOutputTokens: outputTokens };
-  return { ...routed, work: { ...work, request: limited, ceiling: { inputTokens, outputTokens } } };
+  return { ...routed, work: { ...work, request: limited, ceiling } };
 }
 
 /** Why a request with a fixed price in nano-USD may not be sent; `null` if its client set no lower ceiling. */

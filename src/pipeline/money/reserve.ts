@@ -4,16 +4,15 @@ import { formatUsd } from '../../shared/money.ts';
 import { claimOf } from '../../domain/budgets/budget.ts';
 import type { BudgetClaim } from '../../domain/budgets/budget.ts';
 import { budgetRefusal, heldRetryMs } from '../../domain/budgets/refusal.ts';
+import type { Need } from '../../domain/budgets/refusal.ts';
 import type { Group } from '../../domain/limits/groups.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { OpenedRecord, RecordBeginning, Reservation } from '../../domain/money/consumption.ts';
-import { holdFor } from '../../domain/money/hold-estimate.ts';
-import { costOf, noTokens } from '../../domain/money/pricing.ts';
-import type { Route } from '../../domain/routing.ts';
+import type { RecordBeginning, Reservation } from '../../domain/money/consumption.ts';
 import { storageUnavailable } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import type { Dispatched, PassthroughWork, Recorded, TextWork } from '../stages.ts';
+import type { Dispatched, Recorded } from '../stages.ts';
+import { needOf, wantedOf } from './hold-needs.ts';
 
 /**
  * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key
@@ -32,59 +31,49 @@ export async function reserve(
   const queuedMs = dispatchedMs - arrivedMs;
   const { tag } = admission;
   const group = admission.group?.name ?? null;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag, group };
+  const begun = {
+    keyId: key.id,
+    createdAtMs,
+    protocol,
+    queuedMs,
+    model,
+    upstream,
+    mode,
+    price,
+    tag,
+    group,
+  };
   const hold = { nanos: wanted.nanos, leastNanos };
   try {
     const budgets = claimsOf(key, admission.group, clock.now());
     if (budgets === null) {
       const reservation = await records.open({ ...begun, requestId, hold });
-      if (!reservation.granted) return balanceRefusal(reservation, leastNanos);
+      if (!reservation.granted) return balanceRefusal(reservation, needOf(wanted, leastNanos));
       const holdNanos = reservation.holdNanos ?? 0;
       return { ...dispatched, stage: 'recorded', begun: { ...begun, holdNanos }, reservation };
     }
     const reservation = await records.open({ ...begun, requestId, hold, budgets });
     if (reservation.granted)
-      return { ...dispatched, stage: 'recorded', begun: beginIn(budgets, begun, reservation), reservation };
+      return {
+        ...dispatched,
+        stage: 'recorded',
+        begun: beginIn(budgets, begun, reservation),
+        reservation,
+      };
     const { balanceNanos, periods = [] } = reservation;
     // The balance first, as it may stay without room for longer.
-    if (balanceNanos !== null && balanceNanos < leastNanos) return balanceRefusal(reservation, leastNanos);
-    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
-    return budgetRefusal(found, leastNanos, clock.now());
+    if (balanceNanos !== null && balanceNanos < leastNanos)
+      return balanceRefusal(reservation, needOf(wanted, leastNanos));
+    const found = budgets.map((claim, at) => ({
+      claim,
+      period: periods[at],
+      group: admission.group,
+    }));
+    return budgetRefusal(found, needOf(wanted, leastNanos), clock.now());
   } catch (error) {
     telemetry.fault('consumption record not begun', error);
     return storageUnavailable();
   }
-}
-
-/** The first fields of the record, and what the request may cost in nano-USD. */
-function wantedOf(
-  work: TextWork | PassthroughWork,
-  balanceMode: Ports['balanceMode'],
-): {
-  readonly record: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price'>;
-  readonly nanos: number;
-} {
-  if (work.kind === 'passthrough') {
-    // A passthrough record has the path in its `model` field.
-    const { path: model, upstream, price } = work;
-    return { record: { model, upstream, mode: 'sync', price }, nanos: costOf(noTokens, price) };
-  }
-  const { request, model: offered, routes } = work;
-  const { id: model, price, holdTokens } = offered;
-  const { maxOutputTokens } = request;
-  const least = leastOutputTokens(routes);
-  const nanos = holdFor(
-    { ...request, maxOutputTokens: maxOutputTokens === null ? null : Math.max(maxOutputTokens, least) },
-    price,
-    { holdTokens: Math.max(holdTokens, least), strict: balanceMode === 'strict' },
-  );
-  const mode = request.stream ? 'stream' : 'sync';
-  return { record: { model, upstream: routes[0]?.upstream ?? '', mode, price }, nanos };
-}
-
-/** The smallest output cap that every upstream takes: a smaller one is raised to it, and the hold must cover that. */
-export function leastOutputTokens(routes: readonly Route[]): number {
-  return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 
 /** What a request asks of the budgets of its key and of the key's group, in their order; `null` without any. */
@@ -116,21 +105,21 @@ function beginIn(
 /** The refusal for a key that has spent its balance, or has it held by running requests. */
 function balanceRefusal(
   { balanceNanos: free, heldNanos }: Extract<Reservation, { granted: false }>,
-  neededNanos: number,
+  { nanos: neededNanos, words: needed }: Need,
 ): Refusal {
   const balanceNanos = free ?? 0;
-  const [balance, needed] = [formatUsd(balanceNanos), formatUsd(neededNanos)];
+  const balance = formatUsd(balanceNanos);
   if (heldNanos > 0 && balanceNanos + heldNanos >= neededNanos)
     return refuse(
       'balance_held',
       `This key has ${balance} USD available and ${formatUsd(heldNanos)} USD held by its requests in progress; ` +
-        `this request needs ${needed} USD. Wait for one of them to end.`,
+        `this request needs ${needed}. Wait for one of them to end.`,
       { retryAfterMs: heldRetryMs },
     );
   return refuse(
     'insufficient_balance',
     balanceNanos <= 0
       ? `This key's balance is used up (${balance} USD). Ask the operator to top it up.`
-      : `This key's balance is ${balance} USD, and this request needs ${needed} USD. Ask the operator to top it up.`,
+      : `This key's balance is ${balance} USD, and this request needs ${needed}. Ask the operator to top it up.`,
   );
 }
