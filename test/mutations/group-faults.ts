@@ -88,8 +88,8 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a slot of a group that a request keeps while it waits for one of its key',
     file: slots,
-    find: '    await releaseGroupSlot(exchange, ports);\n  }\n  // The signal',
-    replace: '  }\n  // The signal',
+    find: '    await releaseGroupSlot(exchange, ports);\n  }\n  telemetry.waitBegan',
+    replace: '  }\n  telemetry.waitBegan',
     tests: sockets,
   },
   {
@@ -110,7 +110,7 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a request that waited and keeps the slot of the group in which its key was',
     file: 'src/pipeline/admission/admit.ts',
-    find: 'const full = await changeGroupSlot(nowGroup, nowLimits.queueWaitMs, exchange, ports);',
+    find: 'const full = await changeGroupSlot(group, limits.queueWaitMs, exchange, ports);',
     replace: 'const full = null;',
     tests: sockets,
   },

@@ -100,8 +100,8 @@ export const hedgeFaults: readonly Mutation[] = [
   {
     name: 'a charge for what a stopped attempt thought',
     file: 'src/pipeline/attempts/hedge.ts',
-    find: '    if (winner === second) first.received.reads(second.received.thoughts);\n',
-    replace: '',
+    find: 'const received = new ReceivedAnswer();\n  const fresh',
+    replace: 'const { received } = terms;\n  const fresh',
     tests: sockets,
   },
 ];

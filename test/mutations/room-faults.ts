@@ -5,16 +5,15 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a key that is charged for a wait that it gave up',
     file: 'src/domain/rooms/fair-queue.ts',
-    find: '    return this.#remove(ticket);\n  }\n\n  /** Corrects',
-    replace:
-      '    if (!this.#remove(ticket)) return false;\n    const { key, cost } = ticket as QueuedTicket<Member>;\n    this.#charge(key, key.start, cost);\n    return true;\n  }\n\n  /** Corrects',
+    find: '    return true;\n  }\n\n  /** Corrects',
+    replace: '    this.#charge(key, startOf(key), ticket.cost);\n    return true;\n  }\n\n  /** Corrects',
     tests: ['test/domain/rooms'],
   },
   {
     name: 'a queue that serves by age',
-    file: 'src/domain/rooms/fair-queue.ts',
-    find: 'start < best.key.start ||',
-    replace: '',
+    file: 'src/domain/rooms/key-queue.ts',
+    find: 'startOf(one.key) - startOf(other.key) || one.arrival',
+    replace: 'one.arrival',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -26,9 +25,9 @@ export const roomFaults: readonly Mutation[] = [
   },
   {
     name: 'a key that was idle and is served first for as long',
-    file: 'src/domain/rooms/fair-queue.ts',
-    find: 'key.start = Math.max(this.#now, key.finish);',
-    replace: 'key.start = key.finish;',
+    file: 'src/domain/rooms/key-queue.ts',
+    find: 'return Math.max(since, finish);',
+    replace: 'return finish;',
     tests: ['test/domain/rooms'],
   },
   {
@@ -41,16 +40,16 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'positions in a queue that are kept although its order has changed',
     file: 'src/domain/rooms/fair-queue.ts',
-    find: '    if (key.members.size > 0) key.start += cost / key.weight;\n    this.#loadsAhead = null;\n',
-    replace: '    if (key.members.size > 0) key.start += cost / key.weight;\n',
+    find: '    key.finish += cost / key.weight;\n    this.#loadsAhead = null;\n',
+    replace: '    key.finish += cost / key.weight;\n',
     tests: ['test/domain/rooms'],
   },
   {
     name: 'a full queue that is added up for each refusal',
     file: 'src/coordination/rooms/timed-room.ts',
-    find: 'this.expectedMs(this.queue.load, tokens, nowMs)',
+    find: 'room.expectedMs(room.queue.load, request.tokens, nowMs)',
     replace:
-      'this.expectedMs([...this.queue.loadsAhead().values()].at(-1) ?? this.queue.load, tokens, nowMs)',
+      'room.expectedMs([...room.queue.loadsAhead().values()].at(-1) ?? room.queue.load, request.tokens, nowMs)',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -126,7 +125,7 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a share that is not kept',
     file: 'src/domain/rooms/configured-limits.ts',
-    find: "extent === 'whole' ? most",
+    find: "extent !== 'share' ? most",
     replace: 'extent.length > 0 ? most',
     tests: ['test/coordination/rooms'],
   },
@@ -139,7 +138,7 @@ export const roomFaults: readonly Mutation[] = [
   },
   {
     name: 'a pause without an end',
-    file: 'src/domain/rooms/room.ts',
+    file: 'src/domain/rooms/pause.ts',
     find: 'Math.min(durationMs, maxPauseMs)',
     replace: 'durationMs',
     tests: ['test/coordination/rooms'],

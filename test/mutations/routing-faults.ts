@@ -64,7 +64,7 @@ export const routingFaults: readonly Mutation[] = [
   {
     name: 'measures of an upstream that are those of another address',
     file: 'src/composition/upstreams/route-measures.ts',
-    find: 'measure !== null && isDeepStrictEqual(upstreams[upstream], previous?.config.upstreams[upstream])',
+    find: 'measure !== null && isSameUpstream(upstreams[upstream], previous?.config.upstreams[upstream])',
     replace: 'measure !== null',
     tests: sockets,
   },

@@ -74,8 +74,8 @@ export const scorecardFaults: readonly Mutation[] = [
   {
     name: 'scorecard upstreams: an answer without a finish reason that is complete',
     file: 'src/protocol/upstream/answer.ts',
-    find: "(marked && this.#finishReason === 'optional' ? unsaid : null)",
-    replace: "(marked && this.#finishReason === 'optional' ? unsaid : unsaid)",
+    find: "const isMarked = marked && this.#finishReason === 'optional' && this.hasText;",
+    replace: 'const isMarked = this.hasText;',
     ...section('upstreams', 1),
   },
   {

@@ -1,0 +1,31 @@
+import { budgetFaults } from './budget-faults.ts';
+import { groupFaults } from './group-faults.ts';
+import { hedgeFaults } from './hedge-faults.ts';
+import { meterFaults } from './meter-faults.ts';
+import type { Mutation } from './mutation.ts';
+import { nodeFaults } from './node-faults.ts';
+import { requestFaults } from './request-faults.ts';
+import { roomFaults } from './room-faults.ts';
+import { routingFaults } from './routing-faults.ts';
+import { scorecardFaults } from './scorecard-faults.ts';
+import { shareFaults } from './share-faults.ts';
+import { statementFaults } from './statement-faults.ts';
+import { usageFaults } from './usage-faults.ts';
+import { webhookFaults } from './webhook-faults.ts';
+
+/** All deliberate faults. */
+export const mutations: readonly Mutation[] = [
+  ...requestFaults,
+  ...nodeFaults,
+  ...budgetFaults,
+  ...groupFaults,
+  ...hedgeFaults,
+  ...meterFaults,
+  ...roomFaults,
+  ...routingFaults,
+  ...scorecardFaults,
+  ...shareFaults,
+  ...statementFaults,
+  ...usageFaults,
+  ...webhookFaults,
+];

@@ -1,0 +1,221 @@
+import type { Mutation } from './mutation.ts';
+
+const model = 'test/pipeline/money.model.test.ts';
+
+/** Faults of money, endings, slots and words of upstreams. */
+export const requestFaults: readonly Mutation[] = [
+  {
+    name: 'a settlement that overtakes another one',
+    file: 'src/storage/records/settle-statement.ts',
+    find: "WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL",
+    replace: 'WHERE request_id = ?1',
+    tests: [model],
+  },
+  {
+    name: 'a settlement that leaves its request open',
+    file: 'src/storage/records/settle-statement.ts',
+    find: "'DELETE FROM open_requests WHERE request_id = ?1',",
+    replace: '',
+    tests: [model],
+  },
+  {
+    name: 'a settlement without a beginning that charges nothing',
+    file: 'src/storage/records/settle-statement.ts',
+    find: '(SELECT key_id FROM open_requests WHERE request_id = ?1), ?21)',
+    replace: '(SELECT key_id FROM open_requests WHERE request_id = ?1))',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a hold that is given back twice, at the closing as lost and at the late settlement',
+    file: 'src/storage/records/settle-statement.ts',
+    find: "returning('coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0)')",
+    replace: "returning('hold')",
+    tests: [model],
+  },
+  {
+    name: 'a start that closes the open records of live owners',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: "export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = open_requests.owner)';",
+    replace: "export const hasNoLease = '1 = 1';",
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a sweep that closes listed records whose owners have a lease again',
+    file: 'src/storage/records/close-statements.ts',
+    find: 'return closeAsLost(`(owner = ? OR ${hasNoLease}) AND',
+    replace: 'return closeAsLost(`(owner = ? OR 1 = 1) AND',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a lease that is ended by a process that was cut off from the database itself',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;',
+    replace: 'AND ? IS NOT NULL`;',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a lease that counts as held without interruption although it was over',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} AND since <= clock.ms THEN since ELSE clock.ms END,',
+    replace: 'SET since = since,',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a lease that lasts for as long as the clock of the database was set back',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: '        WHERE renewed_at > now_ms()`,',
+    replace: '        WHERE 1 = 0`,',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a process that goes on as the owner whose lease was ended',
+    file: 'src/storage/leases/lease-store.ts',
+    find: 'const next = hasHeld ? nextId() : owner.id;',
+    replace: 'const next = owner.id;',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'balance and ledger in two transactions',
+    file: 'src/storage/records/record-store.ts',
+    find: 'const settled = readSettlement(await engine.call(settlementFor(record), values));',
+    replace:
+      'const { pickValues, toPlain } = await import("../engine.ts"); let decided: any = null; ' +
+      'const run = (sql: string, all: any) => { const plain = toPlain(sql, settleRecord); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
+      'for (const sql of settleRecord.decisions) decided ??= (await run(sql, values)).flat().map((row) => Object.values(row))[0]; ' +
+      'if (decided) for (const sql of settleRecord.changes) await run(sql, [...values, ...decided]); ' +
+      'const settled = readSettlement(decided?.slice(3) ?? null);',
+    tests: [],
+    script: ['test/chaos/kill.ts', '--kills', '30'],
+  },
+  {
+    name: 'a hold that reads the balance first and takes it later',
+    file: 'src/storage/records/record-store.ts',
+    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));',
+    replace:
+      'const [[account] = []] = await engine.read([{ sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }]); const balance = Number(account?.["balance"]); ' +
+      'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
+      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, owner.id)));',
+    tests: ['test/e2e/money.test.ts'],
+  },
+  {
+    name: 'a hold that is kept when the client disconnects',
+    file: 'src/pipeline/money/settle.ts',
+    find: "stage.stage === 'recorded' ? await closeOrFree",
+    replace: "stage.stage === 'recorded' && summary.outcome !== 'client_closed' ? await closeOrFree",
+    tests: [model],
+  },
+  {
+    name: 'prices in floating point',
+    file: 'src/domain/money/pricing.ts',
+    find: 'const cost = (sum + perTokens - 1n) / perTokens +',
+    replace: 'const cost = BigInt(Math.round(Number(sum) / 1e6)) +',
+    tests: ['test/domain/pricing.test.ts'],
+  },
+  {
+    name: 'our own count capped at the hold in soft mode, too',
+    file: 'src/pipeline/money/charge.ts',
+    find: "basis === 'counted' && ports.balanceMode === 'strict' && holdNanos",
+    replace: "basis === 'counted' && holdNanos",
+    tests: [model],
+  },
+  {
+    name: 'usage that is used although it came before the last of the text',
+    file: 'src/protocol/upstream/answer.ts',
+    find: 'isStale: this.#saidIn > this.#reportedIn,',
+    replace: 'isStale: false,',
+    tests: [model],
+  },
+  {
+    name: 'usage that is used although a count became smaller',
+    file: 'src/protocol/upstream/reported-usage.ts',
+    find: 'if (outputTokens < this.#mostOutput ||',
+    replace: 'if (false ||',
+    tests: [''],
+  },
+  {
+    name: 'thoughts that are not counted',
+    file: 'src/protocol/upstream/answer.ts',
+    find: 'this.thoughts.add(text);',
+    replace: '',
+    tests: [model],
+  },
+  {
+    name: 'a charge that takes the sum of an account beyond exact integers',
+    file: 'src/storage/records/settle-statement.ts',
+    find: 'WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent',
+    replace: 'WHEN spent < 0 - ?3 THEN 0',
+    tests: ['test/operations/verify-ledger.test.ts'],
+  },
+  {
+    name: 'a second call after text has gone out',
+    file: 'src/pipeline/run-request.ts',
+    find: 'return await rewrite(answer, work.received, exchange, ports, freeWhenOver);',
+    replace:
+      'const first = await rewrite(answer, work.received, exchange, ports, freeWhenOver); ' +
+      "if (first.kind === 'failed') await tryRoutes(toSend, work, dispatched, exchange, ports); return first;",
+    tests: ['test/pipeline/failover.property.test.ts'],
+  },
+  {
+    name: 'another attempt for an answer that fails in the read of its first text',
+    file: 'src/pipeline/attempts/first-part.ts',
+    find: 'const isEmpty = first.deltas.length === 0 || reader.isWhole;',
+    replace: 'const isEmpty = reader.isWhole || first.ending !== null;',
+    tests: ['test/pipeline/failover.property.test.ts'],
+  },
+  {
+    name: 'an attempt from before a circuit opened that closes it',
+    file: 'src/domain/upstreams/circuit.ts',
+    find: 'this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();',
+    replace: 'this.#openedMs !== null) this.#close();',
+    tests: ['test/domain/upstream-health.test.ts'],
+  },
+  {
+    name: 'a settlement that does not wait until its record is begun',
+    file: 'src/pipeline/run-request.ts',
+    find: 'await Promise.allSettled([calling, recording]);',
+    replace: 'await calling;',
+    tests: ['test/pipeline/port-faults.test.ts'],
+  },
+  {
+    name: 'bytes after the end of an answer',
+    file: 'src/pipeline/delivery/delivery.ts',
+    find: "if (before.phase === 'ended') throw new Error('delivery law broken: a second end');",
+    replace: '',
+    tests: ['test/pipeline/delivery.test.ts'],
+  },
+  {
+    name: 'a slot that is given back late',
+    file: 'src/pipeline/money/settle.ts',
+    find: '  await freeSlots(exchange, ports);\n  const charge',
+    replace: '  setTimeout(() => void freeSlots(exchange, ports), 100);\n  const charge',
+    tests: ['test/e2e/limits.test.ts', 'test/pipeline/injected-faults.test.ts'],
+  },
+  {
+    name: 'an upstream’s error that quotes the request',
+    file: 'src/protocol/upstream/words/sanitise.ts',
+    find: '...findPrompt(layer.text, prompt),',
+    replace: '',
+    tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
+  },
+  {
+    name: 'an upstream’s error that shows secrets by their shape',
+    file: 'src/protocol/upstream/words/sanitise.ts',
+    find: '...findSecrets(layer.text, shownNames),',
+    replace: '',
+    tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
+  },
+  {
+    name: 'a refused text that goes to the next provider',
+    file: 'src/domain/upstreams/failure.ts',
+    find: "  mayGoElsewhere: false,\n  health: 'success',",
+    replace: "  mayGoElsewhere: true,\n  health: 'success',",
+    tests: ['test/e2e/blocked-texts.test.ts'],
+  },
+  {
+    name: 'a finish reason stop that hides an earlier length',
+    file: 'src/protocol/upstream/finish-reasons.ts',
+    find: 'return earlier !== null && missing[later.unified] < missing[earlier.unified] ? earlier : later;',
+    replace: 'return later;',
+    tests: ['test/protocol/upstream/read-answer.test.ts'],
+  },
+];
