@@ -202,10 +202,7 @@ export const upstream = z
     path: ['dialects'],
     message: 'the built-in demo has Chat Completions only: leave it out',
   })
-  .refine((config) => config.queue === undefined || isLimited(config), {
-    path: ['queue'],
-    message: noLimit,
-  })
+  .refine((config) => config.queue === undefined || isLimited(config), { path: ['queue'], message: noLimit })
   .refine((config) => config.queueWait === undefined || isLimited(config), {
     path: ['queueWait'],
     message: noLimit,

@@ -111,17 +111,7 @@ async function send(
   received.reset();
   const onSent = stream ? undefined : () => received.awaitWhole();
   const { trace } = watch;
-  const call = {
-    upstream,
-    method: 'POST',
-    path,
-    body,
-    stream,
-    leftMs,
-    fresh,
-    trace,
-    onSent,
-  } as const;
+  const call = { upstream, method: 'POST', path, body, stream, leftMs, fresh, trace, onSent } as const;
   const causes = new CallCauses(route, call, ports.telemetry);
   let answer: UpstreamAnswer | UpstreamFault;
   try {
