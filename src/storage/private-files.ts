@@ -1,5 +1,15 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 
 /** The end of the name of the file that a gateway locks while it uses a database. */
 const ownerEnd = '-owner';
@@ -52,11 +62,24 @@ export function makeFilesPrivate(database: string): number {
 
 /**
  * The one name of a database file, whichever symlink or relative path leads to it: the lock and the
- * spool beside it are then the same for all of them. The file is created when it is not there.
+ * spool beside it are then the same for all of them. Its folder is created when it is not there, and the file by who opens it.
  */
 export function realDatabasePath(path: string): string {
-  makePrivateFile(path);
-  return realpathSync(path);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  return realPlace(path);
+}
+
+/** The real path of a file that need not exist, in a folder that does. */
+function realPlace(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  const folder = realpathSync(dirname(path));
+  // It may be a symlink to a file that is not there yet.
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? realPlace(resolve(folder, readlinkSync(path))) : join(folder, basename(path));
 }
 
 /**

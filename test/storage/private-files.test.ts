@@ -1,13 +1,14 @@
 import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { makeNewFile } from '../../src/storage/sqlite/new-file.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 test('the start makes the files of a database private that others can read, and logs one line', async () => {
   const folder = makeTemporaryFolder();
   const storage = join(folder, 'textgate.db');
-  writeFileSync(storage, '');
+  makeNewFile(storage, storage);
   writeFileSync(`${storage}-settlements`, '');
   chmodSync(storage, 0o644);
   chmodSync(`${storage}-settlements`, 0o666);
@@ -25,10 +26,9 @@ test('the start makes the files of a database private that others can read, and 
 test('a database behind a symlink has all its files beside the real one, and all are made private', async () => {
   const [folder, links] = [makeTemporaryFolder(), makeTemporaryFolder()];
   const storage = join(folder, 'textgate.db');
-  for (const end of ['', '-settlements']) {
-    writeFileSync(storage + end, '');
-    chmodSync(storage + end, 0o644);
-  }
+  makeNewFile(storage, storage);
+  writeFileSync(`${storage}-settlements`, '');
+  for (const end of ['', '-settlements']) chmodSync(storage + end, 0o644);
   symlinkSync(storage, join(links, 'link.db'));
   const gateway = await startGateway({ storage: join(links, 'link.db') });
   for (const end of ['', '-wal', '-shm', '-owner', '-settlements'])

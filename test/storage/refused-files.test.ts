@@ -1,5 +1,15 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { markMoved } from '../../src/storage/move/move-mark.ts';
@@ -69,6 +79,32 @@ describe('a start is refused, and the file stays as it is,', () => {
     expect(readFileSync(path).equals(content)).toBe(true);
   });
 
+  test('on an empty file, which would be taken for a new database without the keys and balances', async () => {
+    writeFileSync(path, '');
+    expect(await refusal()).toMatch(
+      new RegExp(
+        `its file is empty \\(0 bytes\\)\\..*\\n  textgate restore BACKUP --to ${path}\\n.*remove ${path}`,
+        's',
+      ),
+    );
+    expect(statSync(path).size).toBe(0);
+    rmSync(path);
+    expect(await refusal()).toBe('it opens');
+  });
+
+  test('where the file of a database that was killed is gone, and only its log is left', async () => {
+    await makeDatabase(1);
+    const writer = new DatabaseSync(path);
+    writer.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE more (a)');
+    const log = readFileSync(`${path}-wal`);
+    writer.close();
+    rmSync(path);
+    writeFileSync(`${path}-wal`, log);
+    expect(await refusal()).toContain('its file is gone, and only its log is there');
+    expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
+    expect(existsSync(path)).toBe(false);
+  });
+
   test('on a text file', async () => {
     writeFileSync(path, 'no database '.repeat(1_000));
     expect(await refusal()).toContain('it is damaged: file is not a database');
@@ -88,6 +124,28 @@ test('a database that was moved is refused with its target, until that is allowe
   const allowed = openTestEngine(path, { allowMigrated: true });
   await allowed.ready;
   await allowed.close();
+});
+
+test('a start that never opened the database leaves no file, so that the next one makes it', async () => {
+  const lock = new DatabaseSync(`${path}-owner`);
+  lock.exec('BEGIN EXCLUSIVE');
+  expect(await refusal()).toContain('another textgate process is using it');
+  lock.close();
+  expect(readdirSync(dirname(path))).toEqual(['textgate.db-owner']);
+  expect(await refusal()).toBe('it opens');
+});
+
+test('a database is made where a symlink leads, in a folder that is there, and no symlink leads to itself', async () => {
+  const target = join(makeTemporaryFolder(), 'target.db');
+  symlinkSync(target, path);
+  expect(await refusal()).toBe('it opens');
+  expect([statSync(target).mode & 0o777, lstatSync(path).isSymbolicLink()]).toEqual([0o600, true]);
+  const away = join(dirname(path), 'away.db');
+  symlinkSync(join(dirname(target), 'unmounted', 'target.db'), away);
+  expect(() => openTestEngine(away)).toThrow('ENOENT');
+  const loop = join(dirname(path), 'loop.db');
+  symlinkSync(loop, loop);
+  expect(() => openTestEngine(loop)).toThrow('ELOOP');
 });
 
 test('a start that ended between its first two steps is gone on with by the next one', async () => {

@@ -7,6 +7,7 @@ import type { FileIds } from './file-ids.ts';
 import { MainFile } from './main-file.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest, Unit, UnitResult } from './thread-messages.ts';
 import { migrate } from './migrate.ts';
+import { makeNewFile } from './new-file.ts';
 import { lockOwnership } from './owner-lock.ts';
 import { rescue, writeCopy } from './rescue.ts';
 import { UnitRunner, messageOf } from './run-unit.ts';
@@ -83,6 +84,7 @@ function openForWriting(): DatabaseSync {
 }
 
 function openDatabase(isFile: boolean): DatabaseSync {
+  if (isFile) makeNewFile(path, name);
   // Before SQLite opens it: closing a descriptor later would release SQLite's locks.
   const file = isFile ? new MainFile(path) : null;
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
