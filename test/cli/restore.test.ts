@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { restore } from '../../src/cli/database/restore.ts';
+import { markMoved } from '../../src/storage/move/move-mark.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -102,6 +103,38 @@ describe('textgate restore', () => {
     );
     await engine.close();
     expect(recordsIn(database)).toBe(20);
+  });
+
+  test('refuses to remove the mark of a database that was copied to PostgreSQL, unless that is allowed', async () => {
+    const move = markMoved('postgres://textgate@db.example.com/textgate', Date.UTC(2027, 0, 31));
+    const engine = openTestEngine(database);
+    await engine.run(move);
+    await engine.close();
+    const before = readFileSync(database);
+    const files = readdirSync(folder);
+    await expect(restore(backup, { to: database })).rejects.toThrow(
+      /is not replaced: it was copied to postgres:\/\/textgate@db\.example\.com\/textgate on 2027-01-31\. .*--allow-migrated/,
+    );
+    expect(readFileSync(database).equals(before)).toBe(true);
+    expect(readdirSync(folder)).toEqual(files);
+    await restore(backup, { to: database, allowMigrated: true });
+    expect(recordsIn(database)).toBe(7);
+    // The other way round: the backup has the mark, and keeps it.
+    const [kept = ''] = keptFiles();
+    await expect(restore(join(folder, kept), { to: database })).rejects.toThrow('it was copied to');
+    await restore(join(folder, kept), { to: database, allowMigrated: true });
+    expect(recordsIn(database)).toBe(20);
+  });
+
+  test('finds the mark of a copy that is still in the log of its database', async () => {
+    const writer = new DatabaseSync(database);
+    writer.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0');
+    writer.exec("CREATE TABLE moved_to (target, moved_at); INSERT INTO moved_to VALUES ('postgres://db', 0)");
+    for (const end of ['', '-wal']) copyFileSync(database + end, join(folder, `killed.db${end}`));
+    writer.close();
+    await expect(restore(backup, { to: join(folder, 'killed.db') })).rejects.toThrow(
+      'copied to postgres://db',
+    );
   });
 
   test('finds the database as a gateway does, by the config or the environment, and refuses others', async () => {

@@ -1,26 +1,38 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { fillDatabase } from '../support/filled-database.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/operators/container.md'), 'utf8');
+const root = join(import.meta.dirname, '../..');
+const page = readFileSync(join(root, 'docs/operators/container.md'), 'utf8');
 
-test('the command that restores a backup in a container replaces what is in the file, and not the file', () => {
-  const [, script = ''] = /--entrypoint node textgate -e "([^"]+)" < backup\.db/.exec(page) ?? [];
+test('the command that restores a backup in a container takes it from the standard input, by the rules of every restore', async () => {
+  const [, args = ''] = /-v textgate:\/app\/data textgate (restore [^`]*) < backup\.db`/.exec(page) ?? [];
+  expect(args).not.toBe('');
   const folder = makeTemporaryFolder();
+  const backup = join(folder, 'backup.db');
+  const engine = openTestEngine(backup);
+  await engine.ready;
+  await engine.close();
+  fillDatabase(backup, { keys: 3, records: 7 });
   mkdirSync(join(folder, 'data'));
+  const run = (input: Buffer) =>
+    spawnSync(process.execPath, [join(root, 'src/main.ts'), ...args.split(' ')], { cwd: folder, input });
+  const content = readFileSync(backup);
+  const restored = run(content);
+  expect([restored.status, restored.stderr.toString()]).toEqual([0, '']);
+  expect(restored.stdout.toString()).toContain(
+    'data/textgate.db is restored from the standard input: 3 keys, 7 records, checked',
+  );
   const file = join(folder, 'data', 'textgate.db');
-  for (const name of ['', '-wal', '-shm', '-settlements']) writeFileSync(file + name, 'before, and longer');
-  chmodSync(file, 0o600);
-  const { ino } = statSync(file);
-  const { status, stderr } = spawnSync(process.execPath, ['-e', script], {
-    cwd: folder,
-    input: 'the backup',
-  });
-  expect([status, stderr.toString()]).toEqual([0, '']);
-  expect(readFileSync(file, 'utf8')).toBe('the backup');
-  // With the file, its owner and mode would be new.
-  expect(statSync(file)).toMatchObject({ ino, mode: 0o100600 });
-  expect(readdirSync(join(folder, 'data'))).toEqual(['textgate.db', 'textgate.db-settlements']);
+  expect([statSync(file).mode & 0o777, readFileSync(file).equals(content)]).toEqual([0o600, true]);
+  const refused = run(content.subarray(0, content.length / 2));
+  expect([refused.status, refused.stderr.toString()]).toEqual([
+    1,
+    expect.stringContaining("the standard input can't be restored"),
+  ]);
+  expect(readdirSync(join(folder, 'data'))).toEqual(['textgate.db', 'textgate.db-owner']);
 });

@@ -63,7 +63,10 @@ function textgateFault(words: readonly string[]): string | null {
   const left = words[0]?.startsWith('-') === true ? ['serve', ...words] : [...words];
   while (left.length > 0) {
     const word = left.shift() ?? '';
-    if (word.startsWith('-')) {
+    // The shell takes it and what follows.
+    if (word === '<') break;
+    // A dash alone is an argument: the standard input.
+    if (word.startsWith('-') && word !== '-') {
       const [flag = '', inline] = word.split('=');
       if (flag === '--help' || flag === '--version') continue;
       const option = command.options.find(({ long, short }) => long === flag || short === flag);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { RestoreOptions } from '../database/restore.ts';
 import { report } from '../output.ts';
 import { configOption } from './arguments.ts';
 
@@ -8,6 +9,7 @@ The gateway must not run. The copy is checked first, and the file that was there
 Examples:
   textgate restore backup.db
   textgate restore backup.db --to data/textgate.db
+  textgate restore - < backup.db
 `;
 
 /** Adds `textgate restore`. */
@@ -17,8 +19,12 @@ export function addRestoreCommand(program: Command): void {
     .description('put a backup in the place of the database of a stopped gateway')
     .option('--to <database>', 'the file of the database; default: that of the config or the environment')
     .option(configOption, 'the config file that names the database; default: TEXTGATE_CONFIG')
+    .option(
+      '--allow-migrated',
+      'also over a database that textgate migrate has copied, or with a backup of one',
+    )
     .addHelpText('after', help)
-    .action((file: string, options: { readonly to?: string; readonly config?: string }) =>
+    .action((file: string, options: RestoreOptions) =>
       report(async () => (await import('../database/restore.ts')).restore(file, options)),
     );
 }

@@ -9,21 +9,24 @@ import { wrap, maxColumns } from '../output.ts';
 const sqlite = 'sqlite:';
 
 /** The options of `restore`, as commander names them. */
-interface RestoreOptions {
+export interface RestoreOptions {
   readonly to?: string;
   readonly config?: string;
+  readonly allowMigrated?: true;
 }
 
 /** Puts a backup in the place of the database of a stopped gateway. */
 export async function restore(backup: string, options: RestoreOptions): Promise<string> {
   const database = options.to?.replace(sqlite, '') ?? (await findDatabase(options.config));
-  const { keys, records, kept } = restoreDatabase(backup, database);
+  const { keys, records, kept } = await restoreDatabase(backup, database, {
+    allowMigrated: options.allowMigrated === true,
+  });
   const next = [
     ...(kept === null ? [] : [`The file that was there is kept as ${kept}.`]),
     'Start the gateway, and run textgate ledger verify. What was recorded after the backup is gone.',
   ];
   return [
-    `${database} is restored from ${backup}: ${count(keys, 'key')}, ${count(records, 'record')}, checked`,
+    `${database} is restored from ${backup === '-' ? 'the standard input' : backup}: ${count(keys, 'key')}, ${count(records, 'record')}, checked`,
     ...next.flatMap((line) => wrap(line, maxColumns)),
   ].join('\n');
 }

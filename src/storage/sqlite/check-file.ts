@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { moveMark } from '../move/move-mark.ts';
 import { reasonOf } from './failure-reason.ts';
 import type { ThreadOptions } from './thread-messages.ts';
@@ -71,12 +72,36 @@ export function checkBeforeUse(
 
 /** Refuses a database that carries the mark of a move. */
 function refuseMoved(database: DatabaseSync, name: string): void {
+  const moved = describeMove(database, name);
+  if (moved !== null)
+    throw new Error(
+      `${moved} If no gateway uses the copy, storage.allowMigrated: true starts one on this file all the same`,
+    );
+}
+
+/** Where a database was copied to, and why it is not used since; `null` for one without the mark of a move. */
+function describeMove(database: DatabaseSync, name: string): string | null {
   const [move] = database.prepare(`SELECT target, moved_at FROM ${moveMark}`).all();
-  if (move === undefined) return;
+  if (move === undefined) return null;
   const day = new Date(Number(move['moved_at'])).toISOString().slice(0, 10);
-  throw new Error(
-    `it was copied to ${String(move['target'])} on ${day}. Set storage.url to that database, and keep ${name} as a backup: with a gateway on each there would be two ledgers, and each of them would allow a key its whole balance. If no gateway uses the copy, storage.allowMigrated: true starts one on this file all the same`,
-  );
+  return `it was copied to ${String(move['target'])} on ${day}. Set storage.url to that database, and keep ${name} as a backup: with a gateway on each there would be two ledgers, and each of them would allow a key its whole balance.`;
+}
+
+/** Where the database in a file was copied to; `null` when it was not, or can't be read. Changes nothing. */
+export function whyMoved(path: string): string | null {
+  const url = pathToFileURL(path);
+  // Without a log SQLite would make one to read by.
+  url.search = existsSync(`${path}-wal`) ? '?mode=ro' : '?immutable=1';
+  try {
+    const database = new DatabaseSync(url, { readOnly: true });
+    try {
+      return describeMove(database, path);
+    } finally {
+      database.close();
+    }
+  } catch {
+    return null;
+  }
 }
 
 /** Why a database can't be opened, and what to do, from what SQLite says; `name` is its path as configured. */

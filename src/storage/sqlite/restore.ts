@@ -7,6 +7,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  promises,
   realpathSync,
   renameSync,
   rmSync,
@@ -16,7 +17,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { findPending } from '../migration.ts';
 import { databaseOf } from '../private-files.ts';
-import { checkBeforeUse, whyDamaged } from './check-file.ts';
+import { checkBeforeUse, whyDamaged, whyMoved } from './check-file.ts';
 import { madeSteps } from './migrate.ts';
 import { migrations } from './migrations.ts';
 import { lockOwnership } from './owner-lock.ts';
@@ -29,12 +30,22 @@ interface Restored {
   readonly kept: string | null;
 }
 
+/** Whether a database that was copied to PostgreSQL is restored, and one is put in the place of such a database. */
+interface RestoreSettings {
+  readonly allowMigrated: boolean;
+}
+
 /**
- * Puts a copy of a backup in the place of a database, under the lock of a gateway, which must not run. The copy is checked
- * first; the file that was there stays beside it, with its log. Throws, and changes nothing, with why it can't be done.
+ * Puts a copy of a backup, which is a file or `-` for what is read from the standard input, in the place of a database, under
+ * the lock of a gateway, which must not run. The copy is checked first; the file that was there stays beside it, with its log.
+ * Rejects, and changes nothing, with why it can't be done.
  */
-export function restoreDatabase(backup: string, database: string): Restored {
-  const owner = databaseOf(backup);
+export async function restoreDatabase(
+  backup: string,
+  database: string,
+  { allowMigrated }: RestoreSettings,
+): Promise<Restored> {
+  const owner = backup === '-' ? null : databaseOf(backup);
   if (owner !== null)
     throw new Error(
       `${backup} belongs to the database ${owner} of a gateway, and is no backup: make one with textgate backup`,
@@ -43,9 +54,15 @@ export function restoreDatabase(backup: string, database: string): Restored {
   const lock = lockOwnership(path);
   const copy = `${path}.restored-${process.pid}`;
   try {
-    copyFileSync(backup, copy);
+    const moved = allowMigrated ? null : whyMoved(path);
+    if (moved !== null)
+      throw new Error(
+        `${database} is not replaced: ${moved} If no gateway uses the copy, --allow-migrated restores all the same`,
+      );
+    if (backup === '-') await promises.writeFile(copy, process.stdin, { mode: 0o600 });
+    else copyFileSync(backup, copy);
     chmodSync(copy, 0o600);
-    const counts = check(copy, backup);
+    const counts = check(copy, backup === '-' ? 'the standard input' : backup, allowMigrated);
     giveTo(copy, existsSync(path) ? path : dirname(path));
     sync(copy);
     const kept = existsSync(path) ? keep(path) : null;
@@ -60,12 +77,12 @@ export function restoreDatabase(backup: string, database: string): Restored {
 }
 
 /** Throws for a file that a gateway of this version would not start on; returns how much is in it. */
-function check(copy: string, name: string): Pick<Restored, 'keys' | 'records'> {
+function check(copy: string, name: string, allowMigrated: boolean): Pick<Restored, 'keys' | 'records'> {
   const damage = whyDamaged(copy);
   if (damage !== null) throw new Error(`${name} can't be restored: ${damage}`);
   const database = new DatabaseSync(copy, { readOnly: true });
   try {
-    checkBeforeUse(database, { path: copy, name });
+    checkBeforeUse(database, { path: copy, name, allowMigrated });
     findPending(migrations, madeSteps(database));
     const count = (table: string): number =>
       Number(database.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.['count']);
