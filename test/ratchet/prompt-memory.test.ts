@@ -62,7 +62,7 @@ test(`an open stream has its prompt in memory at most ${mostCopies} times`, asyn
   await open(5);
   const before = usedBytes();
   const sockets = await open(openStreams);
-  const copies = (usedBytes() - before) / openStreams / promptBytes;
+  // On a busy machine the last answers' heads are still written, with what they hold of the requests.
+  await expect.poll(() => (usedBytes() - before) / openStreams / promptBytes).toBeLessThan(mostCopies);
   for (const socket of sockets) socket.destroy();
-  expect(copies).toBeLessThan(mostCopies);
 });
