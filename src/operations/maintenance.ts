@@ -11,6 +11,10 @@ import type { Verification } from './verify-ledger.ts';
 /** The pause of a verification between two reads of the database, in milliseconds. */
 const verifyPauseMs = 5;
 
+const damaged = 'The ledger could not be verified, because the database file is damaged';
+const toRestore =
+  'Stop the gateway, and restore a backup, which keeps the damaged file beside it:\n  textgate restore BACKUP';
+
 /** A consistent copy of the whole database, in a file of its own. */
 export interface DatabaseCopy {
   readonly bytes: number;
@@ -42,6 +46,11 @@ export function createMaintenance(
       if (isRefusal(end)) return end;
       try {
         return await verifyLedger(audit, createPause(clock, verifyPauseMs, signal));
+      } catch (error) {
+        // What is tried again would fail again, and the process ends: the answer has to say what to do.
+        if (error instanceof StorageError && error.reason === 'damaged')
+          return refuse('storage_unavailable', `${damaged}: ${error.message}. ${toRestore}`);
+        throw error;
       } finally {
         end();
       }
