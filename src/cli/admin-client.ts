@@ -49,8 +49,10 @@ export async function openAdmin(
 
 /** The parsed body of an answer. What has none that can be parsed is no gateway. */
 async function readAnswer(answer: IncomingMessage): Promise<unknown> {
-  return json(answer).catch(async () => {
+  return json(answer).catch(async (error: unknown) => {
     const { url } = await findAdminListener();
+    if (!(error instanceof SyntaxError))
+      throw new Error(`the answer of the gateway on ${url} broke off: try again`, { cause: error });
     throw new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
   });
 }

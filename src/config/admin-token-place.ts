@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { realPlace } from '../shared/real-place.ts';
 import { adminTokenName, oldAdminTokenFile } from './admin-token.ts';
 
 /** What decides where a generated admin token is. */
@@ -28,10 +29,10 @@ export function adminTokenPlace({ tokenFolder, databaseUrl, configFile }: TokenS
 function folderOf(file: string): string {
   const written = dirname(file);
   try {
-    const real = dirname(realpathSync(file));
+    const real = dirname(realPlace(file));
     return real === realpathSync(written) ? written : real;
   } catch {
-    // There is no database yet, and so no link to one.
+    // The folder is not there yet, and so no link either.
     return written;
   }
 }

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -50,15 +59,25 @@ export function ensureAdminToken(file: string, notice: Notice): string {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   // A new file, because an empty one may be open in another process.
   if (existsSync(file)) rmSync(file, { force: true });
+  return putToken(file, token) ? token : (readExisting(file, notice) ?? ensureAdminToken(file, notice));
+}
+
+/**
+ * Puts the token in its file, unless another process was first. It gets its name with all of its text: a second node that
+ * looks into a folder that they share would take an empty file for one that is left over.
+ */
+function putToken(file: string, token: string): boolean {
+  const own = `${file}.${process.pid}-${randomBytes(4).toString('hex')}`;
   try {
-    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+    writeFileSync(own, `${token}\n`, { mode: 0o600, flag: 'wx' });
+    linkSync(own, file);
+    return true;
   } catch (error) {
-    // Another process of the same folder was first.
-    const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readExisting(file, notice) : null;
-    if (other === null) throw error;
-    return other;
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(own, { force: true });
   }
-  return token;
 }
 
 /** The token of a file that only we, our group or root could have written; `null` for a missing or empty file. */

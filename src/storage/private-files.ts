@@ -1,15 +1,6 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { realPlace } from '../shared/real-place.ts';
 
 /** The end of the name of the file that a gateway locks while it uses a database. */
 const ownerEnd = '-owner';
@@ -67,19 +58,6 @@ export function makeFilesPrivate(database: string): number {
 export function realDatabasePath(path: string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   return realPlace(path);
-}
-
-/** The real path of a file that need not exist, in a folder that does. */
-function realPlace(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  const folder = realpathSync(dirname(path));
-  // It may be a symlink to a file that is not there yet.
-  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? realPlace(resolve(folder, readlinkSync(path))) : join(folder, basename(path));
 }
 
 /**

@@ -25,15 +25,16 @@ describe('a generated admin token', () => {
     expect(adminTokenPlace({ tokenFolder: undefined, configFile: undefined, ...settings })).toBe(place);
   });
 
-  test('is beside the database that a link leads to', () => {
+  test('is beside the database that a link leads to, before and after the first start makes it', () => {
     const folder = realpathSync(makeTemporaryFolder());
     mkdirSync(join(folder, 'real'));
-    writeFileSync(join(folder, 'real', 'x.db'), '');
     symlinkSync(join(folder, 'real', 'x.db'), join(folder, 'link.db'));
     const databaseUrl = `sqlite:${join(folder, 'link.db')}`;
-    expect(adminTokenPlace({ tokenFolder: undefined, configFile: undefined, databaseUrl })).toBe(
-      join(folder, 'real', 'admin-token'),
-    );
+    const place = (): string | null =>
+      adminTokenPlace({ tokenFolder: undefined, configFile: undefined, databaseUrl });
+    expect(place()).toBe(join(folder, 'real', 'admin-token'));
+    writeFileSync(join(folder, 'real', 'x.db'), '');
+    expect(place()).toBe(join(folder, 'real', 'admin-token'));
   });
 
   test('is another one for each of two gateways of one folder, and the start and the commands know where', async () => {

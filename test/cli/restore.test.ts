@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -67,7 +76,17 @@ describe('textgate restore', () => {
     expect(existsSync(`${killed}-wal`)).toBe(false);
     expect(recordsIn(killed)).toBe(7);
     const kept = keptFiles().find((name) => !name.endsWith('-wal')) ?? '';
-    expect(recordsIn(join(folder, kept))).toBe(0);
+    await restore(join(folder, kept), { to: killed });
+    expect(recordsIn(killed)).toBe(0);
+  });
+
+  test('restores behind a link whose file is gone, and leaves the link', async () => {
+    const [real, link] = [join(folder, 'volume.db'), join(folder, 'link.db')];
+    symlinkSync(real, link);
+    await restore(backup, { to: link });
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(existsSync(`${real}-owner`)).toBe(true);
+    expect(recordsIn(real)).toBe(7);
   });
 
   test('restores in the place of a damaged file, and where there is none', async () => {

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema/schema.ts';
+import { adminTokenName } from '../../config/admin-token.ts';
 import { describeError, isSystemError } from '../describe-error.ts';
 import type { SystemError } from '../describe-error.ts';
 import type { ServeOptions } from './serve-config.ts';
@@ -43,8 +44,15 @@ export function describeStartError(error: unknown, attempted: Attempted): string
       return `port ${listener.port} needs privileges that this user lacks. Start it on another one:\n  ${withOtherPort(listener, attempted)}`;
     default:
   }
-  const advice = error.path?.startsWith('data') ? '. Run textgate in a folder where it can write' : '';
-  return describeError(error) + advice;
+  return describeError(error) + adviceFor(error.path ?? '');
+}
+
+/** What to do where a file could not be made. */
+function adviceFor(path: string): string {
+  if (path.startsWith('data')) return '. Run textgate in a folder where it can write';
+  return path.includes(adminTokenName)
+    ? '. Make its folder writable, or set admin.tokenFolder to one that is, or TEXTGATE_ADMIN_TOKEN'
+    : '';
 }
 
 /** The listener that could not be opened. */

@@ -50,7 +50,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
     deliveryDuty: createSharedDuty(engine, 'webhook delivery', owner),
     topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
-    usageDuty: createSharedDuty(engine, 'usage rollups', owner),
+    usageDuty: createSharedDuty(engine, 'usage rollups by group', owner),
     rootDuty: createSharedDuty(engine, 'ledger roots', owner),
   };
 }

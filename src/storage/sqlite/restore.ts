@@ -8,7 +8,6 @@ import {
   linkSync,
   openSync,
   promises,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -17,7 +16,9 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { findPending } from '../migration.ts';
 import { databaseOf } from '../private-files.ts';
+import { realPlace } from '../../shared/real-place.ts';
 import { checkBeforeUse, whyDamaged, whyMoved } from './check-file.ts';
+import { filesOf } from './file-ids.ts';
 import { madeSteps } from './migrate.ts';
 import { migrations } from './migrations.ts';
 import { lockOwnership } from './owner-lock.ts';
@@ -50,8 +51,9 @@ export async function restoreDatabase(
     throw new Error(
       `${backup} belongs to the database ${owner} of a gateway, and is no backup: make one with textgate backup`,
     );
-  const path = existsSync(database) ? realpathSync(database) : database;
+  const path = placeOf(database);
   const lock = lockOwnership(path);
+  giveTo(filesOf(path).lock, existsSync(path) ? path : dirname(path));
   const copy = `${path}.restored-${process.pid}`;
   try {
     const moved = allowMigrated ? null : whyMoved(path);
@@ -60,7 +62,7 @@ export async function restoreDatabase(
         `${database} is not replaced: ${moved} If no gateway uses the copy, --allow-migrated restores all the same`,
       );
     if (backup === '-') await promises.writeFile(copy, process.stdin, { mode: 0o600 });
-    else copyFileSync(backup, copy);
+    else copyWithLog(backup, copy);
     chmodSync(copy, 0o600);
     const counts = check(copy, backup === '-' ? 'the standard input' : backup, allowMigrated);
     giveTo(copy, existsSync(path) ? path : dirname(path));
@@ -76,12 +78,30 @@ export async function restoreDatabase(
   }
 }
 
+/** The real path of a database, which need not be there: a link stays one, and the lock is where a gateway looks for it. */
+function placeOf(database: string): string {
+  try {
+    return realPlace(database);
+  } catch {
+    // Its folder is not there: it is made with the lock.
+    return database;
+  }
+}
+
+function copyWithLog(backup: string, copy: string): void {
+  copyFileSync(backup, copy);
+  const log = `${backup}-wal`;
+  if (existsSync(log)) copyFileSync(log, `${copy}-wal`);
+}
+
 /** Throws for a file that a gateway of this version would not start on; returns how much is in it. */
 function check(copy: string, name: string, allowMigrated: boolean): Pick<Restored, 'keys' | 'records'> {
   const damage = whyDamaged(copy);
   if (damage !== null) throw new Error(`${name} can't be restored: ${damage}`);
-  const database = new DatabaseSync(copy, { readOnly: true });
+  const database = new DatabaseSync(copy);
   try {
+    // What is in its log alone, as in that of a file that was kept, would be lost with the log.
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     checkBeforeUse(database, { path: copy, name, allowMigrated });
     findPending(migrations, madeSteps(database));
     const count = (table: string): number =>

@@ -8,7 +8,7 @@ export type DutyName =
   | 'ledger roots'
   | 'metrics of top keys'
   | 'removal of old records'
-  | 'usage rollups'
+  | 'usage rollups by group'
   | 'webhook delivery';
 
 /**
