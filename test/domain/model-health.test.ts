@@ -155,6 +155,20 @@ describe('what one key alone causes', () => {
     expect(sees('a', 'k1')).toBe('available');
   });
 
+  test('stays open for that key where its trial fails', () => {
+    const { clock, health, fail, sees } = setUp();
+    // Half of an even mix of attempts opens it, and no run of five failures.
+    for (let time = 0; time < 10; time++) {
+      fail('a', 'k1');
+      health.began(at('a'), 'k2').ended('success', null);
+    }
+    fail('a', 'k1');
+    expect(sees('a', 'k1')).toBe('failing');
+    clock.advance(40_000);
+    fail('a', 'k1');
+    expect([sees('a', 'k1'), sees('a', 'k2')]).toEqual(['failing', 'available']);
+  });
+
   test('is shown as open, with the key, unless an answer began in the last 30 s', () => {
     const { clock, health, fail } = setUp();
     const shown = () => health.circuits('u').models.get('a')?.circuit;
@@ -218,7 +232,7 @@ describe('how far a failure reaches', () => {
     ['auth', null, 'connection'],
     ['auth', said(401, 'no key for big-1'), 'connection'],
     ['auth', said(402, 'no credit for big-1'), 'connection'],
-    ['auth', said(403, 'not allowed'), 'connection'],
+    ['auth', said(403, 'not allowed'), 'upstream'],
     ['auth', said(403, 'no access to big-1'), 'model'],
     ['unavailable', null, 'upstream'],
     ['unavailable', said(503, 'down'), 'upstream'],

@@ -198,7 +198,8 @@ export class Circuit {
     this.#runKeys.add(key);
     this.#windowKeys.add(key);
     const keys: (string | null)[] = [];
-    if (this.#openedMs !== null && this.#onlyKey === null) keys.push(null);
+    // A trial that fails opens it anew for whom it was open.
+    if (this.#openedMs !== null && this.#isFor(key)) keys.push(this.#onlyKey);
     if (this.#consecutiveFailures >= maxConsecutiveFailures) keys.push(this.#runKeys.onlyKey());
     if (attempts >= minAttempts && (failures + 1) / attempts >= maxFailureShare)
       keys.push(this.#windowKeys.onlyKey());

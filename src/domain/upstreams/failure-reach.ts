@@ -16,8 +16,8 @@ export function reachOf(
   if (kind === 'unreachable') return 'connection';
   if (kind !== 'auth' && kind !== 'unavailable') return 'model';
   const { status = null, code, message } = upstreamError ?? {};
-  // A key or an account that is not accepted serves no model.
+  // A key or an account that is not accepted serves no model. A 403 may be a firewall's answer to what one key asks.
   if (status === 401 || status === 402) return 'connection';
   if (`${code ?? ''} ${message ?? ''}`.includes(model)) return 'model';
-  return kind === 'auth' ? 'connection' : 'upstream';
+  return kind === 'auth' && status !== 403 ? 'connection' : 'upstream';
 }

@@ -60,7 +60,7 @@ export async function chargeFor(
 /**
  * Our own count of the tokens of a request and of the answer received so far, thoughts included. It is made from samples,
  * so that an uneven text could be counted with more tokens than it can have. Where the upstream named counts that don't
- * add up, it counts no more input and text than they have.
+ * add up, it counts no more input and output than they have.
  */
 async function countUsage(
   turns: readonly TextTurn[],
@@ -70,17 +70,16 @@ async function countUsage(
   const question = new TextSample();
   question.add(questionOf(turns));
   const countedInput = (await count(question, ports)) + tokensOfTurns(turns);
-  const reasoningTokens = await count(thoughts, ports);
+  const countedThoughts = await count(thoughts, ports);
   const textTokens = await count(text, ports);
   const inputTokens = Math.min(countedInput, mostTokensOf(turns), named?.input ?? Infinity);
-  // Thoughts that arrived explain more output than was named.
-  const outputTokens = reasoningTokens + Math.min(textTokens, named?.output ?? Infinity);
+  const outputTokens = Math.min(countedThoughts + textTokens, named?.output ?? Infinity);
   return {
     inputTokens,
     cachedInputTokens: 0,
     cacheWriteTokens: 0,
     outputTokens,
-    reasoningTokens,
+    reasoningTokens: Math.min(countedThoughts, outputTokens),
     totalTokens: inputTokens + outputTokens,
   };
 }

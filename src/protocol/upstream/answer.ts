@@ -95,7 +95,7 @@ export class Answer {
     this.#hasMemory = true;
   }
 
-  /** Notes that a place for text was there: an answer without any was not understood. */
+  /** Notes that text would stand here, if there were any: an answer in which it has no place was not understood. */
   noteContent(): void {
     this.#hasContent = true;
   }
@@ -194,11 +194,14 @@ export class Answer {
     const isMarked = marked && this.#finishReason === 'optional' && this.hasText;
     const reason = this.#reason ?? (isMarked ? unsaid : null);
     if (reason === null) return this.fail(failure(this.#cutOff(marked)));
-    const isRead = this.hasText || this.thoughts.chars > 0 || this.#hasContent;
+    const isEmpty = this.#hasContent && !this.violations.has('skipped_content');
+    const isRead = this.hasText || this.thoughts.chars > 0 || isEmpty;
     if (!isRead && reason.unified === 'stop')
-      return this.fail(invalidAnswer('an answer without a place for text'));
+      return this.fail(invalidAnswer('an answer in which no text was found'));
     if (!this.hasText) this.violations.add('empty_answer');
-    if (!this.hasText && this.#emptyFails) return this.fail(failure('empty'));
+    // A text that was blocked goes to no other provider.
+    const isBlocked = reason.unified === 'content_filter';
+    if (!this.hasText && this.#emptyFails && !isBlocked) return this.fail(failure('empty'));
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };

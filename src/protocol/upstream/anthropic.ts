@@ -59,8 +59,7 @@ class AnthropicFrameReader implements FrameReader {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
     switch (type) {
       case 'message_start':
-        answer.noteContent();
-        return answer.report(objectAt(frame, 'message')['usage'], 'beside');
+        return readStart(objectAt(frame, 'message'), answer);
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
         answer.noteMemory();
@@ -106,6 +105,14 @@ class AnthropicFrameReader implements FrameReader {
     else if (type === 'input_json_delta') answer.fail(toolCalled());
     else readContent({ ...delta, type: 'text' }, answer);
   }
+}
+
+/** Some servers have the whole text in the first event already. */
+function readStart({ usage, content }: Frame, answer: Answer): void {
+  answer.report(usage, 'beside');
+  if (!Array.isArray(content)) return;
+  answer.noteContent();
+  for (const block of content) readBlock(block, answer);
 }
 
 function readBlock(block: unknown, answer: Answer): void {

@@ -68,20 +68,41 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   if (choice === null) return;
   if (reason !== null) answer.finishWith(reason);
   const { delta, message, text } = choice;
-  const part =
-    key === 'message' ? (message ?? delta ?? text) : (delta ?? (key === 'either' ? message : null) ?? text);
-  if ((part ?? null) === null) return;
-  answer.noteContent();
-  if (isPlainObject(part)) readMessage(part, answer);
-  else readContent(part, answer);
+  const places =
+    key === 'message' ? [message, delta, text] : [delta, key === 'either' ? message : null, text];
+  for (const part of places) {
+    if ((part ?? null) === null) continue;
+    if (isPlainObject(part)) readMessage(part, answer);
+    else {
+      answer.noteContent();
+      readContent(part, answer);
+    }
+    // Only one of them is the text: the next one is read where this one has none.
+    if (holdsText(part)) return;
+  }
 }
+
+/** The fields of a message or a delta in which text stands, and those of what is not text. */
+const textFields = ['content', 'text', 'refusal'] as const;
+const otherFields = ['audio', 'images'] as const;
 
 /** Thoughts are in fields of their own, of which the first with text counts (OpenRouter has several), or in the content. */
 function readMessage(part: Frame, answer: Answer): void {
   if (holdsToolCall(part)) answer.fail(toolCalled());
   readThoughts(part['reasoning_content'] || part['reasoning'] || part['reasoning_details'], answer);
-  readContent(part['content'], answer);
+  if (textFields.some((name) => part[name] !== undefined)) answer.noteContent();
+  if (otherFields.some((name) => (part[name] ?? null) !== null)) answer.violations.add('skipped_content');
+  readContent(part['content'] ?? part['text'], answer);
   readContent(part['refusal'], answer);
+}
+
+function holdsText(part: unknown): boolean {
+  if (!isPlainObject(part)) return part !== '';
+  return textFields.some((name) => (part[name] ?? '') !== '' && !isEmptyList(part[name]));
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /**
@@ -113,7 +134,7 @@ function usageIn(frame: Frame, choice: Frame | null): unknown {
 /** The choice with index 0: others are never requested, and would mix two texts into one. */
 function firstChoice(choices: unknown, answer: Answer): Frame | null {
   if (!Array.isArray(choices)) return null;
-  const own: unknown = choices.find((choice) => isPlainObject(choice) && (choice['index'] ?? 0) === 0);
+  const own: unknown = choices.find((choice) => isPlainObject(choice) && Number(choice['index'] ?? 0) === 0);
   if (choices.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
   return isPlainObject(own) ? own : null;
 }

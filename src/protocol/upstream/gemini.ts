@@ -69,7 +69,7 @@ function readFrame(frame: Frame, name: string, answer: Answer): void {
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates, answer);
   if (candidate !== null) readParts(candidate, answer);
-  // Every event may have a finish reason: only the last one counts, at the end of the body.
+  // Every event may have a finish reason: at the end of the body the weightiest of them counts.
   const reason = isBlocked(frame['promptFeedback']) ? blockedReason : candidate?.['finishReason'];
   if (isSet(reason)) answer.finishWith(reason);
 }

@@ -5,30 +5,16 @@ import type { Answer } from './answer.ts';
 import { notText, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { failure, invalidAnswer, toolCalled } from './failures.ts';
+import { failure, invalidAnswer } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
+import { readItem, textOf, textOfClosed } from './response-items.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
 
-/** Output items without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
-const silentItems = new Set([
-  'reasoning',
-  'compaction',
-  'web_search_call',
-  'file_search_call',
-  'code_interpreter_call',
-  'image_generation_call',
-  'mcp_list_tools',
-  'mcp_call',
-  // Perplexity's
-  'search_results',
-  'fetch_url_results',
-]);
-
 /** Events that repeat what others say, or tell of tools that the provider runs itself. */
 const silentEvents =
-  /^(?:response\.(?:created|queued|in_progress|content_part\.(?:added|done)|output_text\.annotation\.added|reasoning_\w+\.(?:added|done)|(?:web_search|file_search|code_interpreter|image_generation|mcp)_\w+\.\w+|reasoning\.\w+)|ping|keepalive|rate_limits\.updated)$/;
+  /^(?:response\.(?:created|queued|in_progress|content_part\.added|output_text\.annotation\.added|reasoning_\w+\.(?:added|done)|(?:web_search|file_search|code_interpreter|image_generation|mcp)_\w+\.\w+|reasoning\.\w+)|ping|keepalive|rate_limits\.updated)$/;
 
 /** The statuses of a response that its provider ended as failed. Others, such as `queued`, are no ends at all. */
 const failedStatuses = new Set(['failed', 'cancelled']);
@@ -83,9 +69,13 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
         return readThoughts(frame['delta'], answer);
+      case 'response.content_part.done':
+        return this.#sayUnsaid(textOfClosed(frame['part'], answer), answer);
       case 'response.output_item.added':
-      case 'response.output_item.done':
         return readItem(frame['item'], answer);
+      case 'response.output_item.done':
+        readItem(frame['item'], answer);
+        return this.#sayUnsaid(textOf([frame['item']], 'message', answer), answer);
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -162,6 +152,13 @@ class ResponsesFrameReader implements FrameReader {
     answer.say(text);
   }
 
+  /** Takes the text of a closed item or part where nothing was streamed of any. */
+  #sayUnsaid(text: string, answer: Answer): void {
+    if (text === '' || this.#said.length > 0) return;
+    answer.noteMemory();
+    this.#say(text, answer);
+  }
+
   /** Takes a part's whole text, which follows its deltas. A part that is closed twice is not said twice. */
   #closePart(whole: unknown, answer: Answer): void {
     answer.noteMemory();
@@ -186,14 +183,6 @@ class ResponsesFrameReader implements FrameReader {
   }
 }
 
-/** Fails the answer for an item that is neither text nor silent: the client would have to react, and can't. */
-function readItem(item: unknown, answer: Answer): void {
-  if (!isPlainObject(item)) return;
-  const { type } = item;
-  if (type === 'message' || type === 'reasoning') answer.noteContent();
-  if (typeof type === 'string' && type !== 'message' && !silentItems.has(type)) answer.fail(toolCalled());
-}
-
 /** A text without its white space, which some providers trim or change in copies. */
 function lettersOf(text: string): string {
   return text.replace(/\s+/g, '');
@@ -211,23 +200,4 @@ function statusOf({ status }: Frame): string | null {
 function incompleteReason(response: Frame): string {
   const details = response['incomplete_details'];
   return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : 'incomplete';
-}
-
-/** The text of all items of one type: a message's parts, or thoughts with their summaries. */
-function textOf(output: unknown, type: 'message' | 'reasoning', answer: Answer): string {
-  if (typeof output === 'string' && type === 'message') return output;
-  if (!Array.isArray(output)) return '';
-  return output
-    .filter((item) => isPlainObject(item) && item['type'] === type)
-    .flatMap(({ content, summary }: Frame) => [content, summary])
-    .flatMap((parts: unknown) => (Array.isArray(parts) ? parts : [parts ?? '']))
-    .map((part: unknown) => textOfPart(part, answer))
-    .join('');
-}
-
-function textOfPart(part: unknown, answer: Answer): string {
-  const text = isPlainObject(part) ? (part['text'] ?? part['refusal']) : part;
-  if (typeof text === 'string') return text;
-  answer.fail(notText());
-  return '';
 }

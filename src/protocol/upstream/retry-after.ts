@@ -9,15 +9,20 @@ const maxRetryAfterMs = 600_000;
  * without one.
  */
 export function readRetryAfter(valueOf: (name: string) => string | undefined): number | null {
-  const milliseconds = Number(valueOf('retry-after-ms') ?? Number.NaN);
+  const milliseconds = numberIn(valueOf('retry-after-ms') ?? '');
   const value = Number.isFinite(milliseconds) ? milliseconds : untilEnd(valueOf);
   return Number.isFinite(value) && value >= 0 ? Math.min(value, maxRetryAfterMs) : null;
 }
 
 function untilEnd(valueOf: (name: string) => string | undefined): number {
   const text = valueOf('retry-after') ?? '';
-  const seconds = Number(text === '' ? Number.NaN : text);
+  const seconds = numberIn(text);
   return Number.isNaN(seconds) ? untilDate(text, valueOf('date') ?? '') : seconds * 1_000;
+}
+
+/** A blank header is as if it were not there: it would be a pause of 0. */
+function numberIn(text: string): number {
+  return text.trim() === '' ? Number.NaN : Number(text);
 }
 
 /** The time from one moment to a later one; none where either is no date. A pause that is over already is one of 0. */

@@ -172,7 +172,6 @@ describe('the text of a chat stream', () => {
     ['a string', { content: 'x' }, 'x'],
     ['an empty string', { content: '' }, ''],
     ['null', { content: null }, ''],
-    ['no field', {}, ''],
     [
       'parts, some of which are text',
       {

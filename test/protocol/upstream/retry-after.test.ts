@@ -13,6 +13,7 @@ test.each<[what: string, headers: Record<string, string>, pauseMs: number | null
   ['a date beside a broken one', { 'retry-after': at(30), date: 'now' }, null],
   ['words', { 'retry-after': 'soon', date: at(0) }, null],
   ['nothing', { 'retry-after': '', date: at(0) }, null],
+  ['seconds beside blank milliseconds', { 'retry-after': '30', 'retry-after-ms': ' ' }, 30_000],
   ['a negative number', { 'retry-after': '-5' }, null],
   ['no header', { date: at(0) }, null],
 ])('the pause that an answer asks for is read from %s', (_what, headers, pauseMs) => {

@@ -44,6 +44,20 @@ describe('an answer whose text is plainly there', () => {
     ['a delta that is a string', chatDialect, chunk({ delta: 'a' }) + stop],
     ['a completion', chatDialect, whole({ text: 'a', finish_reason: 'stop' })],
     ['a stream of completions', chatDialect, chunk({ text: 'a' }) + stop],
+    ['a message with a field text', chatDialect, whole({ message: { text: 'a' }, finish_reason: 'stop' })],
+    ['a delta with a field text', chatDialect, chunk({ delta: { text: 'a' } }) + stop],
+    ['a choice beside an empty delta', chatDialect, chunk({ delta: {}, text: 'a' }) + stop],
+    [
+      'a choice beside an empty message',
+      chatDialect,
+      whole({ message: { content: null }, text: 'a', finish_reason: 'stop' }),
+    ],
+    [
+      'a message beside an empty delta',
+      chatDialect,
+      chunk({ delta: { content: '' }, message: { content: 'a' } }) + stop,
+    ],
+    ['a choice whose index is a text', chatDialect, chunk({ index: '0', delta: { content: 'a' } }) + stop],
     ['a whole answer with a delta', chatDialect, whole({ delta: { content: 'a' }, finish_reason: 'stop' })],
     [
       'a Responses delta that is an object',
@@ -55,6 +69,31 @@ describe('an answer whose text is plainly there', () => {
       'a Responses content that is a string',
       responsesDialect,
       JSON.stringify({ status: 'completed', output: [{ type: 'message', content: 'a' }] }),
+    ],
+    [
+      'a Responses item that was never streamed',
+      responsesDialect,
+      data({
+        type: 'response.output_item.done',
+        item: { type: 'message', content: [{ type: 'output_text', text: 'a' }] },
+      }) + data({ type: 'response.completed', response: { status: 'completed', output: [] } }),
+    ],
+    [
+      'a Responses part that was never streamed, and its copies',
+      responsesDialect,
+      data({ type: 'response.content_part.done', part: { type: 'output_text', text: 'a' } }) +
+        data({
+          type: 'response.output_item.done',
+          item: { type: 'message', content: [{ type: 'output_text', text: 'a' }] },
+        }) +
+        data({ type: 'response.completed', response: { status: 'completed', output: [] } }),
+    ],
+    [
+      'the first event of Messages',
+      anthropicDialect,
+      data({ type: 'message_start', message: { content: [{ type: 'text', text: 'a' }] } }) +
+        data({ type: 'message_delta', delta: { stop_reason: 'end_turn' } }) +
+        data({ type: 'message_stop' }),
     ],
     ['a Messages content that is a string', anthropicDialect, '{"content":"a","stop_reason":"end_turn"}'],
     [
@@ -74,6 +113,20 @@ describe('an answer that was not understood', () => {
     ['an image', chatDialect, say([{ type: 'image_url', image_url: { url: 'x' } }]) + stop],
     ['a choice without a message', chatDialect, whole({ finish_reason: 'stop' })],
     ['a stream whose choices have no delta', chatDialect, chunk({ finish_reason: 'stop' }) + done],
+    ['a delta without a field for text', chatDialect, chunk({ delta: { role: 'assistant' } }) + stop],
+    [
+      'a message whose text is spoken',
+      chatDialect,
+      whole({ message: { content: null, audio: { transcript: 'a' } }, finish_reason: 'stop' }),
+    ],
+    [
+      'events of Messages that are not known',
+      anthropicDialect,
+      data({ type: 'message_start', message: { content: [] } }) +
+        data({ type: 'hologram', text: 'a' }) +
+        data({ type: 'message_delta', delta: { stop_reason: 'end_turn' } }) +
+        data({ type: 'message_stop' }),
+    ],
     [
       'a Responses delta of a number',
       responsesDialect,
@@ -123,6 +176,11 @@ describe('a complete answer without text', () => {
 
   test('counts a violation', () => {
     expect(read(chatDialect, reasoned)).toEqual(['', 'stop', 'empty_answer']);
+  });
+
+  test('that was blocked goes to no other provider, however its upstream is configured', () => {
+    const blocked = whole({ message: { content: '' }, finish_reason: 'content_filter' });
+    expect(read(chatDialect, blocked, { emptyFails: true }).slice(0, 2)).toEqual(['', 'content_filter']);
   });
 
   test('fails where its upstream is configured so', () => {
