@@ -29,7 +29,16 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   // As modules for browsers: `composition/console-packages.ts` says which files are served.
   console: ['htm/preact', 'preact', 'preact/hooks', 'uplot'],
   // zod: schemas of values that the config and the admin API share.
-  shared: ['node:buffer', 'node:crypto', 'node:fs', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
+  shared: [
+    'node:buffer',
+    'node:crypto',
+    'node:fs',
+    'node:net',
+    'node:path',
+    'node:worker_threads',
+    'node:zlib',
+    'zod',
+  ],
   cli: [
     'commander',
     'node:child_process',
