@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { makeAuthority } from '../support/certificates.ts';
@@ -237,7 +237,12 @@ describe('the certificate of an upstream', () => {
     const gateway = await scene.serve({ url: scene.secure.url, tls: { ...scene.client, ca } }, { clock });
     const ask = async () => (await gateway.post('/tokenize', {})).status;
     expect(await ask()).toBe(200);
-    writeFileSync(ca, 'no certificate');
+    // In one step: a file that is written in place is read empty by chance.
+    const replace = (text: string | Buffer): void => {
+      writeFileSync(`${ca}.next`, text);
+      renameSync(`${ca}.next`, ca);
+    };
+    replace('no certificate');
     await eventually('it is reported', () => {
       clock.advance(2_000);
       return scene.log.includes('a file of certificates can not be read: the last certificates stay in use');
@@ -246,7 +251,7 @@ describe('the certificate of an upstream', () => {
     expect(await ask()).toBe(200);
     scene.secure.show(next.issue('localhost'));
     expect(await ask()).toBe(502);
-    writeFileSync(ca, readFileSync(next.cert));
+    replace(readFileSync(next.cert));
     await eventually('the new authority counts', async () => {
       clock.advance(2_000);
       return (await ask()) === 200;

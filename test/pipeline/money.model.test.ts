@@ -191,7 +191,7 @@ const usage = (index: number, input: number, output: number): Command =>
 const complete = (index: number, reason: string): Command =>
   command(`complete(${index}, ${reason})`, someRun, async (model) => {
     const open = pick(model.running, index);
-    open.request.call?.give(`${frame({ delta: {}, finish_reason: reason })}data: [DONE]\n\n`);
+    open.request.call?.give(`${frame({ delta: { content: '' }, finish_reason: reason })}data: [DONE]\n\n`);
     await open.request.done;
     expect(open.request.sent.text).toMatch(open.stream ? /\[DONE\]/ : /chat\.completion/);
     close(model, open, true);
