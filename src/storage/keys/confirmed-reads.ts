@@ -44,17 +44,18 @@ export class ConfirmedReads {
 
   /**
    * Asks the store, and once more if it has changed meanwhile or took so long that it may have: reads do not queue behind
-   * writes. Rejects when the second answer takes that long, too. Only an answer that `mayBeKept` was followed by no change.
+   * writes. Rejects when the second answer takes that long, too. `mayBeKept` says whether no change has followed the answer so
+   * far: it is asked as the answer is kept, as one may be told between the answer and that.
    */
   async read<Result>(
     ask: () => Promise<Result>,
-  ): Promise<{ readonly result: Result; readonly mayBeKept: boolean }> {
+  ): Promise<{ readonly result: Result; readonly mayBeKept: () => boolean }> {
     const first = await this.#ask(ask);
     if (first.changes === this.#changes && this.#isReliable(first))
-      return { result: first.result, mayBeKept: true };
+      return { result: first.result, mayBeKept: () => first.changes === this.#changes };
     const second = await this.#ask(ask);
     if (!this.#isReliable(second)) throw new StorageError('the database takes too long to answer', 'slow');
-    return { result: second.result, mayBeKept: false };
+    return { result: second.result, mayBeKept: () => false };
   }
 
   async #ask<Result>(ask: () => Promise<Result>): Promise<Answer<Result>> {

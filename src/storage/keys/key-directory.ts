@@ -131,7 +131,7 @@ export function createKeyDirectory(
         return null;
       }
       known.set(hash, true);
-      if (mayBeKept) cache.set(hash, key);
+      if (mayBeKept()) cache.set(hash, key);
       return key;
     } catch (error) {
       return notRead(error);
