@@ -119,6 +119,23 @@ describe('keys that other processes change', () => {
     expect(await found).toMatchObject({ code: 'storage_unavailable' });
   });
 
+  test.each([0, 1, 2, 3, 4, 5, 6, 7])(
+    'are not cached where a change is told %i steps after the answer, before it is kept',
+    async (steps) => {
+      const { state, lookUps, directory, find } = startShared();
+      directory.confirm(0);
+      const found = directory.find(secret);
+      lookUps[0]?.();
+      state.key = null;
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      directory.forgetAll();
+      await setImmediate();
+      lookUps[1]?.();
+      await found;
+      expect(await find()).toBeNull();
+    },
+  );
+
   test('are never found more than two seconds after their revocation, however reads hang, fail and return', async () => {
     const delay = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }));
     const read = fc.record({ delay, part: fc.double({ min: 0, max: 1, noNaN: true }), fails: fc.boolean() });
