@@ -33,11 +33,7 @@ export function wantedOf(work: TextWork | PassthroughWork, balanceMode: Ports['b
   const strict = balanceMode === 'strict';
   const hiddenTokens = hiddenTokensOf(routes);
   const holdOf = (output: number, hidden: number): number =>
-    holdFor({ turns, maxOutputTokens: output }, price, {
-      holdTokens,
-      strict,
-      hiddenTokens: hidden,
-    });
+    holdFor({ turns, maxOutputTokens: output }, price, { holdTokens, strict, hiddenTokens: hidden });
   const nanos = holdOf(outputTokens, hiddenTokens);
   const parts = (): string => {
     const [prompt, asked] = [holdOf(0, 0), holdOf(outputTokens, 0)];

@@ -33,30 +33,17 @@ export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCos
   if (affordable < Math.min(wanted, least)) {
     const terms = { holdTokens: wanted, strict: true, hiddenTokens };
     const neededNanos = holdFor({ turns: request.turns, maxOutputTokens: wanted }, model.price, terms);
-    return tooDear({
-      ceilingNanos,
-      neededNanos,
-      inputTokens,
-      outputTokens: wanted,
-      affordable,
-      leastTokens,
-    });
+    return tooDear({ ceilingNanos, neededNanos, inputTokens, outputTokens: wanted, affordable, leastTokens });
   }
   // A longer prompt than was ever measured is paid as far as the ceiling pays for it.
   const longest = mostInputTokens(request.turns, Math.max(hiddenTokens, unknownHiddenTokens));
   const affordableBeside = outputWithin(ceilingNanos, longest, model.price);
   if (affordable === Infinity) {
-    const ceiling = {
-      inputTokens: affordableBeside === Infinity ? longest : inputTokens,
-      outputTokens: Infinity,
-    };
-    return { ...routed, work: { ...work, ceiling } };
+    const most = affordableBeside === Infinity ? longest : inputTokens;
+    return { ...routed, work: { ...work, ceiling: { inputTokens: most, outputTokens: Infinity } } };
   }
   const outputTokens = Math.min(wanted, affordable);
-  const ceiling = {
-    inputTokens: affordableBeside >= outputTokens ? longest : inputTokens,
-    outputTokens,
-  };
+  const ceiling = { inputTokens: affordableBeside >= outputTokens ? longest : inputTokens, outputTokens };
   const limited = { ...request, maxOutputTokens: outputTokens };
   return { ...routed, work: { ...work, request: limited, ceiling } };
 }

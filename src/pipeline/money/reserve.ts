@@ -31,18 +31,7 @@ export async function reserve(
   const queuedMs = dispatchedMs - arrivedMs;
   const { tag } = admission;
   const group = admission.group?.name ?? null;
-  const begun = {
-    keyId: key.id,
-    createdAtMs,
-    protocol,
-    queuedMs,
-    model,
-    upstream,
-    mode,
-    price,
-    tag,
-    group,
-  };
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag, group };
   const hold = { nanos: wanted.nanos, leastNanos };
   try {
     const budgets = claimsOf(key, admission.group, clock.now());
@@ -54,21 +43,12 @@ export async function reserve(
     }
     const reservation = await records.open({ ...begun, requestId, hold, budgets });
     if (reservation.granted)
-      return {
-        ...dispatched,
-        stage: 'recorded',
-        begun: beginIn(budgets, begun, reservation),
-        reservation,
-      };
+      return { ...dispatched, stage: 'recorded', begun: beginIn(budgets, begun, reservation), reservation };
     const { balanceNanos, periods = [] } = reservation;
     // The balance first, as it may stay without room for longer.
     if (balanceNanos !== null && balanceNanos < leastNanos)
       return balanceRefusal(reservation, needOf(wanted, leastNanos));
-    const found = budgets.map((claim, at) => ({
-      claim,
-      period: periods[at],
-      group: admission.group,
-    }));
+    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
     return budgetRefusal(found, needOf(wanted, leastNanos), clock.now());
   } catch (error) {
     telemetry.fault('consumption record not begun', error);
