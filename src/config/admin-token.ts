@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
+  constants,
+  copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -70,13 +72,24 @@ function putToken(file: string, token: string): boolean {
   const own = `${file}.${process.pid}-${randomBytes(4).toString('hex')}`;
   try {
     writeFileSync(own, `${token}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(own, file);
+    giveName(own, file);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
   } finally {
     rmSync(own, { force: true });
+  }
+}
+
+/** Gives a file a second name, which must be free. */
+function giveName(file: string, name: string): void {
+  try {
+    linkSync(file, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error;
+    // A file system without hard links, as some that containers mount.
+    copyFileSync(file, name, constants.COPYFILE_EXCL);
   }
 }
 

@@ -1,7 +1,19 @@
-import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ensureAdminToken, readAdminToken } from '../../src/config/admin-token.ts';
 
@@ -19,12 +31,38 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
+/** The length of a file's text; -1 without a file. */
+function lengthOf(path: string): number {
+  try {
+    return readFileSync(path, 'utf8').length;
+  } catch {
+    return -1;
+  }
+}
+
 describe('the admin token', () => {
   test('is generated on the first call and kept from then on', () => {
     const token = ensureAdminToken(file, notice);
     expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(ensureAdminToken(file, notice)).toBe(token);
     expect(readAdminToken(file)).toBe(token);
+  });
+
+  test('is in its file with all of its text, whenever another process of the folder looks', async () => {
+    const rounds =
+      `import { rmSync } from 'node:fs'; const { ensureAdminToken } = await import('${moduleUrl}');` +
+      `for (let round = 0; round < 500; round++) { rmSync('${file}', { force: true }); ensureAdminToken('${file}', () => {}); }`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', rounds], { stdio: 'inherit' });
+    const ended = once(child, 'exit');
+    const seen = new Set<number>();
+    while (child.exitCode === null) {
+      for (let look = 0; look < 1_000; look++) seen.add(lengthOf(file));
+      await setImmediate();
+    }
+    expect(await ended).toEqual([0, null]);
+    // 43 characters and a line end, or no file.
+    expect([...seen].filter((length) => length !== 44 && length !== -1)).toEqual([]);
+    expect(readdirSync(join(folder, 'data'))).toEqual(['admin-token']);
   });
 
   test('is generated differently for each file', () => {
