@@ -1,4 +1,5 @@
 import {
+  chownSync,
   copyFileSync,
   existsSync,
   lstatSync,
@@ -79,6 +80,16 @@ describe('textgate restore', () => {
     await restore(join(folder, kept), { to: killed });
     expect(recordsIn(killed)).toBe(0);
   });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'gives what root restores to the owner of the folder, the lock file too (needs root)',
+    async () => {
+      chownSync(folder, 1_234, 1_234);
+      const restored = join(folder, 'new.db');
+      await restore(backup, { to: restored });
+      for (const end of ['', '-owner']) expect(statSync(restored + end).uid).toBe(1_234);
+    },
+  );
 
   test('restores behind a link whose file is gone, and leaves the link', async () => {
     const [real, link] = [join(folder, 'volume.db'), join(folder, 'link.db')];

@@ -53,9 +53,10 @@ export async function restoreDatabase(
     );
   const path = placeOf(database);
   const lock = lockOwnership(path);
-  giveTo(filesOf(path).lock, existsSync(path) ? path : dirname(path));
   const copy = `${path}.restored-${process.pid}`;
+  const model = existsSync(path) ? path : dirname(path);
   try {
+    giveTo(filesOf(path).lock, model);
     const moved = allowMigrated ? null : whyMoved(path);
     if (moved !== null)
       throw new Error(
@@ -65,7 +66,7 @@ export async function restoreDatabase(
     else copyWithLog(backup, copy);
     chmodSync(copy, 0o600);
     const counts = check(copy, backup === '-' ? 'the standard input' : backup, allowMigrated);
-    giveTo(copy, existsSync(path) ? path : dirname(path));
+    giveTo(copy, model);
     sync(copy);
     const kept = existsSync(path) ? keep(path) : null;
     for (const end of ['-wal', '-shm']) rmSync(path + end, { force: true });
