@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import {
@@ -9,6 +10,9 @@ import {
   wrongVersion,
 } from '../connections/raw-refusal.ts';
 import type { RawRefusal } from '../connections/raw-refusal.ts';
+
+/** The methods of HTTP. Node's parser takes those of RTSP as well, over `RTSP/` alone, and does not say which protocol it was. */
+const methods: ReadonlySet<string> = new Set(METHODS);
 
 /** How many header fields a head may have. Node would drop those beyond 2000, which would hide them from this check. */
 const maxHeaderFields = 256;
@@ -69,7 +73,7 @@ const slash = 0x2f;
  */
 export function checkHead(request: IncomingMessage): RawRefusal | null {
   const { rawHeaders, httpVersionMajor, httpVersionMinor } = request;
-  if (httpVersionMajor !== 1) return wrongVersion;
+  if (httpVersionMajor !== 1 || !methods.has(request.method ?? '')) return wrongVersion;
   if (rawHeaders.length > 2 * maxHeaderFields) return headTooLarge;
   let seen = 0;
   let [host, transferEncoding, expect, upgrade] = ['', '', '', ''];

@@ -58,6 +58,7 @@ export function headTables(subjects: readonly Subject[]): readonly RawTable[] {
         ),
         makeCase(subject, 'the preface of HTTP/2', { edit: () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' }, 400),
         makeCase(subject, 'no version', { edit: (head) => head.replace(' HTTP/1.1', '') }, 400),
+        // Node's parser takes GET and POST over RTSP, and does not say so.
         makeCase(subject, 'RTSP', { version: 'RTSP/1.0' }, 'no server error'),
       ]),
     },
