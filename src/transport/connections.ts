@@ -3,6 +3,7 @@ import { Client, Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { createConnector } from './connector.ts';
 import type { ConnectionOptions } from './connector.ts';
+import { skipInterimAnswers } from './interim-answers.ts';
 import type { Connector } from './socket-target.ts';
 
 /**
@@ -14,11 +15,13 @@ const defaultMaxAgeMs = 60_000;
 /** One upstream connection: how much it has received, and how many calls it has carried. */
 export class UpstreamConnection {
   #socket: Socket | null = null;
+  #expectAnswer: (() => void) | null = null;
   #calls = 0;
 
   /** Starts over with a new socket. */
   opened(socket: Socket): void {
     this.#socket = socket;
+    this.#expectAnswer = skipInterimAnswers(socket);
     this.#calls = 0;
   }
 
@@ -30,6 +33,7 @@ export class UpstreamConnection {
   /** Counts a call that is sent on it. Returns the bytes received before; `null` for its first call. */
   takeOver(): number | null {
     this.#calls++;
+    this.#expectAnswer?.();
     return this.#calls === 1 ? null : this.receivedBytes;
   }
 }

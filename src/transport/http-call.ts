@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { CodingFault } from '../domain/diagnosis/coding-explanations.ts';
+import { interimOverflow } from '../domain/diagnosis/fault-explanations.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import type { ConnectionFault } from '../protocol/text.ts';
 import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
@@ -138,8 +139,12 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 /** The codes of a connection that was closed. */
 const closedCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** The codes of a head that is too large, of undici's own check and of the parser. */
-const headOverflows: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW']);
+/** The codes of a head that is too large, of undici's own check and of the parser, and of interim ones that are. */
+const headOverflows: ReadonlySet<string> = new Set([
+  'UND_ERR_HEADERS_OVERFLOW',
+  'HPE_HEADER_OVERFLOW',
+  interimOverflow,
+]);
 
 /** The first value of a header: Node gives a repeated header as a list, in spite of its types. */
 function firstValue(header: string | readonly string[] | undefined): string | undefined {

@@ -23,6 +23,7 @@ const faults: readonly (readonly [FailedCall, url?: string, hasKey?: boolean])[]
   [fault('ERR_SSL_WRONG_VERSION_NUMBER')],
   [fault('HPE_INVALID_CONSTANT'), 'http://model.test/v1'],
   [fault('UND_ERR_HEADERS_OVERFLOW')],
+  [fault('INTERIM_OVERFLOW')],
   [fault('CODING_UNKNOWN')],
   [fault('CODING_UNLABELLED')],
   [fault('CODING_BROKEN')],

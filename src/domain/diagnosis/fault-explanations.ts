@@ -7,6 +7,9 @@ import type { UpstreamFault } from '../ports/upstreams.ts';
 /** The code of the fault of a host name that is resolved to a refused address. */
 export const linkLocalRefused = 'LINK_LOCAL_REFUSED';
 
+/** The code of the fault of an answer before which interim ones came without end. */
+export const interimOverflow = 'INTERIM_OVERFLOW';
+
 /** What an explanation may refer to. */
 interface Facts {
   readonly names: SettingNames;
@@ -74,6 +77,11 @@ const rows: readonly CodeRow[] = [
     codes: /^(UND_ERR_HEADERS_OVERFLOW|HPE_HEADER_OVERFLOW)$/,
     cause: () => 'the headers of the answer are larger than 16 KiB',
     advice: () => 'Check which headers the server and the proxies before it add, such as cookies.',
+  },
+  {
+    codes: new RegExp(`^${interimOverflow}$`),
+    cause: () => 'interim answers (status 1xx) came without end before the answer',
+    advice: () => 'Check the server, and the proxies before it.',
   },
   {
     codes: /^(HPE_|HTTPParserError$)/,
