@@ -16,7 +16,8 @@ export type ConfigReading =
 /** Checks a config; reports all of its problems at once. A conflict of its listeners is found at the one that is `blamed`. */
 export function readConfig(input: unknown, blamed: 'server' | 'admin' = 'admin'): ConfigReading {
   const schema = schemaOf(input);
-  const read = schema.safeParse(input, { error: schemaMessage });
+  // A config is parsed once: compiling code for it would take longer.
+  const read = schema.safeParse(input, { error: schemaMessage, jitless: true });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema, input)) ?? [];
   const problems = [
     ...faults,

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
-import { Client, Pool } from 'undici';
 import type { Dispatcher } from 'undici';
+// Not the index, which also loads fetch, WebSocket, caches and mocks: a tenth of a start.
+import Client from 'undici/lib/dispatcher/client.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import { createConnector } from './connector.ts';
 import type { ConnectionOptions } from './connector.ts';
 import { skipInterimAnswers } from './interim-answers.ts';

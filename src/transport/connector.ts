@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { buildConnector } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
 import type { Certificates } from '../domain/ports/certificates.ts';
 import { dialProxy, openTunnel } from './proxy.ts';
 import type { Proxy } from './proxy.ts';

@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import measure from 'fast-string-truncated-width';
 import { describe, expect, test } from 'vitest';
 import { selectRows } from '../../src/cli/top/rows.ts';
 import { drawScreen } from '../../src/cli/top/screen-lines.ts';
@@ -73,7 +73,7 @@ describe('the screen of textgate top', () => {
     for (const height of [1, 5, 10, 24, 60]) {
       const lines = draw(lost, width, height);
       expect(lines).toHaveLength(height);
-      expect(lines.map((line) => stringWidth(line))).toEqual(lines.map(() => width));
+      expect(lines.map((line) => measure(line).width)).toEqual(lines.map(() => width));
       expect(lines.join('')).not.toMatch(/[\p{Cc}\u202e]/u);
     }
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import stringWidth from 'string-width';
+import measure from 'fast-string-truncated-width';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import { compareSection } from '../support/generated-section.ts';
@@ -70,7 +70,7 @@ test('the README shows what a terminal shows: failovers, broken streams and refu
   await ask('smal');
 
   const shown = lines.trimEnd().split('\n');
-  for (const line of shown) expect(stringWidth(line)).toBeLessThanOrEqual(100);
+  for (const line of shown) expect(measure(line).width).toBeLessThanOrEqual(100);
   const section = compareSection('the log on a terminal', `\`\`\`text\n${masked(shown).join('\n')}\n\`\`\``);
   expect(section.found).toBe(section.wanted);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/shared/errors.ts';
 import { terminalLine } from '../../src/telemetry/log/terminal-line.ts';
-import stringWidth from 'string-width';
+import measure from 'fast-string-truncated-width';
 
 const request = {
   level: 30,
@@ -106,7 +106,7 @@ describe('the line of a request', () => {
     const attempts = [{ upstream: 'own', result: 'error', cause }];
     const shown = show({ ...long, attempts, code: 'c'.repeat(99) }, { ...plain, columns });
     const most = Math.min(100, Math.max(80, columns));
-    const widths = shown.split('\n').map((line) => stringWidth(line));
+    const widths = shown.split('\n').map((line) => measure(line).width);
     expect(Math.max(...widths)).toBeLessThanOrEqual(most);
     expect(widths[0]).toBe(most);
     expect(shown.replaceAll(/[^x]/g, '')).toBe('x'.repeat(300));

@@ -4,6 +4,7 @@ import type { Config } from '../../config/schema/schema.ts';
 import type { ComposedGateway } from '../../gateway.ts';
 import type { LogDestination } from '../../telemetry/log/log-destination.ts';
 import { describeError } from '../describe-error.ts';
+import { importHttpAlone } from './http-alone.ts';
 import { stopEndingOnEarlySignal } from '../early-signals.ts';
 import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
 import { reachable } from '../reachable.ts';
@@ -36,6 +37,7 @@ export async function runGateway(
     if (isSpeaker) stderr.write(`${line}\n`);
   });
   // Loaded here, so that all other commands start without the gateway's packages.
+  await importHttpAlone();
   const { composeGateway } = await import('../../gateway.ts');
   const log = readLogSettings(process.env);
   const gateway = composeGateway(

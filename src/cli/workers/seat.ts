@@ -1,4 +1,3 @@
-import cluster from 'node:cluster';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Workers } from '../../domain/ports/workers.ts';
 import type { ComposedGateway } from '../../gateway.ts';
@@ -40,8 +39,10 @@ export interface Seat extends Workers, SeatSettings {
 /** The seat of this process; `null` unless the primary process of a gateway has started it. */
 export function takeSeat(environment: NodeJS.ProcessEnv, clock: Clock): Seat | null {
   const written = environment[seatVariable];
-  const { worker } = cluster;
-  if (written === undefined || worker === undefined) return null;
+  if (written === undefined) return null;
+  // Not imported, because a gateway without workers should not load it.
+  const { worker } = process.getBuiltinModule('node:cluster');
+  if (worker === undefined) return null;
   Reflect.deleteProperty(environment, seatVariable);
   // The primary process acts on these; sent to all processes of a group or terminal, they would end the workers.
   for (const signal of ['SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {});

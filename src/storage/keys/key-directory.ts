@@ -68,7 +68,8 @@ export function createKeyDirectory(
   { maxUnconfirmedMs }: SharedKeys = { maxUnconfirmedMs: Number.POSITIVE_INFINITY },
 ): ManagedKeyDirectory {
   const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
-  const known = new LRUCache<string, true>({ max: maxKnownKeys });
+  // By a size of 1 each, because `max` would take their memory at the start.
+  const known = new LRUCache<string, true>({ maxSize: maxKnownKeys, sizeCalculation: () => 1 });
   /** The look-ups under way, by hash: identical ones are shared. */
   const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
   const readFailed = sumFaults('keys could not be read', onFault, clock);
