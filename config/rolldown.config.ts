@@ -67,6 +67,34 @@ const consoleFiles: Plugin = {
   },
 };
 
+/** Chunks whose characters are tables, which would be longer as escapes. */
+const isTable = /^(?:iconv|token-worker)$/;
+
+/**
+ * Writes characters beyond Latin-1 as escapes, since one of them makes a file take two bytes a character in memory as long as
+ * the process lives. Without comments, they stand in texts and regular expressions alone.
+ */
+const latin1: Plugin = {
+  name: 'latin1',
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle))
+      if (file.type === 'chunk' && !isTable.test(file.name))
+        file.code = file.code.replaceAll(
+          /[^\0-\xff]/g,
+          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        );
+  },
+};
+
+/** What undici has for HTTP/2, which upstreams are never called by: it would load `node:http2` at every start. */
+const withoutHttp2: Plugin = {
+  name: 'without-http2',
+  load: {
+    filter: { id: /undici[\\/]lib[\\/]dispatcher[\\/]client-h2\.js$/ },
+    handler: () => "module.exports = () => { throw new Error('HTTP/2 is not bundled'); };",
+  },
+};
+
 /**
  * The program with its packages in a few files, for the image. The threads are entries, because they are started by
  * their file's name; what is imported when it is needed stays in chunks of its own. It is not minified, so that stack
@@ -89,6 +117,8 @@ export default {
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
     keepNames: true,
+    comments: false,
+    codeSplitting: { groups: [{ name: 'iconv', test: /[\\/]iconv-lite[\\/]/ }] },
   },
-  plugins: [thirdParty, consoleFiles],
+  plugins: [latin1, withoutHttp2, thirdParty, consoleFiles],
 } satisfies RolldownOptions;

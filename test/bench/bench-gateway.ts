@@ -8,8 +8,8 @@ import { openTestEngine } from '../support/test-engine.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import type { HoldersOrder, HoldersResult } from './child-holders.ts';
 import type { LoadOrder, LoadResult } from './child-load.ts';
+import { programFile } from '../support/program.ts';
 
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const adminToken = 'an-admin-token-for-benches';
 
 /** A gateway on a filled database, its upstream and its load generator, each in a process of its own. */
@@ -53,7 +53,7 @@ export async function startBenchGateway(filling: {
   fillDatabase(file, { ...filling, models: ['small', 'large'] });
 
   if (filling.postgresUrl !== undefined) {
-    const move = spawn(process.execPath, [main, 'migrate', `sqlite:${file}`, filling.postgresUrl]);
+    const move = spawn(process.execPath, [programFile, 'migrate', `sqlite:${file}`, filling.postgresUrl]);
     const [code] = (await once(move, 'close')) as [number | null];
     if (code !== 0) throw new Error('the filled database could not be moved to PostgreSQL');
   }
@@ -67,7 +67,7 @@ export async function startBenchGateway(filling: {
       configOf(filling.postgresUrl ?? `sqlite:${file}`, `http://127.0.0.1:${port}/v1`, filling.heldUrl),
     ),
   );
-  const gateway = spawn(process.execPath, [main, 'serve', '--config', config], {
+  const gateway = spawn(process.execPath, [programFile, 'serve', '--config', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
     cwd: folder,
   });

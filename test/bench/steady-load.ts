@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { join } from 'node:path';
 import { keyIdOf } from '../support/filled-database.ts';
 import { countOption, onOff, readScript } from '../support/script-options.ts';
 import { shown, startBenchGateway } from './bench-gateway.ts';
+import { programFile } from '../support/program.ts';
 
 /**
  * Measures whether anything on a large database delays answers: a steady load of keys with balances on 100,000 keys and
@@ -45,7 +45,7 @@ print(`filled and started in ${((performance.now() - fillingMs) / 1_000).toFixed
 /** Runs an operator's command and prints its duration. Throws when it fails. */
 async function command(...args: readonly string[]): Promise<void> {
   const startedMs = performance.now();
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), ...args], {
+  const child = spawn(process.execPath, [programFile, ...args], {
     env: { ...process.env, ...gateway.environment },
     cwd: gateway.folder,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -5,8 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { configuredPrice } from './numbered-price.ts';
+import { programFile } from '../support/program.ts';
 
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const threadKiller = join(import.meta.dirname, 'thread-killer.ts');
 const adminToken = 'an-admin-token-for-chaos';
 
@@ -73,7 +73,7 @@ export async function serveConfig({
   writeFileSync(file, JSON.stringify({ ...config, admin: { port: 0, token: adminToken } }));
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const loaded = imports.flatMap((path) => ['--import', path]);
-  const command = [process.execPath, ...nodeOptions, ...loaded, main, 'serve', '--config', file];
+  const command = [process.execPath, ...nodeOptions, ...loaded, programFile, 'serve', '--config', file];
   const limited = maxOpenFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$0" "$@"`];
   const [program = '', ...args] = [...limited, ...command];
   const child = spawn(program, args, {

@@ -12,9 +12,10 @@ import { startTextgate } from '../support/textgate-process.ts';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 
+const main = join(root, 'src', 'main.ts');
+
 /** The files of the sources, and the packages, that a command loads. */
 async function loadedBy(...args: readonly string[]) {
-  const main = join(root, 'src', 'main.ts');
   const env = { TEXTGATE_ADMIN_URL: 'http://127.0.0.1:1', TEXTGATE_ADMIN_TOKEN: 'any' };
   const { stdout, stderr } = await run(process.execPath, ['--import', listLoaded, main, ...args], {
     env,
@@ -80,7 +81,7 @@ describe('textgate serve', () => {
     };
     writeFileSync(`${folder}/textgate.yaml`, JSON.stringify(config));
     const environment = { NODE_OPTIONS: `--import=${listLoaded}` };
-    const server = startTextgate(['serve', 'textgate.yaml'], folder, environment);
+    const server = startTextgate(['serve', 'textgate.yaml'], folder, environment, { program: main });
     await server.printed(/textgate serves/);
     server.signal('SIGTERM');
     const { packages } = readLoaded((await server.finished).stderr);

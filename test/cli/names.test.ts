@@ -1,12 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { startServing } from '../support/serving-process.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
+import { programFile } from '../support/program.ts';
 
 const run = promisify(execFile);
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** Runs a command that fails; returns its line on standard error. */
 async function failing(gateway: ServingProcess, ...args: readonly string[]): Promise<string> {
@@ -169,7 +168,7 @@ describe('textgate records', () => {
     for (const response of await Promise.all(Array.from({ length: 21 }, () => gateway.post())))
       await response.text();
     const onTerminal = async (...options: readonly string[]): Promise<readonly string[]> => {
-      const command = [process.execPath, main, 'records', ...options].join(' ');
+      const command = [process.execPath, programFile, 'records', ...options].join(' ');
       const env = { ...process.env, ...gateway.adminEnvironment };
       const { stdout } = await run('script', ['-qec', command, '/dev/null'], { env });
       return stdout.trimEnd().split('\r\n');

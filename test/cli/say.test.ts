@@ -10,8 +10,7 @@ import type { Script } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
 import type { Finished } from '../support/textgate-process.ts';
 import { startTextgate } from '../support/textgate-process.ts';
-
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+import { programFile } from '../support/program.ts';
 
 /** A gateway in front of a scripted upstream, and `textgate say` at it. */
 async function startScene(script: Script) {
@@ -34,7 +33,7 @@ async function startScene(script: Script) {
   /** With something on standard input. */
   const pipe = (input: string, ...args: readonly string[]): Promise<Finished> =>
     new Promise((resolve) => {
-      const child = spawn(process.execPath, [main, 'say', ...args], { env: { ...environment } });
+      const child = spawn(process.execPath, [programFile, 'say', ...args], { env: { ...environment } });
       const outputs = { stdout: '', stderr: '' };
       for (const name of ['stdout', 'stderr'] as const)
         child[name].setEncoding('utf8').on('data', (text: string) => void (outputs[name] += text));

@@ -1,9 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from './eventually.ts';
-
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** Why there is no pseudo-terminal here; `null` where there is one. */
 export const terminalAbsence: string | null =
@@ -56,6 +53,7 @@ after = termios.tcgetattr(slave)
 sys.stderr.write('restored' if before == after else 'not restored')
 sys.exit(os.waitstatus_to_exitcode(status))
 `;
+import { programFile } from './program.ts';
 
 /** A program at a pseudo-terminal. */
 export interface PseudoTerminal {
@@ -82,7 +80,7 @@ export function startAtTerminal(
   { rows, columns }: { readonly rows: number; readonly columns: number },
   environment: Readonly<Record<string, string>>,
 ): PseudoTerminal {
-  const command = [String(rows), String(columns), process.execPath, main, ...args];
+  const command = [String(rows), String(columns), process.execPath, programFile, ...args];
   const child = spawn('python3', ['-c', python, ...command], {
     env: { PATH: process.env['PATH'], TERM: 'xterm-256color', ...environment },
   });

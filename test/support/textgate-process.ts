@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
 import { warningsIn } from './node-warnings.ts';
-
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+import { programFile } from './program.ts';
 
 /** The output and exit code of a finished command. */
 export interface Finished {
@@ -29,11 +27,11 @@ export interface TextgateProcess {
 export interface Outputs {
   readonly stdout?: 'pipe' | number;
   readonly stderr?: 'pipe' | number;
-  /** The program's file, which is that of the sources unless a bundle is tested. */
+  /** The program's file; `npm start`'s by default. */
   readonly program?: string;
 }
 
-/** Starts `textgate` from source, in a folder and with an environment of its own. */
+/** Starts `textgate` as `npm start` does, in a folder and with an environment of its own. */
 export function startTextgate(
   args: readonly string[],
   folder: string,
@@ -56,7 +54,7 @@ export function spawnTextgate(
   environment: Readonly<Record<string, string>> = {},
   outputs: Outputs = {},
 ): TextgateProcess {
-  const child = spawn(process.execPath, [outputs.program ?? main, ...args], {
+  const child = spawn(process.execPath, [outputs.program ?? programFile, ...args], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...environment },
     stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe'],

@@ -2,11 +2,12 @@ import { defaultAdminPort, defaultHost, defaultPort } from '../../config/default
 import type { Config } from '../../config/schema/schema.ts';
 import type { FetchedModelList } from '../../models/model-discovery.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
+import { isCheckout } from '../../shared/version.ts';
 import { maxColumns, wrap } from '../output.ts';
 import { reachable } from '../reachable.ts';
 
-/** How operators call the command: in a checkout, or from the package or image. */
-const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';
+/** How operators call the command. */
+const command = isCheckout ? 'npm run textgate --' : 'textgate';
 
 /** What the greeting of a started gateway says. */
 interface StartedGateway {

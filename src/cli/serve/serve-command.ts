@@ -1,9 +1,10 @@
 import { readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
+import { isCheckout } from '../../shared/version.ts';
 import type { ServeOptions } from './serve-config.ts';
 
-/** How the gateway is started: in a checkout, or from the package or image. */
-const start = import.meta.url.endsWith('.ts') ? 'npm start --' : 'textgate serve';
+/** How the gateway is started. */
+const start = isCheckout ? 'npm start --' : 'textgate serve';
 
 /** Texts that a shell takes as they are, and URLs in which no secret can be. */
 const plainText = /^[\w@%+=:,./-]+$/;
