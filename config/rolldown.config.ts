@@ -107,6 +107,7 @@ export default {
     main: 'src/main.ts',
     'sqlite-worker': 'src/storage/sqlite/sqlite-worker.ts',
     'token-worker': 'src/tokens/token-worker.ts',
+    'page-worker': 'src/manual/page-worker.ts',
   },
   // The optional native client of `pg`, which is never asked for.
   external: ['pg-native'],

@@ -117,7 +117,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/sdk-trace',
   ],
   // marked: renders the documentation's pages.
-  manual: ['marked', 'node:fs/promises', 'node:path', 'node:url'],
+  manual: ['marked', 'node:events', 'node:fs/promises', 'node:path', 'node:url', 'node:worker_threads'],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
   config: ['zod', 'yaml', 'node:child_process', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
 };

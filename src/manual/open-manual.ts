@@ -2,7 +2,8 @@ import { readFile, readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { posix } from 'node:path';
 import type { Manual, ManualFile } from '../domain/ports/manual.ts';
-import { renderPage, style, stylePath } from './render-page.ts';
+import { renderInThread } from './render-in-thread.ts';
+import { style, stylePath } from './style.ts';
 import type { Places } from './render-page.ts';
 
 /** The media types of the files that are served beside the pages. */
@@ -35,7 +36,8 @@ async function readManualFile(root: URL, file: string, places: Places): Promise<
   const body = await readFile(new URL(file, root));
   const type = types[posix.extname(file)];
   if (type !== undefined) return { type, body };
-  return { type: 'text/html; charset=utf-8', body: renderPage(body.toString('utf8'), file, places) };
+  const html = await renderInThread({ markdown: body.toString('utf8'), file, places });
+  return { type: 'text/html; charset=utf-8', body: html };
 }
 
 async function listFiles(root: URL): Promise<Places> {

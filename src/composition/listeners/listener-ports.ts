@@ -13,7 +13,7 @@ import type { Ports } from '../../pipeline/ports.ts';
 import type { ConfigServices } from '../config-services.ts';
 import { createWebhookManagement } from '../../operations/manage-webhooks.ts';
 import { consoleFiles } from '../deferred-console.ts';
-import { deferManual } from '../deferred-manual.ts';
+import { manual } from '../manual.ts';
 import { nextId } from '../next-id.ts';
 import type { ProcessServices } from '../process-services.ts';
 import { whyNoneReady } from './readiness.ts';
@@ -21,7 +21,6 @@ import type { StorageServices } from '../storage/storage-services.ts';
 import { listShadows } from '../worker-views.ts';
 
 /** The same for every config. */
-const manual = deferManual();
 
 /** The reads of records. */
 function readsOf({ store, retention }: StorageServices): RecordPages & Pick<Retention, 'removedBefore'> {
