@@ -71,16 +71,16 @@ const consoleFiles: Plugin = {
 const isTable = /^(?:iconv|token-worker)$/;
 
 /**
- * Writes characters beyond Latin-1 as escapes, since one of them makes a file take two bytes a character in memory as long as
+ * Writes characters beyond ASCII as escapes, since one of them makes a file take two bytes a character in memory as long as
  * the process lives. Without comments, they stand in texts and regular expressions alone.
  */
-const latin1: Plugin = {
-  name: 'latin1',
+const ascii: Plugin = {
+  name: 'ascii',
   generateBundle(_options, bundle) {
     for (const file of Object.values(bundle))
       if (file.type === 'chunk' && !isTable.test(file.name))
         file.code = file.code.replaceAll(
-          /[^\0-\xff]/g,
+          /[^\0-\x7f]/g,
           (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
         );
   },
@@ -121,5 +121,5 @@ export default {
     comments: false,
     codeSplitting: { groups: [{ name: 'iconv', test: /[\\/]iconv-lite[\\/]/ }] },
   },
-  plugins: [latin1, withoutHttp2, thirdParty, consoleFiles],
+  plugins: [ascii, withoutHttp2, thirdParty, consoleFiles],
 } satisfies RolldownOptions;
