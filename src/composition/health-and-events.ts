@@ -63,7 +63,7 @@ export function watchHealth(
   const events = runEvents(storage, { ...reports, active, health });
   const shares = composeRoomShares(storage, clock, log);
   const rooms = new MemoryRooms(clock, active().rooms, {
-    pausedMs: (upstream) => health.pausesMs(upstream).longest,
+    pausedMs: (target) => health.coolingMs(target),
     shares,
   });
   shares?.follow(rooms);

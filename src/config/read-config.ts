@@ -2,7 +2,13 @@ import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
 import { listenerConflicts } from './listener-conflicts.ts';
 import type { Problem } from './problem.ts';
-import { unknownGroups, unknownModels, unknownUpstreams, usesDiscovery } from './references.ts';
+import {
+  unknownGroups,
+  unknownLimitedModels,
+  unknownModels,
+  unknownUpstreams,
+  usesDiscovery,
+} from './references.ts';
 import { reservedNames } from './reserved-names.ts';
 import { discovering, listing } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';
@@ -24,6 +30,7 @@ export function readConfig(input: unknown, blamed: 'server' | 'admin' = 'admin')
     ...reservedNames(input),
     ...unknownUpstreams(input),
     ...unknownModels(input),
+    ...unknownLimitedModels(input),
     ...unknownGroups(input),
     ...listenerConflicts(input, blamed),
     ...unsharedWorkers(input),

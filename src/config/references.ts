@@ -14,6 +14,8 @@ interface UncheckedConfig {
 interface Reference {
   readonly path: readonly (string | number)[];
   readonly target: unknown;
+  /** The model's name there. */
+  readonly model: unknown;
 }
 
 /** The upstreams of a model's routes, and of its shadow route. */
@@ -22,14 +24,15 @@ function referencesOf(entry: unknown): readonly Reference[] {
     readonly routes?: unknown;
     readonly shadow?: unknown;
   };
-  const upstreamOf = (route: unknown): unknown => (isObject(route) ? route['upstream'] : undefined);
-  const shadowRoute = isObject(shadow) ? shadow['route'] : null;
+  const refer = (path: Reference['path'], route: unknown): Reference => {
+    const { upstream, model } = isObject(route) ? route : {};
+    return { path, target: upstream, model };
+  };
   return [
-    ...(Array.isArray(routes) ? routes : []).map((route: unknown, index) => ({
-      path: ['routes', index, 'upstream'],
-      target: upstreamOf(route),
-    })),
-    { path: ['shadow', 'route', 'upstream'], target: upstreamOf(shadowRoute) },
+    ...(Array.isArray(routes) ? routes : []).map((route: unknown, index) =>
+      refer(['routes', index, 'upstream'], route),
+    ),
+    refer(['shadow', 'route', 'upstream'], isObject(shadow) ? shadow['route'] : null),
   ];
 }
 
@@ -93,6 +96,28 @@ export function unknownModels(input: unknown): readonly Problem[] {
             },
           ],
     );
+  });
+}
+
+/** The problems of limits of models that no route has at their upstream; none at one whose models are discovered. */
+export function unknownLimitedModels(input: unknown): readonly Problem[] {
+  const { upstreams, models: offered } = (input ?? {}) as UncheckedConfig;
+  if (!isObject(upstreams) || !isObject(offered)) return [];
+  const isListed = !usesDiscovery(input);
+  const references = isListed ? Object.values(offered).flatMap(referencesOf) : [];
+  return Object.entries(upstreams).flatMap(([upstream, entry]) => {
+    const limited = isObject(entry) ? entry['models'] : null;
+    if (!isObject(limited) || (!isListed && offered['from'] === upstream)) return [];
+    const known = references.flatMap(({ target, model }) =>
+      target === upstream && typeof model === 'string' ? [model] : [],
+    );
+    return Object.keys(limited).flatMap((model) => {
+      if (known.includes(model)) return [];
+      const hint = known.length === 0 ? '' : suggestion(model, known);
+      return [
+        { path: ['upstreams', upstream, 'models', model], message: `no route has this model here${hint}` },
+      ];
+    });
   });
 }
 

@@ -14,11 +14,13 @@ export interface AttemptSummary extends Attempt {
 export interface RoomSummary {
   /** The upstream of its last place; `null` if it got none. */
   readonly upstream: string | null;
+  /** Its model there if that has limits of its own. */
+  readonly limitedModel: string | null;
   /** How long it waited before it was sent, and in all, in milliseconds. */
   readonly firstWaitMs: number;
   readonly waitMs: number;
   /** Why it was refused, and by the lines of which upstreams; `null` if it was not. */
-  readonly refusal: Pick<NoPlace, 'kind' | 'upstreams'> | null;
+  readonly refusal: Pick<NoPlace, 'kind' | 'upstreams' | 'models'> | null;
 }
 
 /** One finished request, for metrics, the log and traces. */

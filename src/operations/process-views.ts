@@ -1,10 +1,11 @@
 import type { Availability, CircuitView, UpstreamState } from '../domain/upstreams/circuit.ts';
-import type { RoomView } from '../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ShadowView } from '../domain/shadows/shadow-book.ts';
 import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
 import type { KnownUpstream, ServedModel } from './list-upstreams.ts';
 import { worstReport } from './process-status.ts';
+import { joinRooms } from './join-rooms.ts';
+import { sum, sumOfLimits } from './worker-sums.ts';
 
 /** What a process alone knows of the upstreams and the shadow routes of the config in force. */
 export interface ProcessViews {
@@ -129,34 +130,6 @@ function joinMeasures(all: readonly RouteMeasureView[]): RouteMeasureView {
 /** What times of some days ago weigh, which are rounded down to nothing. */
 const leastWeight = 1e-9;
 
-function joinRooms([first, ...rest]: readonly RoomView[]): RoomView | null {
-  if (first === undefined) return null;
-  const all = [first, ...rest];
-  const hasLearned = all.some(({ learnedInFlight }) => learnedInFlight !== null);
-  return {
-    upstream: first.upstream,
-    inFlight: sum(all.map(({ inFlight }) => inFlight)),
-    maxInFlight: sumOfLimits(all.map(({ maxInFlight }) => maxInFlight)),
-    startsLeft: sumOfLimits(all.map(({ startsLeft }) => startsLeft)),
-    tokensLeft: sumOfLimits(all.map(({ tokensLeft }) => tokensLeft)),
-    learned: joinLearned(all),
-    learnedInFlight: hasLearned
-      ? sumOfLimits(all.map(({ learnedInFlight, maxInFlight }) => learnedInFlight ?? maxInFlight))
-      : null,
-    pausedMs: Math.max(...all.map(({ pausedMs }) => pausedMs)),
-    waiting: sum(all.map(({ waiting }) => waiting)),
-    expectedMs: Math.max(...all.map(({ expectedMs }) => expectedMs)),
-  };
-}
-
-/** A limit that an upstream reports is one of all workers together: the smallest rest is nearest to what it has counted. */
-function joinLearned(all: readonly RoomView[]): RoomView['learned'] {
-  const least = new Map<string, RoomView['learned'][number]>();
-  for (const limit of all.flatMap(({ learned }) => learned))
-    if (limit.left < (least.get(limit.name)?.left ?? Number.POSITIVE_INFINITY)) least.set(limit.name, limit);
-  return [...least.values()];
-}
-
 function hasSameTarget(one: ShadowView['terms'], other: ShadowView['terms']): boolean {
   return (
     one.model === other.model &&
@@ -200,16 +173,6 @@ function addUp<Counts extends object>(all: readonly Counts[]): Counts {
   for (const counts of all)
     for (const [name, count] of Object.entries(counts)) sums.set(name, (sums.get(name) ?? 0) + Number(count));
   return Object.fromEntries(sums) as Counts;
-}
-
-function sum(all: readonly number[]): number {
-  return all.reduce((total, each) => total + each, 0);
-}
-
-/** `null` if one worker has no limit: then they have none together. */
-function sumOfLimits(all: readonly (number | null)[]): number | null {
-  const known = all.filter((each) => each !== null);
-  return known.length < all.length ? null : sum(known);
 }
 
 /** The latest of some times; `null` without any. */

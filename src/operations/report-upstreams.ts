@@ -44,7 +44,7 @@ export function reportUpstream(name: string, health: UpstreamHealth): UpstreamRe
   const contact = health.contact(name);
   const cause = contact?.cause ?? null;
   const details = { ...(cause === null ? {} : { cause }), ...namedModels(health.circuits(name).models) };
-  if (health.pausesMs(name).shortest > 0) return { state: 'asked for a pause', ...details };
+  if (health.pauseMs(name) > 0) return { state: 'asked for a pause', ...details };
   const circuit = health.state(name);
   if (cause !== null || circuit !== 'closed') return { state: failingStates[circuit], ...details };
   return { state: contact === null ? 'unknown' : 'ok', ...details };

@@ -259,9 +259,108 @@ describe('a line in front of an upstream', () => {
       c: { learnLimits: false },
     };
     expect(Object.fromEntries(roomsOf(all))).toEqual({
-      a: { ...unset, maxInFlight: 4, queue: 100, queueWaitMs: 30_000 },
-      b: { ...unset, learnLimits: true, queue: 0, queueWaitMs: 500 },
+      a: { ...unset, maxInFlight: 4, queue: 100, queueWaitMs: 30_000, models: new Map() },
+      b: { ...unset, learnLimits: true, queue: 0, queueWaitMs: 500, models: new Map() },
     });
+  });
+});
+
+describe('limits of a model at an upstream', () => {
+  test.each([
+    ['maxInFlight', 0],
+    ['maxInFlight', 'four'],
+    ['tokensPerMinute', '1.5'],
+    ['requestsPerMinute', -1],
+    ['learnLimits', 'yes'],
+    ['queue', 1_001],
+    ['queueWait', '-1s'],
+  ])('have no %s of %s, as those of the upstream', (name, value) => {
+    const limits = { ...(name === 'maxInFlight' ? {} : { maxInFlight: 1 }), [name]: value };
+    const problem = problemsWith({ models: { m: limits } });
+    expect(problem).toEqual(
+      problemsWith(limits).map((text) => text.replace('upstreams.local.', 'upstreams.local.models.m.')),
+    );
+    expect(problem).toHaveLength(1);
+  });
+
+  test('are those that an upstream has: another name is refused with the nearest, and none at all is a mistake', () => {
+    expect(problemsWith({ models: { m: { maxInflight: 1 } } })).toEqual([
+      "upstreams.local.models.m.maxInflight: unknown key; did you mean 'maxInFlight'?",
+    ]);
+    expect(problemsWith({ models: { m: { maxInFlight: 1, models: {} } } })).toHaveLength(1);
+    for (const limits of [{}, { learnLimits: false }, { queue: 4 }])
+      expect(problemsWith({ models: { m: limits } })).toEqual([
+        'upstreams.local.models.m: expected a limit at least: set maxInFlight, requestsPerMinute, tokensPerMinute or learnLimits, or leave it out',
+      ]);
+  });
+
+  test('belong to a model that a route has there, a shadow route, too; else the nearest is named', () => {
+    const routes = [
+      { upstream: 'local', model: 'mistral-small' },
+      { upstream: 'other', model: 'far' },
+    ];
+    const shadow = { route: { upstream: 'local', model: 'copied' }, share: 0.1, free: true };
+    const models = { one: { routes, free: true, shadow } };
+    const namedBy = (names: readonly string[]): readonly string[] =>
+      problemsWith(
+        {},
+        {
+          upstreams: {
+            local: {
+              url: 'http://127.0.0.1:8000/v1',
+              models: Object.fromEntries(names.map((name) => [name, { maxInFlight: 1 }])),
+            },
+            other: { url: 'http://127.0.0.1:8001/v1' },
+            spare: { url: 'http://127.0.0.1:8002/v1' },
+          },
+          models,
+        },
+      );
+    expect(namedBy(['mistral-small', 'copied'])).toEqual([]);
+    expect(namedBy(['mistral-smal'])).toEqual([
+      "upstreams.local.models.mistral-smal: no route has this model here; did you mean 'mistral-small'?",
+    ]);
+    // The name that clients use is not the one there, nor is that at another upstream.
+    expect(namedBy(['one', 'far'])).toHaveLength(2);
+  });
+
+  test('may be of any model where those of the upstream are discovered, and of none at another one', () => {
+    const limited = { models: { any: { maxInFlight: 1 } } };
+    expect(problemsWith(limited, { models: { from: 'local' } })).toEqual([]);
+    const url = 'http://127.0.0.1:8001/v1';
+    expect(
+      problemsWith({}, { upstreams: { far: { url }, near: { url, ...limited } }, models: { from: 'far' } }),
+    ).toEqual(['upstreams.near.models.any: no route has this model here']);
+  });
+
+  test('have the line and the patience of the upstream unless they say otherwise', () => {
+    const all = {
+      a: {
+        queue: 7,
+        queueWait: 900,
+        models: { m: { maxInFlight: 1 }, n: { maxInFlight: 2, queue: 0, queueWait: 5 } },
+      },
+      b: { models: { m: { learnLimits: true } } },
+    };
+    const usual = { queue: 100, queueWaitMs: 30_000 };
+    expect(Object.fromEntries(roomsOf(all))).toEqual({
+      a: {
+        ...unset,
+        queue: 7,
+        queueWaitMs: 900,
+        models: new Map([
+          ['m', { ...unset, maxInFlight: 1, queue: 7, queueWaitMs: 900 }],
+          ['n', { ...unset, maxInFlight: 2, queue: 0, queueWaitMs: 5 }],
+        ]),
+      },
+      b: {
+        ...unset,
+        ...usual,
+        queue: 1_000,
+        models: new Map([['m', { ...unset, ...usual, learnLimits: true }]]),
+      },
+    });
+    expect(problemsWith({ queue: 7, queueWait: '9s', models: { m: { maxInFlight: 1 } } })).toEqual([]);
   });
 });
 

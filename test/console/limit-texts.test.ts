@@ -26,6 +26,16 @@ describe('the limits of an upstream on one line', () => {
     );
   });
 
+  test('say how many models have limits of their own', () => {
+    const limited = { ...room, model: 'tiny' };
+    expect(usageOf({ ...room, max_in_flight: 4, models: [limited] })).toBe(
+      '3 of 4 requests at a time; one model has limits of its own',
+    );
+    expect(usageOf({ ...room, waiting: 1, models: [limited, limited] })).toBe(
+      '2 models have limits of their own; 1 waiting',
+    );
+  });
+
   test('are not known before the first answer has reported one', () => {
     expect(usageOf(room)).toBe('none reached or learned yet');
   });

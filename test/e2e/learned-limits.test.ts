@@ -68,7 +68,7 @@ test.each<[string, HeaderFamily, AllowanceKind]>([
   // 60 requests more than the limit at once take a minute and a half of a steady refill, or two more windows.
   expect(Math.max(...waits)).toBeGreaterThan(minuteMs);
   expect(Math.max(...waits)).toBeLessThan(2.5 * minuteMs);
-  expect(await metrics()).toContain(`textgate_upstream_wait_seconds_count{upstream="u0"} 100`);
+  expect(await metrics()).toContain(`textgate_upstream_wait_seconds_count{upstream="u0",model=""} 100`);
 });
 
 test('what was learned of an upstream is forgotten when it gets another address', async () => {
@@ -85,14 +85,18 @@ test('what was learned of an upstream is forgotten when it gets another address'
   };
   sendJson(responseOf(first, 1), 429, '{}', { ...headers, 'retry-after': '30' });
   await waiting(1);
-  const room = { learned: [{ limit: 10, left: 0 }], paused_ms: 30_000, waiting: 1 };
+  const room = {
+    learned: [{ limit: 10, left: 0 }],
+    pauses: [{ model: 'tiny', paused_ms: 30_000 }],
+    waiting: 1,
+  };
   expect(await admin('/upstreams')).toMatchObject({ data: [{ room }] });
   reload({ learnLimits: true, queueWait: '4m' });
   expect(await admin('/upstreams')).toMatchObject({ data: [{ room }] });
   const url = first.url.replace('127.0.0.1', 'localhost');
   reload({ learnLimits: true, queueWait: '4m', url });
   expect(await admin('/upstreams')).toMatchObject({
-    data: [{ room: { learned: [], max_in_flight: 4, paused_ms: 0, waiting: 0, in_flight: 2 } }],
+    data: [{ room: { learned: [], max_in_flight: 4, pauses: [], waiting: 0, in_flight: 2 } }],
   });
   // Both still go to the address of before, whose answers teach nothing of the new one.
   await called(first, 3);

@@ -80,6 +80,21 @@ describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with li
     expect(Math.min(first, second) / (first + second)).toBeGreaterThan(0.35);
   });
 
+  test('never have more of one model in progress than its own limit, together', async () => {
+    const models = { tiny: { maxInFlight: 2 } };
+    const { nodes, ask, seen } = await startNodes({ maxInFlight: 50, queueWait: '30s', models });
+    const statuses = await Promise.all(Array.from({ length: 24 }, (_, at) => ask(nodes[at % 2] ?? nodes[0])));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(seen()).toEqual({ most: 2, started: 24 });
+    for (const { adminUrl, adminToken } of nodes) {
+      const headers = { authorization: `Bearer ${adminToken}` };
+      const view = await fetch(`${adminUrl}/admin/upstreams`, { headers });
+      expect(await view.json()).toMatchObject({
+        data: [{ room: { waiting: 0, models: [{ model: 'tiny', in_flight: 0 }] } }],
+      });
+    }
+  });
+
   test('start as many requests a minute as it takes, on both together', async () => {
     const { nodes, ask, seen } = await startNodes({ requestsPerMinute: 10, queueWait: '1s' });
     const statuses = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(nodes[at % 2] ?? nodes[0])));

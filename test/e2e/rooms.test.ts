@@ -155,7 +155,7 @@ describe('a request that gets no place', () => {
     const next = ask('two');
     await waiting(1);
     // An alert on the increase needs the series before the first refusal.
-    expect(await metrics()).toContain(`${refusals}{upstream="u0",reason="full"} 0`);
+    expect(await metrics()).toContain(`${refusals}{upstream="u0",model="",reason="full"} 0`);
     const refused = ask('three');
     await refused.ended;
     expect(refused.status).toBe(429);
@@ -171,7 +171,7 @@ describe('a request that gets no place', () => {
     expect(refused.text).not.toMatch(/u0|127\.0\.0\.1/);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(refused.headers.get('x-should-retry')).toBeNull();
-    expect(await metrics()).toContain(`${refusals}{upstream="u0",reason="full"} 1`);
+    expect(await metrics()).toContain(`${refusals}{upstream="u0",model="",reason="full"} 1`);
     first.calls[0]?.say();
     await called(first, 2);
     first.calls[1]?.say();
@@ -197,7 +197,7 @@ describe('a request that gets no place', () => {
     });
     expect(late.headers.get('x-textgate-queue-ms')).toBe('20000');
     const shown = await metrics();
-    expect(shown).toContain(`${refusals}{upstream="u0",reason="timed_out"} 1`);
+    expect(shown).toContain(`${refusals}{upstream="u0",model="",reason="timed_out"} 1`);
     expect(shown).toContain('textgate_requests_waiting{reason="upstream"} 0');
     expect(shown).toContain('textgate_wait_seconds_count{reason="upstream"} 1');
   });
@@ -275,10 +275,10 @@ describe('a model with two routes', () => {
         .filter((line) => line.startsWith(refusals))
         .toSorted(),
     ).toEqual([
-      `${refusals}{upstream="u0",reason="full"} 1`,
-      `${refusals}{upstream="u0",reason="timed_out"} 0`,
-      `${refusals}{upstream="u1",reason="full"} 1`,
-      `${refusals}{upstream="u1",reason="timed_out"} 0`,
+      `${refusals}{upstream="u0",model="",reason="full"} 1`,
+      `${refusals}{upstream="u0",model="",reason="timed_out"} 0`,
+      `${refusals}{upstream="u1",model="",reason="full"} 1`,
+      `${refusals}{upstream="u1",model="",reason="timed_out"} 0`,
     ]);
     for (const { calls } of upstreams) calls[0]?.say();
     await Promise.all(answers.map(({ ended }) => ended));
@@ -458,13 +458,13 @@ test('what waits is shown with its place in line, and how the limits are used', 
     { room: { in_flight: 1, max_in_flight: 1, starts_left: 9, tokens_left: null, learned: [], waiting: 2 } },
   ]);
   const shown = await metrics();
-  expect(shown).toContain('textgate_upstream_in_flight{upstream="u0"} 1');
-  expect(shown).toContain('textgate_upstream_in_flight_limit{upstream="u0"} 1');
-  expect(shown).toContain('textgate_upstream_waiting{upstream="u0"} 2');
+  expect(shown).toContain('textgate_upstream_in_flight{upstream="u0",model=""} 1');
+  expect(shown).toContain('textgate_upstream_in_flight_limit{upstream="u0",model=""} 1');
+  expect(shown).toContain('textgate_upstream_waiting{upstream="u0",model=""} 2');
   for (let at = 0; at < 3; at++) {
     await called(first, at + 1);
     first.calls[at]?.say();
   }
   await Promise.all(answers.map(({ ended }) => ended));
-  expect(await metrics()).toContain('textgate_upstream_wait_seconds_count{upstream="u0"} 3');
+  expect(await metrics()).toContain('textgate_upstream_wait_seconds_count{upstream="u0",model=""} 3');
 });

@@ -235,7 +235,7 @@ test('a client that leaves while its request waits for the next upstream pays no
   call(0).end();
   await eventually(
     'the request waits',
-    async () => (await metric('textgate_upstream_waiting{upstream="b"}')) === 1,
+    async () => (await metric('textgate_upstream_waiting{upstream="b",model=""}')) === 1,
   );
   left.abort();
   await gone;

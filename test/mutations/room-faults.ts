@@ -46,10 +46,9 @@ export const roomFaults: readonly Mutation[] = [
   },
   {
     name: 'a full queue that is added up for each refusal',
-    file: 'src/coordination/rooms/timed-room.ts',
-    find: 'room.expectedMs(room.queue.load, request.tokens, nowMs)',
-    replace:
-      'room.expectedMs([...room.queue.loadsAhead().values()].at(-1) ?? room.queue.load, request.tokens, nowMs)',
+    file: 'src/coordination/rooms/asked-rooms.ts',
+    find: 'const ahead = room.queue.lanes',
+    replace: 'const ahead = [...room.queue.loadsAhead().values()].at(-1) ?? room.queue.lanes',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -62,8 +61,8 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a queue that is not served when a request leaves it for another place',
     file: 'src/coordination/rooms/rooms.ts',
-    find: 'unserved.push(room, ...this.#letIn(room, head, nowMs));',
-    replace: 'this.#letIn(room, head, nowMs);\n      unserved.push(room);',
+    find: 'unserved.push(room, ...this.#letIn(room, ticket, model, nowMs));',
+    replace: 'this.#letIn(room, ticket, model, nowMs);\n      unserved.push(room);',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -117,7 +116,7 @@ export const roomFaults: readonly Mutation[] = [
   },
   {
     name: 'a place that can be given back twice',
-    file: 'src/domain/rooms/room.ts',
+    file: 'src/domain/rooms/room-limits.ts',
     find: '    stay.place = null;\n',
     replace: '',
     tests: ['test/coordination/rooms'],
@@ -127,6 +126,41 @@ export const roomFaults: readonly Mutation[] = [
     file: 'src/domain/rooms/configured-limits.ts',
     find: "extent !== 'share' ? most",
     replace: 'extent.length > 0 ? most',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'a key that was passed over and is served alone for as long',
+    file: 'src/domain/rooms/fair-queue.ts',
+    find: '    for (const other of this.#backlogged) if (startOf(other) < start) other.since = start;\n',
+    replace: '',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'a request that passes one that needs more of what its model has left',
+    file: 'src/domain/rooms/room.ts',
+    find: 'ticket === null && !held.has(model)',
+    replace: 'ticket === null',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'a 429 of one model that pauses all of its upstream',
+    file: 'src/domain/rooms/pauses.ts',
+    find: 'status === 503 ? this.#ofAll : this.#keep(model)',
+    replace: 'this.#ofAll',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'limits of a model that take the place of those of its upstream',
+    file: 'src/domain/rooms/room.ts',
+    find: "this.#ofAllInMs(tokens, 'share', nowMs),\n",
+    replace: '0,\n',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'a model whose answers teach both its own limits and those of its upstream',
+    file: 'src/domain/rooms/room.ts',
+    find: 'isOfModel ? silent : head',
+    replace: 'head',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -208,7 +242,7 @@ export const roomFaults: readonly Mutation[] = [
   },
   {
     name: 'an announced wait that forgets who is ahead',
-    file: 'src/domain/rooms/room.ts',
+    file: 'src/domain/rooms/room-limits.ts',
     find: 'this.#held.waitMs(this.#stays.all(), maxInFlight, ahead.requests, nowMs)',
     replace: 'this.#held.waitMs(this.#stays.all(), maxInFlight, 0, nowMs)',
     tests: ['test/coordination/rooms'],

@@ -69,7 +69,13 @@ export async function openScene(): Promise<Scene> {
         upstreams: {
           steady: { url: steady.url },
           broken: { url: broken.url, timeouts },
-          narrow: { url: steady.url, maxInFlight: 1, requestsPerMinute: 10_000, queue: 1 },
+          narrow: {
+            url: steady.url,
+            maxInFlight: 1,
+            requestsPerMinute: 10_000,
+            queue: 1,
+            models: { [late]: { maxInFlight: 1 } },
+          },
         },
         models: {
           small: paid,

@@ -256,6 +256,19 @@ const counts: JsonSchema = { type: 'object', additionalProperties: count };
 
 const modelPrice = closed({ ...priceLine, above: nullable(closed({ input_tokens: count, ...priceLine })) });
 
+/** How limits of an upstream, or of a model there, are used. */
+const usedLimits = {
+  in_flight: count,
+  max_in_flight: nullable(count),
+  starts_left: nullable(count),
+  tokens_left: nullable(count),
+  learned: listOf(closed({ name: text, limit: count, left: count })),
+  learned_in_flight: nullable(count),
+  paused_ms: count,
+  waiting: count,
+  expected_wait_ms: count,
+};
+
 /** An upstream with what is known of it. */
 const listedUpstream = closed({
   name: text,
@@ -272,15 +285,9 @@ const listedUpstream = closed({
   running: nullable(count),
   room: nullable(
     closed({
-      in_flight: count,
-      max_in_flight: nullable(count),
-      starts_left: nullable(count),
-      tokens_left: nullable(count),
-      learned: listOf(closed({ name: text, limit: count, left: count })),
-      learned_in_flight: nullable(count),
-      paused_ms: count,
-      waiting: count,
-      expected_wait_ms: count,
+      ...usedLimits,
+      models: listOf(closed({ model: text, ...usedLimits })),
+      pauses: listOf(closed({ model: nullable(text), paused_ms: count })),
     }),
   ),
   routes: nullable(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CircuitView } from '../../src/domain/upstreams/circuit.ts';
-import type { RoomView } from '../../src/domain/ports/rooms.ts';
+import type { LimitsView, RoomView } from '../../src/domain/ports/rooms.ts';
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { RouteMeasureView } from '../../src/domain/routing/route-measure.ts';
 import type { ShadowView } from '../../src/domain/shadows/shadow-book.ts';
@@ -36,8 +36,7 @@ function route(measured: RouteMeasureView | null, more: Partial<ServedModel> = {
   return { ...names, measured, health: null, price, ...more };
 }
 
-const room: RoomView = {
-  upstream: 'local',
+const limits: LimitsView = {
   inFlight: 2,
   maxInFlight: 3,
   startsLeft: 10,
@@ -48,6 +47,7 @@ const room: RoomView = {
   waiting: 1,
   expectedMs: 500,
 };
+const room: RoomView = { upstream: 'local', ...limits, models: [], pauses: [] };
 
 function upstream(more: Partial<KnownUpstream> = {}): KnownUpstream {
   return {
@@ -198,8 +198,7 @@ test('limits of workers add up, but for those that the upstream reports for all 
   };
   const join = (second: RoomView) =>
     joinUpstreams([upstream()], [[upstream()], [upstream({ room: second })]])[0]?.room;
-  expect(join(other)).toEqual({
-    upstream: 'local',
+  const joined = {
     inFlight: 3,
     maxInFlight: 5,
     startsLeft: 20,
@@ -209,8 +208,29 @@ test('limits of workers add up, but for those that the upstream reports for all 
     pausedMs: 700,
     waiting: 1,
     expectedMs: 900,
-  });
+  };
+  expect(join(other)).toEqual({ ...room, ...joined });
   expect(join({ ...other, maxInFlight: null })?.maxInFlight).toBeNull();
+  const models = [{ ...limits, model: 'tiny' }];
+  const pauses = [
+    { model: 'tiny', pausedMs: 300 },
+    { model: null, pausedMs: 100 },
+  ];
+  const first = upstream({ room: { ...room, models, pauses } });
+  const second = upstream({
+    room: {
+      ...room,
+      models: [{ ...limits, ...joined, model: 'tiny' }],
+      pauses: [{ model: 'tiny', pausedMs: 900 }],
+    },
+  });
+  expect(joinUpstreams([first], [[first], [second]])[0]?.room).toMatchObject({
+    models: [{ model: 'tiny', inFlight: 5, maxInFlight: 8, waiting: 2, expectedMs: 900 }],
+    pauses: [
+      { model: null, pausedMs: 100 },
+      { model: 'tiny', pausedMs: 900 },
+    ],
+  });
 });
 
 test('shadow routes have the sums of all workers, and the latest failure', () => {

@@ -17,6 +17,7 @@ import { modelPrice } from '../support/model-price.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
+import { roomSettings } from '../support/room-scene.ts';
 import { behaviours, good, stale } from '../support/upstream-behaviours.ts';
 import type { Behaviour } from '../support/upstream-behaviours.ts';
 
@@ -139,8 +140,7 @@ const plan = fc.record({
 
 /** Upstreams with one place each, which every attempt has to give back. */
 const oneAtATime = ['0', '1', '2'].map((upstream) => {
-  const unset = { requestsPerMinute: null, tokensPerMinute: null, learnLimits: false };
-  return [upstream, { ...unset, maxInFlight: 1, queue: 10, queueWaitMs: 1_000 }] as const;
+  return [upstream, roomSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 1_000 })] as const;
 });
 
 /** What the record says of an attempt. */

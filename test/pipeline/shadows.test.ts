@@ -15,6 +15,7 @@ import { createShadows } from '../../src/pipeline/shadows/shadows.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { localRoute } from '../support/model-source.ts';
+import { at, roomSettings } from '../support/room-scene.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
 const request = {
@@ -197,19 +198,12 @@ test("the client's key is hidden in what the provider says", async () => {
 });
 
 describe('a shadow at an upstream with limits', () => {
-  const oneAtATime: RoomSettings = {
-    maxInFlight: 1,
-    requestsPerMinute: null,
-    tokensPerMinute: null,
-    learnLimits: false,
-    queue: 10,
-    queueWaitMs: 60_000,
-  };
+  const oneAtATime = roomSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 60_000 });
   const asked = {
     requestId: 'x',
     keyId: 'x',
     weight: 1,
-    upstreams: ['other'],
+    targets: [at('other')],
     tokens: { input: 1, output: 1 },
     waitedMs: 0,
   };

@@ -1,12 +1,20 @@
 import { setImmediate } from 'node:timers/promises';
 import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
-import type { Entry, Place, RoomRequest, RoomSettings, Rooms } from '../../src/domain/ports/rooms.ts';
+import type {
+  Entry,
+  LimitSettings,
+  Place,
+  RoomRequest,
+  RoomSettings,
+  Rooms,
+} from '../../src/domain/ports/rooms.ts';
 import type { RoomShares } from '../../src/domain/ports/room-shares.ts';
+import type { Target } from '../../src/domain/upstreams/sent-request.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { FakeClock } from './fake-clock.ts';
 
-/** Settings of an upstream, without limits but those given. */
-export function roomSettings(own: Partial<RoomSettings>): RoomSettings {
+/** Settings of limits, of which those are set that are given. */
+export function limitSettings(own: Partial<LimitSettings>): LimitSettings {
   return {
     maxInFlight: null,
     requestsPerMinute: null,
@@ -18,6 +26,16 @@ export function roomSettings(own: Partial<RoomSettings>): RoomSettings {
   };
 }
 
+/** Settings of an upstream, without limits but those given. */
+export function roomSettings({ models = new Map(), ...own }: Partial<RoomSettings>): RoomSettings {
+  return { ...limitSettings(own), models };
+}
+
+/** Where requests go that are asked for an upstream: to one model there. */
+export function at(upstream: string, model = 'usual'): Target {
+  return { upstream, model };
+}
+
 /** A request that came, and what became of it; `entry` is `null` as long as it waits. */
 export interface Came {
   readonly id: string;
@@ -25,12 +43,15 @@ export interface Came {
   entry: Entry | null;
 }
 
+/** What is not usual of a request; it goes to all upstreams unless they, or its targets, are named. */
+type ComeOptions = Partial<RoomRequest> & { readonly upstreams?: readonly string[] };
+
 export interface RoomScene {
   readonly clock: FakeClock;
   readonly rooms: Rooms & Pick<MemoryRooms, 'configure' | 'forget' | 'uses' | 'serve'>;
   /** The ids of those that entered, in their order. */
   readonly entered: string[];
-  readonly come: (id: string, own?: Partial<RoomRequest>) => Came;
+  readonly come: (id: string, own?: ComeOptions) => Came;
   /** Lets the time pass, and promises be settled. */
   readonly pass: (durationMs: number) => Promise<void>;
 }
@@ -44,7 +65,7 @@ export function placeOf({ id, entry }: Came): Place {
 /** Rooms by their settings. An id such as `a1` is of the key `a`. */
 export function openRooms(
   settings: Readonly<Record<string, Partial<RoomSettings>>>,
-  options: { readonly pausedMs?: (upstream: string) => number; readonly shares?: RoomShares } = {},
+  options: { readonly pausedMs?: (target: Target) => number; readonly shares?: RoomShares } = {},
 ): RoomScene {
   const clock = createFakeClock();
   const rooms = new MemoryRooms(
@@ -57,7 +78,7 @@ export function openRooms(
     clock,
     rooms,
     entered,
-    come(id, own = {}) {
+    come(id, { upstreams = Object.keys(settings), ...own } = {}) {
       const came: Came = { id, abort: new AbortController(), entry: null };
       const note = (entry: Entry): void => {
         came.entry = entry;
@@ -68,7 +89,7 @@ export function openRooms(
           requestId: id,
           keyId: id.slice(0, 1),
           weight: 1,
-          upstreams: Object.keys(settings),
+          targets: upstreams.map((upstream) => at(upstream)),
           tokens: { input: 0, output: 0 },
           waitedMs: 0,
           ...own,

@@ -49,6 +49,7 @@ export interface RoomsScene {
 }
 
 interface Asking {
+  readonly model?: 'small' | 'large';
   readonly key?: string;
   readonly stream?: boolean;
   readonly signal?: AbortSignal;
@@ -66,7 +67,7 @@ async function holdCalls(): Promise<HeldUpstream> {
   return Object.assign(upstream, { calls });
 }
 
-/** Starts a gateway whose model `small` has a route over each of some upstreams. */
+/** Starts a gateway whose model `small` has a route over each of some upstreams, and `large` one over the first. */
 export async function openWithRooms(...settings: readonly UpstreamInput[]): Promise<RoomsScene> {
   const upstreams = await Promise.all(settings.map(() => holdCalls()));
   const clock = createFakeClock();
@@ -80,6 +81,7 @@ export async function openWithRooms(...settings: readonly UpstreamInput[]): Prom
     ),
     models: {
       small: { routes: all.map((_each, at) => ({ upstream: `u${at}`, model: 'tiny' })), free: true },
+      large: { routes: [{ upstream: 'u0', model: 'huge' }], free: true },
     },
     passthrough: [{ path: '/tokenize', upstream: 'u0', free: true }],
   });
@@ -106,12 +108,15 @@ export async function openWithRooms(...settings: readonly UpstreamInput[]): Prom
     key,
     reload: (...next) => void gateway.reload(configOf(next)),
     regroup: (groups) => void gateway.reload({ ...configOf(settings), groups }),
-    ask: (question, { key: secret = usual, stream = false, signal, path = '/v1/chat/completions' } = {}) =>
+    ask: (
+      question,
+      { model = 'small', key: secret = usual, stream = false, signal, path = '/v1/chat/completions' } = {},
+    ) =>
       readLive(
         fetch(url + path, {
           method: 'POST',
           headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ model: 'small', stream, messages: [{ role: 'user', content: question }] }),
+          body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }] }),
           ...(signal === undefined ? {} : { signal }),
         }),
       ),

@@ -112,7 +112,13 @@ describe('the line of a request', () => {
 
   test('names the upstreams whose queues refused the request, none of which was called', () => {
     const refused = (upstreams: readonly string[]) =>
-      ({ upstream: null, firstWaitMs: 0, waitMs: 0, refusal: { kind: 'full', upstreams } }) as const;
+      ({
+        upstream: null,
+        limitedModel: null,
+        firstWaitMs: 0,
+        waitMs: 0,
+        refusal: { kind: 'full', upstreams, models: [] },
+      }) as const;
     const ended = { ...summary, upstream: null, outcome: 'refused' as const };
     const [line] = written('info', (log) =>
       log.exchangeEnded({ ...ended, room: refused(['local', 'spare']) }),

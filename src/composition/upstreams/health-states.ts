@@ -5,7 +5,7 @@ import type { Models } from './models.ts';
 
 /** The state of an upstream; one whose models all pause counts as open. */
 export function stateIn(health: UpstreamHealth, name: string): UpstreamState {
-  return health.pausesMs(name).shortest > 0 ? 'open' : health.state(name);
+  return health.pauseMs(name) > 0 ? 'open' : health.state(name);
 }
 
 /** The state of each model of an upstream that was asked for. */

@@ -1,7 +1,8 @@
-import type { z } from 'zod';
-import type { RoomSettings } from '../../domain/ports/rooms.ts';
+import { z } from 'zod';
+import type { LimitSettings, RoomSettings } from '../../domain/ports/rooms.ts';
+import { isLimited } from '../../domain/rooms/room-limits.ts';
 import { duration } from '../../shared/schema-values.ts';
-import { requestLimit, trueOrFalse, wholeNumber } from './values.ts';
+import { chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The longest line before an upstream, in requests: the place of each of them in it is found by counting. */
 const maxQueue = 1_000;
@@ -10,8 +11,12 @@ const maxQueue = 1_000;
 const defaultQueue = 100;
 const defaultQueueWaitMs = 30_000;
 
-/** What limits the use of an upstream, and who may wait for it. */
-export const roomFields = {
+/** What is wrong with settings of a line, or with a model, where nothing is limited. */
+const someLimit = 'set maxInFlight, requestsPerMinute, tokensPerMinute or learnLimits, or leave it out';
+const noLimit = `expected only beside a limit, as nothing waits without one: ${someLimit}`;
+
+/** What limits the use of an upstream, or of a model there, and who may wait for it. */
+const limitFields = {
   maxInFlight: requestLimit.optional().meta({
     description: 'The requests that it may have in progress at a time; default: not limited.',
     examples: [4],
@@ -43,34 +48,69 @@ export const roomFields = {
   }),
 };
 
-/** The fields of a checked upstream that limit its use. */
-type RoomConfig = {
-  readonly [Name in keyof typeof roomFields]?: z.output<(typeof roomFields)[Name]> | undefined;
+/** Checked limits, of an upstream or of a model there. */
+type LimitsConfig = {
+  readonly [Name in keyof typeof limitFields]?: z.output<(typeof limitFields)[Name]> | undefined;
 };
 
-/** Whether any limit is set: a line in front of an upstream without one would always be empty. */
-export function isLimited({
-  maxInFlight,
-  requestsPerMinute,
-  tokensPerMinute,
-  learnLimits,
-}: RoomConfig): boolean {
-  return (
-    [maxInFlight, requestsPerMinute, tokensPerMinute].some((limit) => limit !== undefined) ||
-    learnLimits === true
-  );
+const modelLimits = z.strictObject(limitFields).refine((limits) => isLimited(settingsOf(limits)), {
+  message: `expected a limit at least: ${someLimit}`,
+  // A limit whose name or value is wrong was meant as one.
+  when: ({ issues }) => issues.length === 0,
+});
+
+/** What limits the use of an upstream: all of its models together, and single ones beside that. */
+export const roomFields = {
+  ...limitFields,
+  models: z
+    .record(chosenName, modelLimits)
+    .default({})
+    .meta({
+      description:
+        'Limits of single models there, by their names at the upstream: they hold beside its own. Where they leave out `queue` or `queueWait`, that of the upstream counts.',
+      examples: [{ 'qwen3-0.6b': { maxInFlight: 1 } }],
+    }),
+};
+
+/** The fields of a checked upstream that limit its use. */
+type RoomConfig = LimitsConfig & { readonly models?: Readonly<Record<string, LimitsConfig>> | undefined };
+
+/** The problems of settings of a line in front of an upstream of which nothing is limited: it would always be empty. */
+export function lineProblems(
+  config: RoomConfig,
+): readonly { readonly path: string[]; readonly message: string }[] {
+  if (hasLimits(config)) return [];
+  const set = (['queue', 'queueWait'] as const).filter((name) => config[name] !== undefined);
+  return set.map((name) => ({ path: [name], message: noLimit }));
 }
 
-/** The limits of the upstreams that have a limit at least, by name. */
+/** The limits of the upstreams that have a limit at least, or have a model with one, by name. */
 export function roomsOf(upstreams: Readonly<Record<string, RoomConfig>>): ReadonlyMap<string, RoomSettings> {
   return new Map(
     Object.entries(upstreams).flatMap(([name, config]) =>
-      isLimited(config) ? [[name, settingsOf(config)]] : [],
+      hasLimits(config) ? [[name, roomOf(config)]] : [],
     ),
   );
 }
 
-function settingsOf(config: RoomConfig): RoomSettings {
+function hasLimits(config: RoomConfig): boolean {
+  return isLimited(settingsOf(config)) || Object.keys(config.models ?? {}).length > 0;
+}
+
+function roomOf({ models = {}, ...config }: RoomConfig): RoomSettings {
+  const { queue, queueWait } = config;
+  const settings = settingsOf(config);
+  return {
+    ...settings,
+    // Where models alone are limited, each has a line of its own length, as far as one may be counted.
+    queue: isLimited(settings) ? settings.queue : (queue ?? maxQueue),
+    models: new Map(
+      Object.entries(models).map(([name, limits]) => [name, settingsOf({ queue, queueWait, ...limits })]),
+    ),
+  };
+}
+
+function settingsOf(config: LimitsConfig): LimitSettings {
   const {
     maxInFlight = null,
     requestsPerMinute = null,

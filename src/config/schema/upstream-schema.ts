@@ -4,7 +4,7 @@ import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
-import { isLimited, roomFields } from './room-schema.ts';
+import { lineProblems, roomFields } from './room-schema.ts';
 import { tlsTowards } from './tls-schema.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
@@ -78,10 +78,6 @@ const keyCommand = z.strictObject({
 
 /** The longest hidden prompt, in tokens: usage with a longer one counts as implausible. */
 const maxHiddenTokens = 131_072;
-
-/** What is wrong with a line in front of an upstream whose use has no limit. */
-const noLimit =
-  'expected only beside a limit, as nothing waits without one: set maxInFlight, requestsPerMinute, tokensPerMinute or learnLimits, or leave it out';
 
 /** An upstream: how it is called, what it can do, and how long it may take. */
 export const upstream = z
@@ -202,9 +198,7 @@ export const upstream = z
     path: ['dialects'],
     message: 'the built-in demo has Chat Completions only: leave it out',
   })
-  .refine((config) => config.queue === undefined || isLimited(config), { path: ['queue'], message: noLimit })
-  .refine((config) => config.queueWait === undefined || isLimited(config), {
-    path: ['queueWait'],
-    message: noLimit,
+  .superRefine((config, context) => {
+    for (const problem of lineProblems(config)) context.addIssue({ code: 'custom', ...problem });
   })
   .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

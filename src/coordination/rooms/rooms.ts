@@ -10,13 +10,16 @@ import type {
   WaitingForRoom,
 } from '../../domain/ports/rooms.ts';
 import type { Ticket } from '../../domain/rooms/key-queue.ts';
+import type { Model } from '../../domain/rooms/model-limits.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
-import { TimedRoom, refusalBy } from './timed-room.ts';
+import { viewRoom } from '../../domain/rooms/view-room.ts';
+import type { Target } from '../../domain/upstreams/sent-request.ts';
+import { askedRooms, placeWithoutRoom, refusalBy } from './asked-rooms.ts';
+import type { AskedRoom } from './asked-rooms.ts';
+import { TimedRoom } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';
 import { expectedAtFirst, joinQueues, outlook } from './waiting-entry.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
-
-const nothing = (): void => {};
 
 /** What a request asks for, whether or not it may wait. */
 type Asked = Parameters<ConfigurableRooms['enterAtOnce']>[0];
@@ -28,15 +31,15 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   readonly #rooms = new Map<string, TimedRoom>();
   readonly #waiting = new Map<string, WaitingEntry>();
 
-  /** `settings` has the upstreams with a limit at least. */
+  /** `settings` has the upstreams with a limit at least, of their own or of one of their models. */
   constructor(clock: Clock, settings: ReadonlyMap<string, RoomSettings>, options: RoomsOptions = {}) {
     this.#clock = clock;
     this.#options = options;
     this.configure(settings);
   }
 
-  limits(upstream: string): boolean {
-    return this.#rooms.has(upstream);
+  limits({ upstream, model }: Target): boolean {
+    return this.#rooms.get(upstream)?.limits(model) ?? false;
   }
 
   enter(request: RoomRequest, signal: AbortSignal): Entry | Promise<Entry> {
@@ -44,14 +47,15 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const nowMs = this.#clock.monotonicMs();
     const place = this.#placeAtOnce(request, nowMs);
     if (place !== null) return entered(place, 0, 0);
-    const rooms = this.#roomsOf(request);
-    const open = rooms.filter((room) => room.mayBeJoined(request, nowMs));
-    const longestMs = Math.max(...open.map((room) => room.patienceMs(request, nowMs)));
+    const rooms = askedRooms(request, this.#rooms);
+    const open = rooms.filter(({ room, models }) => room.mayBeJoined(models, request, nowMs));
+    const longestMs = Math.max(...open.map(({ room, models }) => room.patienceMs(models, request, nowMs)));
     // Once it waits, it waits in all queues, full ones, too: else it would wait for one upstream while another one is free.
     if (open.length > 0) return this.#wait(request, rooms, longestMs, signal);
     const refusal = refusalBy(rooms, request, nowMs);
     const { waitedMs } = request;
-    const isTimedOut = waitedMs > 0 && rooms.every(({ settings }) => settings.queueWaitMs <= waitedMs);
+    const isTimedOut =
+      waitedMs > 0 && rooms.every(({ room, models }) => room.queueWaitMs(models) <= waitedMs);
     return isTimedOut ? { kind: 'timed_out', waitedMs: 0, ...refusal } : { kind: 'full', ...refusal };
   }
 
@@ -60,7 +64,9 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const place = this.#placeAtOnce(request, nowMs);
     if (place !== null) return place;
     // Without a queue, nothing else would show that this process needs a share.
-    const missed = this.#roomsOf(request).filter((room) => room.misses(request, nowMs));
+    const missed = request.targets.filter(
+      ({ upstream, model }) => this.#rooms.get(upstream)?.misses(model, request, nowMs) === true,
+    );
     if (missed.length > 0) this.#options.shares?.look();
     return null;
   }
@@ -70,13 +76,13 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     return entry === undefined ? null : outlook(entry, this.#clock.monotonicMs());
   }
 
-  pausedMs(upstream: string): number {
-    return this.#rooms.get(upstream)?.pausedMs(this.#clock.monotonicMs()) ?? 0;
+  pausedMs({ upstream, model }: Target): number {
+    return this.#rooms.get(upstream)?.models.pauses.leftMs(model, this.#clock.monotonicMs()) ?? 0;
   }
 
   views(): readonly RoomView[] {
     const nowMs = this.#clock.monotonicMs();
-    return [...this.#rooms.values()].map((room) => room.view(nowMs));
+    return [...this.#rooms.values()].map((room) => viewRoom(room, nowMs));
   }
 
   configure(settings: ReadonlyMap<string, RoomSettings>): void {
@@ -114,28 +120,25 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     for (const room of this.#rooms.values()) room.stop();
   }
 
-  /** A place at the first upstream that has one now. */
+  /** A place at the first target that has one now. */
   #placeAtOnce(request: Asked, nowMs: number): Place | null {
-    const { keyId, weight, upstreams, tokens } = request;
-    for (const upstream of upstreams) {
+    const { keyId, weight, targets, tokens } = request;
+    for (const target of targets) {
+      const { upstream, model } = target;
       const room = this.#rooms.get(upstream);
-      if (room === undefined) return placeWithoutRoom(upstream);
-      if (room.queue.size > 0 || room.startsInMs(request, 'share', nowMs) > 0) continue;
+      if (room?.limits(model) !== true) return placeWithoutRoom(target);
+      if (!room.isFree(model, tokens, nowMs)) continue;
       const cost = room.costOf(tokens);
       room.queue.serveAtOnce(keyId, weight, cost);
-      return this.#placeIn(room, room.begin(request, cost, nowMs));
+      return this.#placeIn(room, room.begin(request, model, cost, nowMs));
     }
     return null;
-  }
-
-  #roomsOf({ upstreams }: Asked): readonly TimedRoom[] {
-    return upstreams.flatMap((upstream) => this.#rooms.get(upstream) ?? []);
   }
 
   /** Waits in the queues of some rooms. */
   #wait(
     request: RoomRequest,
-    rooms: readonly TimedRoom[],
+    rooms: readonly AskedRoom[],
     longestMs: number,
     signal: AbortSignal,
   ): Promise<Entry> {
@@ -158,15 +161,14 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
       signal.addEventListener('abort', interrupt);
       this.#waiting.set(request.requestId, entry);
       // The queue may have been empty, and a limit lets the request in later.
-      this.#serve(rooms);
+      this.#serve(rooms.map(({ room }) => room));
       this.#options.shares?.look();
     });
   }
 
   #timedOut({ queues, request, sinceMs }: WaitingEntry): Entry {
     const nowMs = this.#clock.monotonicMs();
-    const rooms = queues.map(({ room }) => room);
-    return { kind: 'timed_out', waitedMs: nowMs - sinceMs, ...refusalBy(rooms, request, nowMs) };
+    return { kind: 'timed_out', waitedMs: nowMs - sinceMs, ...refusalBy(queues, request, nowMs) };
   }
 
   /** Lets in those at the heads of queues for whom there is room; who gets in leaves other queues, which are then served, too. */
@@ -174,23 +176,21 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const unserved = [...rooms];
     for (let room = unserved.pop(); room !== undefined; room = unserved.pop()) {
       const nowMs = this.#clock.monotonicMs();
-      const head = room.queue.head();
-      const inMs =
-        head === null ? Number.POSITIVE_INFINITY : room.startsInMs(head.member.request, 'share', nowMs);
-      if (head === null || inMs > 0) {
+      const { ticket, model, inMs } = room.next(nowMs);
+      if (ticket === null || inMs > 0) {
         room.lookAgain(inMs, () => this.#serve([room]));
         continue;
       }
-      unserved.push(room, ...this.#letIn(room, head, nowMs));
+      unserved.push(room, ...this.#letIn(room, ticket, model, nowMs));
     }
   }
 
   /** Lets a request in. Returns the other rooms for which it waited. */
-  #letIn(room: TimedRoom, head: Ticket<WaitingEntry>, nowMs: number): TimedRoom[] {
+  #letIn(room: TimedRoom, head: Ticket<WaitingEntry>, model: Model, nowMs: number): TimedRoom[] {
     const { request, sinceMs, queues, end } = head.member;
     room.queue.serve(head);
     const left = queues.filter(({ room: other, ticket }) => other.queue.leave(ticket));
-    const place = this.#placeIn(room, room.begin(request, head.cost, nowMs));
+    const place = this.#placeIn(room, room.begin(request, model, head.cost, nowMs));
     end(entered(place, nowMs - sinceMs, 0));
     return left.map(({ room: other }) => other);
   }
@@ -199,12 +199,14 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   #letAllIn(room: TimedRoom): void {
     const nowMs = this.#clock.monotonicMs();
     for (let head = room.queue.head(); head !== null; head = room.queue.head())
-      this.#serve(this.#letIn(room, head, nowMs));
+      this.#serve(this.#letIn(room, head, head.lane.models[0] ?? null, nowMs));
   }
 
   #placeIn(room: TimedRoom, stay: RoomStay): Place {
     return {
       upstream: room.upstream,
+      model: stay.model,
+      isOfModel: stay.ofModel !== null,
       answered: (status, retryAfterMs, report) => {
         room.answered(stay, { status, retryAfterMs, report }, this.#clock.monotonicMs());
         this.#serve([room]);
@@ -225,9 +227,4 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
 
 function entered(place: Place, waitedMs: number, expected: number): Entry {
   return { kind: 'entered', place, waitedMs, expectedMs: expected };
-}
-
-/** A place at an upstream without limits. */
-function placeWithoutRoom(upstream: string): Place {
-  return { upstream, answered: nothing, leave: nothing, withdraw: nothing };
 }

@@ -1,9 +1,10 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RoomShares } from '../../domain/ports/room-shares.ts';
-import type { Entry, RoomRequest, RoomSettings, RoomTokens } from '../../domain/ports/rooms.ts';
+import type { RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
 import type { Extent } from '../../domain/rooms/configured-limits.ts';
-import type { Load } from '../../domain/rooms/load.ts';
+import type { Model } from '../../domain/rooms/model-limits.ts';
 import { Room } from '../../domain/rooms/room.ts';
+import type { Target } from '../../domain/upstreams/sent-request.ts';
 import type { WaitingEntry } from './waiting-entry.ts';
 
 /** The least time until a queue is looked at again, in milliseconds: timers may be early by less than one. */
@@ -17,8 +18,8 @@ const shareWaitMs = 1_500;
 
 /** What rooms depend on beside the clock; each may be left out. */
 export interface RoomsOptions {
-  /** How long an upstream is not to be used for a reason that its room does not know, in milliseconds. */
-  readonly pausedMs?: (upstream: string) => number;
+  /** How long a target is not to be used for a reason that its room does not know, in milliseconds. */
+  readonly pausedMs?: (target: Target) => number;
   /** The shares of the limits that this process has; without it, the limits are its own. */
   readonly shares?: RoomShares | null;
 }
@@ -32,32 +33,30 @@ export class TimedRoom extends Room<WaitingEntry> {
   #cancel = nothing;
 
   constructor(upstream: string, settings: RoomSettings, clock: Clock, options: RoomsOptions) {
-    const { shares = null } = options;
-    super(upstream, settings, (limit) => shares?.of(upstream, limit) ?? Number.POSITIVE_INFINITY);
+    const { shares = null, pausedMs = () => 0 } = options;
+    super(upstream, settings, {
+      shareOf: (name, limit) => shares?.of(name, limit) ?? Number.POSITIVE_INFINITY,
+      pausedMs: (model) => pausedMs({ upstream, model }),
+    });
     this.#clock = clock;
     this.#options = options;
   }
 
-  /** In how many milliseconds a request may start; 0 at once, `Infinity` if another one has to end first. */
-  startsInMs({ tokens }: Pick<RoomRequest, 'tokens'>, extent: Extent, nowMs: number): number {
-    return Math.max(this.#unusedMs(), this.availableAtMs(tokens, extent, nowMs) - nowMs);
-  }
-
-  /** Whether a request may wait in the queue: not if that is full, or a limit or a pause surely lasts longer than it may wait. */
-  mayBeJoined(request: RoomRequest, nowMs: number): boolean {
+  /** Whether a request may wait for any of some models: not if the queue is full, or a limit or a pause surely lasts longer. */
+  mayBeJoined(models: readonly Model[], request: RoomRequest, nowMs: number): boolean {
     // First of all what costs nothing: a full queue refuses many.
-    if (this.queue.size >= this.settings.queue) return false;
-    const patienceMs = this.patienceMs(request, nowMs);
-    const startsInMs = this.startsInMs(request, 'certain', nowMs);
+    if (this.isFull(models)) return false;
+    const patienceMs = this.patienceMs(models, request, nowMs);
+    const startsInMs = this.#firstInMs(models, request, 'certain', nowMs);
     const isInTime = startsInMs === Number.POSITIVE_INFINITY || startsInMs < patienceMs;
     return patienceMs > 0 && isInTime;
   }
 
-  /** How long a request may wait from now on, in milliseconds; 0 or less if it may not. */
-  patienceMs(request: RoomRequest, nowMs: number): number {
-    const leftMs = this.settings.queueWaitMs - request.waitedMs;
+  /** How long a request may wait for any of some models from now on, in milliseconds; 0 or less if it may not. */
+  patienceMs(models: readonly Model[], request: RoomRequest, nowMs: number): number {
+    const leftMs = this.queueWaitMs(models) - request.waitedMs;
     const { shares = null } = this.#options;
-    const isShareShort = shares !== null && this.startsInMs(request, 'whole', nowMs) === 0;
+    const isShareShort = shares !== null && this.#firstInMs(models, request, 'whole', nowMs) === 0;
     return isShareShort ? Math.max(leftMs, shareWaitMs) : leftMs;
   }
 
@@ -65,15 +64,12 @@ export class TimedRoom extends Room<WaitingEntry> {
    * Whether a request that joins no queue could start but for the share that this process has. Then it counts among those that
    * wait until the shares are settled once: an upstream that only such requests use would never get a share.
    */
-  misses(request: Pick<RoomRequest, 'tokens'>, nowMs: number): boolean {
+  misses(model: Model, { tokens }: Pick<RoomRequest, 'tokens'>, nowMs: number): boolean {
     const { shares = null } = this.#options;
-    if (shares === null || this.queue.size > 0 || this.startsInMs(request, 'whole', nowMs) > 0) return false;
-    this.missed = request.tokens;
+    if (shares === null || this.queue.size > 0 || this.startsInMs(model, tokens, 'whole', nowMs) > 0)
+      return false;
+    this.missed = { model, tokens };
     return true;
-  }
-
-  override expectedMs(ahead: Load, tokens: RoomTokens, nowMs: number): number {
-    return Math.max(Math.ceil(this.#unusedMs()), super.expectedMs(ahead, tokens, nowMs));
   }
 
   /** Has the queue looked at once more after a time; not if that is `Infinity`, as another request has to end before. */
@@ -90,22 +86,12 @@ export class TimedRoom extends Room<WaitingEntry> {
     this.#cancel();
   }
 
-  /** For how long it is not to be used for a reason of its surroundings, in milliseconds. */
-  #unusedMs(): number {
-    return this.#options.pausedMs?.(this.upstream) ?? 0;
+  #firstInMs(
+    models: readonly Model[],
+    { tokens }: Pick<RoomRequest, 'tokens'>,
+    extent: Extent,
+    nowMs: number,
+  ): number {
+    return Math.min(...models.map((model) => this.startsInMs(model, tokens, extent, nowMs)));
   }
-}
-
-/** What a refusal by some rooms says: whose they are, and how long the shortest wait is among them, and how many wait there. */
-export function refusalBy(
-  rooms: readonly TimedRoom[],
-  request: RoomRequest,
-  nowMs: number,
-): Omit<Extract<Entry, { readonly kind: 'full' }>, 'kind'> {
-  let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
-  for (const room of rooms) {
-    const expectedMs = room.expectedMs(room.queue.load, request.tokens, nowMs);
-    if (expectedMs < shortest.expectedMs) shortest = { waiting: room.queue.size, expectedMs };
-  }
-  return { upstreams: rooms.map(({ upstream }) => upstream), ...shortest };
 }

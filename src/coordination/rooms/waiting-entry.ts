@@ -1,10 +1,9 @@
 import type { Ticket } from '../../domain/rooms/key-queue.ts';
 import type { Entry, RoomRequest, WaitingForRoom } from '../../domain/ports/rooms.ts';
-import type { TimedRoom } from './timed-room.ts';
+import type { AskedRoom } from './asked-rooms.ts';
 
 /** Its place in the queue of one upstream. */
-interface PlaceInQueue {
-  readonly room: TimedRoom;
+interface PlaceInQueue extends AskedRoom {
   readonly ticket: Ticket<WaitingEntry>;
 }
 
@@ -20,36 +19,37 @@ export interface WaitingEntry {
 /** Joins the queues of some rooms. */
 export function joinQueues(
   request: RoomRequest,
-  rooms: readonly TimedRoom[],
+  asked: readonly AskedRoom[],
   nowMs: number,
   end: (entry: Entry) => void,
 ): WaitingEntry {
   const queues: PlaceInQueue[] = [];
   const entry = { request, sinceMs: nowMs, queues, end };
-  for (const room of rooms)
-    queues.push({
-      room,
-      ticket: room.queue.join(request.keyId, request.weight, room.costOf(request.tokens), entry),
-    });
+  const { keyId, weight, tokens } = request;
+  for (const { room, models } of asked) {
+    const ticket = room.queue.join(keyId, weight, room.costOf(tokens), entry, models);
+    queues.push({ room, models, ticket });
+  }
   return entry;
 }
 
 /** The shortest wait that is expected in any of its queues when it joins them, in milliseconds. */
 export function expectedAtFirst({ queues, request }: WaitingEntry, nowMs: number): number {
-  const waits = queues.map(({ room, ticket }) =>
-    room.expectedMs(room.queue.loadAhead(ticket), request.tokens, nowMs),
+  const waits = queues.map(({ room, models, ticket }) =>
+    room.expectedMs(models, room.queue.loadAhead(ticket, room.heldAt(nowMs)), request.tokens, nowMs),
   );
   return Math.min(...waits);
 }
 
 /** What it has to expect now, for a look at many requests: the first one of a queue counts for all others, too. */
 export function outlook({ queues, request }: WaitingEntry, nowMs: number): WaitingForRoom {
-  let ahead = Number.POSITIVE_INFINITY;
+  let before = Number.POSITIVE_INFINITY;
   let expectedMs = Number.POSITIVE_INFINITY;
-  for (const { room, ticket } of queues) {
-    const load = room.queue.loadsAhead().get(ticket) ?? room.queue.load;
-    ahead = Math.min(ahead, load.requests);
-    expectedMs = Math.min(expectedMs, room.expectedMs(load, request.tokens, nowMs));
+  for (const { room, models, ticket } of queues) {
+    const ahead = room.queue.loadsAhead(room.heldAt(nowMs)).get(ticket);
+    if (ahead === undefined) continue;
+    before = Math.min(before, ahead.all.requests);
+    expectedMs = Math.min(expectedMs, room.expectedMs(models, ahead, request.tokens, nowMs));
   }
-  return { position: 1 + ahead, expectedMs, upstreams: queues.map(({ room }) => room.upstream) };
+  return { position: 1 + before, expectedMs, upstreams: queues.map(({ room }) => room.upstream) };
 }

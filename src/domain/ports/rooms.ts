@@ -1,4 +1,5 @@
 import type { LimitReport } from '../../protocol/upstream/limit-headers.ts';
+import type { Target } from '../upstreams/sent-request.ts';
 
 /** Tokens of a request: of what is sent, and of what is answered. */
 export interface RoomTokens {
@@ -6,8 +7,8 @@ export interface RoomTokens {
   readonly output: number;
 }
 
-/** The limits of one upstream, by its config; `null` for a limit that is not set. */
-export interface RoomSettings {
+/** Limits by the config, of an upstream or of a model there; `null` for a limit that is not set. */
+export interface LimitSettings {
   /** Requests in progress there at a time. */
   readonly maxInFlight: number | null;
   /** Starts in any 60 seconds. */
@@ -22,6 +23,12 @@ export interface RoomSettings {
   readonly queueWaitMs: number;
 }
 
+/** The limits of one upstream, which hold for all of its models together, and those that a model has beside them. */
+export interface RoomSettings extends LimitSettings {
+  /** The limits of models, by their names there. */
+  readonly models: ReadonlyMap<string, LimitSettings>;
+}
+
 /** A request that asks for a place at one of some upstreams. */
 export interface RoomRequest {
   readonly requestId: string;
@@ -29,8 +36,8 @@ export interface RoomRequest {
   readonly keyId: string;
   /** The key's share in relation to those of others; 1 is usual. */
   readonly weight: number;
-  /** The upstreams that it may be sent to, the preferred one first; one without limits has room at any time. */
-  readonly upstreams: readonly string[];
+  /** Where it may be sent, the preferred one first; what has no limits has room at any time. */
+  readonly targets: readonly Target[];
   /** The most tokens that are expected of it. */
   readonly tokens: RoomTokens;
   /** How long it has waited for places before, in milliseconds: that counts towards `queueWaitMs`. */
@@ -42,9 +49,10 @@ export interface RoomRequest {
 /** A request that takes a place if one is free, and waits in no queue. */
 type BriefRequest = Omit<RoomRequest, 'requestId' | 'waitedMs'>;
 
-/** A request's place at an upstream. */
-export interface Place {
-  readonly upstream: string;
+/** A request's place at an upstream, for a model there. */
+export interface Place extends Target {
+  /** Whether the model has limits of its own there. */
+  readonly isOfModel: boolean;
   /**
    * Notes the head of its answer, at most once: the status, the pause that it asks for, and the limits that it reports. A
    * pause counts only with a status that refuses: some upstreams send `retry-after` with every answer.
@@ -54,6 +62,15 @@ export interface Place {
   leave(usage: RoomTokens | null): void;
   /** Gives the place back in place of `leave` where nothing was sent: then it has used nothing of any limit. */
   withdraw(): void;
+}
+
+/** The queues that refused a request. */
+interface RefusedBy {
+  readonly upstreams: readonly string[];
+  /** Those of its models that have limits of their own there. */
+  readonly models: readonly Target[];
+  readonly waiting: number;
+  readonly expectedMs: number;
 }
 
 /** What became of a request for a place. Times are in milliseconds. */
@@ -67,23 +84,11 @@ export type Entry =
       readonly expectedMs: number;
     }
   /**
-   * All queues, those of `upstreams`, are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait
-   * among them.
+   * All queues are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait among them.
    */
-  | {
-      readonly kind: 'full';
-      readonly upstreams: readonly string[];
-      readonly waiting: number;
-      readonly expectedMs: number;
-    }
+  | (RefusedBy & { readonly kind: 'full' })
   /** It waited as long as it may; `expectedMs` is what a request that joins now has to expect. */
-  | {
-      readonly kind: 'timed_out';
-      readonly upstreams: readonly string[];
-      readonly waiting: number;
-      readonly waitedMs: number;
-      readonly expectedMs: number;
-    }
+  | (RefusedBy & { readonly kind: 'timed_out'; readonly waitedMs: number })
   /** The signal was raised. */
   | { readonly kind: 'interrupted' };
 
@@ -104,9 +109,8 @@ export interface LearnedLimitView {
   readonly left: number;
 }
 
-/** What is known of an upstream's room. */
-export interface RoomView {
-  readonly upstream: string;
+/** How some limits are used. */
+export interface LimitsView {
   readonly inFlight: number;
   /** The most requests in progress: the smallest of all bounds; `null` without one. */
   readonly maxInFlight: number | null;
@@ -116,17 +120,30 @@ export interface RoomView {
   readonly learned: readonly LearnedLimitView[];
   /** Requests in progress to which answers of 429 without a reason have led; `null` without one. */
   readonly learnedInFlight: number | null;
-  /** How long the upstream is not used, as it asked for, in milliseconds. */
+  /** How long nothing is sent, as the upstream asked for, in milliseconds. */
   readonly pausedMs: number;
   readonly waiting: number;
   /** What a request of a key without others has to expect, in milliseconds. */
   readonly expectedMs: number;
 }
 
+/** How the limits of a model at an upstream are used, by its name there. */
+interface ModelLimitsView extends LimitsView {
+  readonly model: string;
+}
+
+/** What is known of an upstream's room: of all of its models together, and of each that has limits of its own. */
+export interface RoomView extends LimitsView {
+  readonly upstream: string;
+  readonly models: readonly ModelLimitsView[];
+  /** The models that pause alone, with limits of their own or without; the model is `null` for what is passed on verbatim. */
+  readonly pauses: readonly { readonly model: string | null; readonly pausedMs: number }[];
+}
+
 /** Places at upstreams with limits. An upstream without any limit has no room, and costs nothing. */
 export interface Rooms {
-  /** Whether an upstream has limits: a request for upstreams without any needs no place. */
-  limits(upstream: string): boolean;
+  /** Whether a target has limits, its upstream's or its model's: a request for targets without any needs no place. */
+  limits(target: Target): boolean;
   /**
    * Takes a place: at once, without a promise, where there is one; else it waits in the queues of all its upstreams, and
    * leaves them all with the first place. Keys are served by their shares, requests of a key in the order of their arrival.
@@ -136,8 +153,8 @@ export interface Rooms {
   enterAtOnce(request: BriefRequest): Place | null;
   /** `null` for a request that does not wait. */
   waiting(requestId: string): WaitingForRoom | null;
-  /** How long an upstream is not used, as it asked for, in milliseconds; 0 for one without limits. */
-  pausedMs(upstream: string): number;
+  /** How long a target is not used, as its upstream asked for, in milliseconds; 0 for one without limits. */
+  pausedMs(target: Target): number;
   /** All upstreams with limits. */
   views(): readonly RoomView[];
 }

@@ -1,8 +1,10 @@
 import type { Place, Roster } from '../../shared/roster.ts';
+import type { IsHeld, Lane } from './lanes.ts';
 
 /** A member's place in a queue. */
 export interface Ticket<Member> {
   readonly member: Member;
+  readonly lane: Lane;
   /** The order of arrival in this queue. */
   readonly arrival: number;
   /** What its service costs: in the same unit for all members of a queue. */
@@ -40,12 +42,20 @@ export function isBefore<Member>(one: QueuedTicket<Member>, other: QueuedTicket<
   return (startOf(one.key) - startOf(other.key) || one.arrival - other.arrival) < 0;
 }
 
-/** The members of a key, and the virtual times at which they will be served. */
-export function* startsOf<Member>(key: KeyQueue<Member>) {
+/** The first member of a key that is not passed over. */
+export function firstOf<Member>({ members }: KeyQueue<Member>, isHeld: IsHeld): QueuedTicket<Member> | null {
+  let place = members.first;
+  while (place !== null && isHeld(place.member.lane)) place = members.after(place);
+  return place === null ? null : place.member;
+}
+
+/** The members of a key that are not passed over, and the virtual times at which they will be served. */
+export function* startsOf<Member>(key: KeyQueue<Member>, isHeld: IsHeld) {
   const { members, weight } = key;
   let start = startOf(key);
   for (let place = members.first; place !== null; place = members.after(place)) {
     const ticket = place.member;
+    if (isHeld(ticket.lane)) continue;
     yield { ticket, start };
     start += ticket.cost / weight;
   }

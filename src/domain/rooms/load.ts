@@ -5,6 +5,12 @@ export interface Load extends RoomTokens {
   readonly requests: number;
 }
 
+/** What is ahead of a request: of all that go before it, and of those among them that wait for the same models. */
+export interface Ahead {
+  readonly all: Load;
+  readonly lane: Load;
+}
+
 const none: Load = { requests: 0, input: 0, output: 0 };
 
 /** A load to which requests are added, or from which they are taken. */
@@ -22,6 +28,12 @@ export class LoadSum implements Load {
 
   add({ input, output }: RoomTokens): void {
     this.requests++;
+    this.input += input;
+    this.output += output;
+  }
+
+  addAll({ requests, input, output }: Load): void {
+    this.requests += requests;
     this.input += input;
     this.output += output;
   }

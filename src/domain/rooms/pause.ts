@@ -7,7 +7,7 @@ const maxPauseMs = 60_000;
 /** How long the others wait for the answer to the request that tries then, in milliseconds: after that, another one tries. */
 const maxTrialMs = 10_000;
 
-/** How long an upstream is not used, as its answers asked for. Times are on the monotonic clock, in milliseconds. */
+/** How long an upstream, or a model there, is not used, as its answers asked for. Times are monotonic, in milliseconds. */
 export class Pause {
   #untilMs = 0;
   /** Whether a longer pause was asked for than is kept, so that one request tries when it is over. */
@@ -17,6 +17,11 @@ export class Pause {
 
   leftMs(nowMs: number): number {
     return Math.max(0, this.#untilMs - nowMs);
+  }
+
+  /** Whether nothing is left of it, nor of the wait for the one that tries. */
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#untilMs && !this.#isTrialDue;
   }
 
   /** When requests may start. For `certain` without the wait for the one that tries, as it may be answered any moment. */

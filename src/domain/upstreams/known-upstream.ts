@@ -98,12 +98,10 @@ export class KnownUpstream {
     return worstAvailability(this.availability(nowMs, null), best(availabilities, ofModels));
   }
 
-  /** The rest of the shortest pause, if each of its models that were asked for has one, and of the longest, in milliseconds. */
-  pausesMs(nowMs: number): { readonly shortest: number; readonly longest: number } {
+  /** The rest of the shortest pause, if each of its models that were asked for has one, in milliseconds. */
+  pauseMs(nowMs: number): number {
     const pauses = [...this.models.values()].map(({ circuit }) => circuit.coolingMs(nowMs));
-    return pauses.length === 0
-      ? { shortest: 0, longest: 0 }
-      : { shortest: Math.min(...pauses), longest: Math.max(...pauses) };
+    return pauses.length === 0 ? 0 : Math.min(...pauses);
   }
 }
 

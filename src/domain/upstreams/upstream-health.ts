@@ -38,8 +38,8 @@ export interface UpstreamHealth {
   state(upstream: string): UpstreamState;
   /** The same of how it is used. */
   upstreamAvailability(upstream: string): Availability;
-  /** The rest of the shortest pause of its models if all of them pause, and of the longest of any, in milliseconds. */
-  pausesMs(upstream: string): { readonly shortest: number; readonly longest: number };
+  /** The rest of the shortest pause of its models that were asked for, if all of them pause, in milliseconds. */
+  pauseMs(upstream: string): number;
   /** What its circuits know; times are on the monotonic clock. */
   circuits(upstream: string): UpstreamCircuits;
   /** The latest contact by a request, a probe or a fetched list of models; `null` before the first one. */
@@ -96,7 +96,7 @@ export function createUpstreamHealth(
     probed: (upstream) => new SentProbe(keep(upstream), upstream, ports),
     state: (upstream) => find(upstream).stateOfAll(clock.monotonicMs()),
     upstreamAvailability: (upstream) => find(upstream).availabilityOfAll(clock.monotonicMs()),
-    pausesMs: (upstream) => find(upstream).pausesMs(clock.monotonicMs()),
+    pauseMs: (upstream) => find(upstream).pauseMs(clock.monotonicMs()),
     circuits(upstream) {
       const nowMs = clock.monotonicMs();
       const { requests, probes, models } = find(upstream);

@@ -1,6 +1,6 @@
 import { circuitRules } from '../../domain/upstreams/circuit.ts';
 import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
-import type { RoomView } from '../../domain/ports/rooms.ts';
+import type { LimitsView, RoomView } from '../../domain/ports/rooms.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
 import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';
@@ -54,18 +54,26 @@ function presentCircuit(circuit: TimedCircuit) {
   };
 }
 
-/** How an upstream's limits are used. */
+/** How an upstream's limits are used, and those of its models. */
 function presentRoom(room: RoomView) {
   return {
-    in_flight: room.inFlight,
-    max_in_flight: room.maxInFlight,
-    starts_left: room.startsLeft,
-    tokens_left: room.tokensLeft,
-    learned: room.learned.map(({ name, limit, left }) => ({ name, limit, left: Math.floor(left) })),
-    learned_in_flight: room.learnedInFlight,
-    paused_ms: Math.ceil(room.pausedMs),
-    waiting: room.waiting,
-    expected_wait_ms: Math.round(room.expectedMs),
+    ...presentLimits(room),
+    models: room.models.map((limits) => ({ model: limits.model, ...presentLimits(limits) })),
+    pauses: room.pauses.map(({ model, pausedMs }) => ({ model, paused_ms: Math.ceil(pausedMs) })),
+  };
+}
+
+function presentLimits(limits: LimitsView) {
+  return {
+    in_flight: limits.inFlight,
+    max_in_flight: limits.maxInFlight,
+    starts_left: limits.startsLeft,
+    tokens_left: limits.tokensLeft,
+    learned: limits.learned.map(({ name, limit, left }) => ({ name, limit, left: Math.floor(left) })),
+    learned_in_flight: limits.learnedInFlight,
+    paused_ms: Math.ceil(limits.pausedMs),
+    waiting: limits.waiting,
+    expected_wait_ms: Math.round(limits.expectedMs),
   };
 }
 

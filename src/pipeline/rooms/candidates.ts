@@ -2,38 +2,39 @@ import type { Availability } from '../../domain/upstreams/circuit.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
 import type { Ports } from '../ports.ts';
 
-/** A way to serve a request. Its place depends on the upstream alone. */
+/** A way to serve a request: ways to the same model at the same upstream have the same place. */
 export type Way = Target;
 
 /**
- * The upstreams that a request may be sent to: those that are available, else those that are failing, and those that asked for a
- * pause where the request can wait for its end.
+ * Where a request may be sent: to what is available, else to what is failing, and to what pauses where the request can wait
+ * for the end of that.
  */
 export function candidates(
   ways: readonly Way[],
   keyId: string,
   { health, rooms }: Pick<Ports, 'health' | 'rooms'>,
-): readonly string[] {
-  const graded = ways.map((way) => ({
-    upstream: way.upstream,
-    availability: health.availability(way, keyId),
-  }));
+): readonly Way[] {
+  const graded = ways.map((way) => ({ way, availability: health.availability(way, keyId) }));
   const best = graded.some(({ availability }) => availability === 'available') ? 'available' : 'failing';
-  const fit = graded.filter(({ upstream, availability }) =>
-    availability === 'cooling' ? rooms.limits(upstream) : availability === best,
+  const fit = graded.flatMap(({ way, availability }) =>
+    (availability === 'cooling' ? rooms.limits(way) : availability === best) ? [way] : [],
   );
-  // Two ways of one upstream are one queue.
-  return [...new Set(fit.map(({ upstream }) => upstream))];
+  return fit.filter((way, at) => !includesWay(fit.slice(0, at), way));
 }
 
-/** Where in a list the best of the ways at one upstream is: the first that is available, else one that is failing, else any. */
+/** Whether some ways have one to the same place. */
+export function includesWay(ways: readonly Way[], { upstream, model }: Way): boolean {
+  return ways.some((way) => way.upstream === upstream && way.model === model);
+}
+
+/** Where in a list the best of the ways to one place is: the first that is available, else one that is failing, else any. */
 export function bestAt(
   ways: readonly Way[],
-  upstream: string | null,
+  place: Way,
   keyId: string,
   { health }: Pick<Ports, 'health'>,
 ): number {
-  const there = ways.filter((way) => way.upstream === upstream);
+  const there = ways.filter((way) => includesWay([place], way));
   const find = (wanted: Availability): Way | undefined =>
     there.find((way) => health.availability(way, keyId) === wanted);
   const best = find('available') ?? find('failing') ?? there[0];

@@ -1,17 +1,23 @@
 import type { Place, RoomTokens } from '../../domain/ports/rooms.ts';
+import type { Target } from '../../domain/upstreams/sent-request.ts';
 import type { UpstreamAnswer } from '../../domain/ports/upstreams.ts';
 
 /** What a call used that the upstream refused, or that did not reach it. */
 export const nothingUsed: RoomTokens = { input: 0, output: 0 };
 
 /** A request's place at an upstream, which is given back once, whatever becomes of the call. */
-export class HeldPlace {
+export class HeldPlace implements Target {
   readonly upstream: string;
+  readonly model: string | null;
+  /** Whether the model has limits of its own there. */
+  readonly isOfModel: boolean;
   #place: Place | null;
   #isSent = false;
 
   constructor(place: Place) {
     this.upstream = place.upstream;
+    this.model = place.model;
+    this.isOfModel = place.isOfModel;
     this.#place = place;
   }
 

@@ -6,7 +6,7 @@ import type { NoPlace } from '../../domain/room-refusal.ts';
 import { draining } from '../admission/admit.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailedAttempt } from '../attempts/first-part.ts';
-import { bestAt, candidates } from './candidates.ts';
+import { bestAt, candidates, includesWay } from './candidates.ts';
 import type { Way } from './candidates.ts';
 import { HeldPlace, nothingUsed } from './held-place.ts';
 import type { Ports } from '../ports.ts';
@@ -28,7 +28,6 @@ export class RoomVisit {
   readonly #exchange: Exchange;
   readonly #ports: Ports;
   #place: HeldPlace | null = null;
-  #upstream: string | null = null;
   #waitMs = 0;
   #firstWaitMs = 0;
   #refusal: NoPlace | null = null;
@@ -46,7 +45,8 @@ export class RoomVisit {
 
   get summary(): RoomSummary {
     return {
-      upstream: this.#upstream,
+      upstream: this.#place?.upstream ?? null,
+      limitedModel: this.#place?.isOfModel === true ? this.#place.model : null,
       firstWaitMs: this.#firstWaitMs,
       waitMs: this.#waitMs,
       refusal: this.#refusal,
@@ -85,7 +85,7 @@ export class RoomVisit {
    */
   async next<Route extends Way>(untried: Route[]): Promise<Route | null> {
     const find = (): number =>
-      this.#place?.isHeld === true ? bestAt(untried, this.#upstream, this.#terms.keyId, this.#ports) : -1;
+      this.#place?.isHeld === true ? bestAt(untried, this.#place, this.#terms.keyId, this.#ports) : -1;
     if (find() === -1) {
       this.end();
       await this.#choose(untried);
@@ -100,22 +100,22 @@ export class RoomVisit {
    */
   takeFree<Route extends Way>(untried: Route[]): { readonly route: Route; readonly place: HeldPlace } | null {
     const { rooms } = this.#ports;
-    const upstreams = untried.filter((way) => this.#is(way, 'available')).map(({ upstream }) => upstream);
-    if (upstreams.length === 0) return null;
-    const place = rooms.enterAtOnce({ ...this.#terms, upstreams });
+    const targets = untried.filter((way) => this.#is(way, 'available'));
+    if (targets.length === 0) return null;
+    const place = rooms.enterAtOnce({ ...this.#terms, targets });
     if (place === null) return null;
-    const at = bestAt(untried, place.upstream, this.#terms.keyId, this.#ports);
+    const at = bestAt(untried, place, this.#terms.keyId, this.#ports);
     const [route] = untried.splice(at, 1);
     return route === undefined ? null : { route, place: new HeldPlace(place) };
   }
 
   /**
-   * Whether a request may wait for the same upstream again: that only said that it came too early, and for how long. One that is
-   * not known to pause would be asked again at once.
+   * Whether a request may wait for the same route again: its upstream only said that it came too early, and for how long. One
+   * that is not known to pause would be asked again at once.
    */
-  mayReturn({ ending, route: { upstream } }: Pick<FailedAttempt, 'ending' | 'route'>): boolean {
+  mayReturn({ ending, route }: Pick<FailedAttempt, 'ending' | 'route'>): boolean {
     if (ending.kind !== 'failed' || ending.failure.kind !== 'rate_limited') return false;
-    return this.#ports.rooms.pausedMs(upstream) > 0;
+    return this.#ports.rooms.pausedMs(route) > 0;
   }
 
   /** Gives back a place that no attempt has given back. */
@@ -129,17 +129,16 @@ export class RoomVisit {
    */
   async #choose(ways: readonly Way[]): Promise<Entry | null> {
     for (;;) {
-      const upstreams = candidates(ways, this.#terms.keyId, this.#ports);
-      if (upstreams.length === 0) return null;
-      const entry = await this.#enter(upstreams, ways);
+      const targets = candidates(ways, this.#terms.keyId, this.#ports);
+      if (targets.length === 0) return null;
+      const entry = await this.#enter(targets, ways);
       if (entry.kind === 'timed_out') this.#waitMs += entry.waitedMs;
       if (entry.kind === 'interrupted') return entry;
       if (entry.kind !== 'entered') return this.#enterFailing(ways) ?? entry;
       const { place, waitedMs } = entry;
       this.#waitMs += waitedMs;
       this.#place = new HeldPlace(place);
-      this.#upstream = place.upstream;
-      if (waitedMs === 0 || candidates(ways, this.#terms.keyId, this.#ports).includes(place.upstream))
+      if (waitedMs === 0 || includesWay(candidates(ways, this.#terms.keyId, this.#ports), place))
         return entry;
       this.#place.leave(nothingUsed, null);
     }
@@ -152,24 +151,20 @@ export class RoomVisit {
   /** Takes a place at an upstream that fails, where no other one takes the request: an answer is possible there. */
   #enterFailing(ways: readonly Way[]): Entry | null {
     const { rooms } = this.#ports;
-    const upstreams = ways.filter((way) => this.#is(way, 'failing')).map(({ upstream }) => upstream);
-    const place = upstreams.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, upstreams });
+    const targets = ways.filter((way) => this.#is(way, 'failing'));
+    const place = targets.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, targets });
     if (place === null) return null;
     this.#place = new HeldPlace(place);
-    this.#upstream = place.upstream;
     return { kind: 'entered', place, waitedMs: 0, expectedMs: 0 };
   }
 
   /** Enters a room, or waits until there is one, the time is up, the request must stop, or the gateway drains. */
-  async #enter(upstreams: readonly string[], ways: readonly Way[]): Promise<Entry> {
+  async #enter(targets: readonly Way[], ways: readonly Way[]): Promise<Entry> {
     const { requestId, interruption } = this.#exchange;
     const { clock, inFlight, rooms, telemetry } = this.#ports;
     if (interruption.signal.aborted) return { kind: 'interrupted' };
     const left = new AbortController();
-    const entering = rooms.enter(
-      { ...this.#terms, requestId, upstreams, waitedMs: this.#waitMs },
-      left.signal,
-    );
+    const entering = rooms.enter({ ...this.#terms, requestId, targets, waitedMs: this.#waitMs }, left.signal);
     if (!(entering instanceof Promise)) return entering;
     const leave = (): void => left.abort();
     const ends = [interruption.signal, inFlight.draining];
@@ -177,7 +172,7 @@ export class RoomVisit {
     if (inFlight.draining.aborted) leave();
     const sinceMs = clock.monotonicMs();
     telemetry.waitBegan('upstream');
-    const others = this.#watchOthers(ways, upstreams, leave);
+    const others = this.#watchOthers(ways, targets, leave);
     try {
       const entry = await entering;
       const place = others?.found() ?? null;
@@ -198,17 +193,17 @@ export class RoomVisit {
    */
   #watchOthers(
     ways: readonly Way[],
-    waitedFor: readonly string[],
+    waitedFor: readonly Way[],
     leave: () => void,
   ): { readonly found: () => Place | null; readonly stop: () => void } | null {
-    if (ways.every(({ upstream }) => waitedFor.includes(upstream))) return null;
+    if (ways.every((way) => includesWay(waitedFor, way))) return null;
     const { clock, rooms } = this.#ports;
     let place: Place | null = null;
     const look = (): void => {
-      const upstreams = candidates(ways, this.#terms.keyId, this.#ports).filter(
-        (upstream) => !waitedFor.includes(upstream),
+      const targets = candidates(ways, this.#terms.keyId, this.#ports).filter(
+        (way) => !includesWay(waitedFor, way),
       );
-      place = upstreams.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, upstreams });
+      place = targets.length === 0 ? null : rooms.enterAtOnce({ ...this.#terms, targets });
       if (place === null) cancel = clock.schedule(lookAgainMs, look);
       else leave();
     };
@@ -224,7 +219,7 @@ export function openVisit(
   exchange: Exchange,
   ports: Ports,
 ): RoomVisit | null {
-  if (!ways.some(({ upstream }) => ports.rooms.limits(upstream))) return null;
+  if (!ways.some((way) => ports.rooms.limits(way))) return null;
   exchange.visit = new RoomVisit(terms(), exchange, ports);
   return exchange.visit;
 }

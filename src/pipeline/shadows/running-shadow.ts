@@ -73,12 +73,12 @@ export class RunningShadow {
   #enter(request: UpstreamRequest): HeldPlace | null | 'full' {
     const { rooms, book } = this.#ports;
     const { model, route, holdTokens } = this.#route;
-    if (!rooms.limits(route.upstream)) return null;
+    if (!rooms.limits(route)) return null;
     const tokens = { input: mostTokensOf(request.turns), output: request.maxOutputTokens ?? holdTokens };
     const asked = {
       keyId: shadowsKey,
       weight: defaultWeight,
-      upstreams: [route.upstream],
+      targets: [route],
       tokens,
     };
     const entered = rooms.enterAtOnce(asked);

@@ -1,9 +1,12 @@
 import type { RoomSummary } from '../../domain/exchange-summary.ts';
-import type { RoomView } from '../../domain/ports/rooms.ts';
+import type { LimitsView, RoomView } from '../../domain/ports/rooms.ts';
 import type { Constructors } from './metric-constructors.ts';
 
 /** Bucket bounds for waits for an upstream, in seconds; the first one has those that did not wait. */
 const waitBuckets = [0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];
+
+/** The label of what concerns all models of an upstream together; others have limits of their own. */
+const allModels = '';
 
 /** Why a request got no place at an upstream with limits. */
 const roomRefusals = ['full', 'timed_out'] as const;
@@ -11,34 +14,34 @@ const roomRefusals = ['full', 'timed_out'] as const;
 /** The metrics of upstreams with limits. */
 export type RoomInstruments = ReturnType<typeof roomInstruments>;
 
-/** How upstreams with limits are used, and who waits for them. */
+/** How upstreams with limits are used, and who waits for them: of all models together, and of each with limits of its own. */
 export function roomInstruments({ counterBy, gauge, histogramBy }: Constructors) {
-  const labels = ['upstream'];
+  const labels = ['upstream', 'model'];
   return {
     roomWaits: histogramBy(
-      ['upstream'],
+      ['upstream', 'model'],
       'textgate_upstream_wait_seconds',
-      'How long requests waited for an upstream with limits; 0 for those that did not wait.',
+      'How long requests waited for an upstream with limits; 0 for those that did not wait. Those for a model with limits of its own are in its series, too.',
       waitBuckets,
     ),
     roomRefusals: counterBy(
-      ['upstream', 'reason'],
+      ['upstream', 'model', 'reason'],
       'textgate_upstream_queue_refusals_total',
-      'Requests refused because no more may wait for an upstream with limits (full), or because they waited too long (timed_out); one for which several were possible counts at each.',
+      'Requests refused because no more may wait for an upstream with limits (full), or because they waited too long (timed_out); one for which several were possible counts at each. Those for a model with limits of its own are in its series, too.',
     ),
     roomInFlight: gauge(
       'textgate_upstream_in_flight',
-      'Requests in progress at an upstream with limits.',
+      'Requests in progress at an upstream with limits, and at each of its models that has limits of its own.',
       labels,
     ),
     roomLimit: gauge(
       'textgate_upstream_in_flight_limit',
-      'The most requests that an upstream may have in progress, by its config or as learned from its answers; absent without such a limit.',
+      'The most requests that an upstream, or a model there, may have in progress, by its config or as learned from its answers; absent without such a limit.',
       labels,
     ),
     roomWaiting: gauge(
       'textgate_upstream_waiting',
-      'Requests that wait for an upstream with limits; one that waits for several counts at each.',
+      'Requests that wait for an upstream with limits, and for each of its models that has limits of its own; one that waits for several counts at each.',
       labels,
     ),
   };
@@ -47,10 +50,16 @@ export function roomInstruments({ counterBy, gauge, histogramBy }: Constructors)
 /** Counts what became of an ended request's search for places. */
 export function countRoom(room: RoomSummary | null, instruments: RoomInstruments): void {
   if (room === null) return;
-  const { refusal, upstream, waitMs } = room;
-  if (refusal !== null)
-    for (const refusing of refusal.upstreams) instruments.roomRefusals(refusing, refusal.kind).inc();
-  else if (upstream !== null) instruments.roomWaits(upstream).observe(waitMs / 1_000);
+  const { refusal, upstream, limitedModel, waitMs } = room;
+  if (refusal !== null) {
+    const { upstreams, models, kind } = refusal;
+    for (const refusing of upstreams) instruments.roomRefusals(refusing, allModels, kind).inc();
+    for (const refusing of models)
+      instruments.roomRefusals(refusing.upstream, refusing.model ?? allModels, kind).inc();
+  } else if (upstream !== null) {
+    const names = limitedModel === null ? [allModels] : [allModels, limitedModel];
+    for (const model of names) instruments.roomWaits(upstream, model).observe(waitMs / 1_000);
+  }
 }
 
 /** Sets the gauges of the upstreams with limits. An alert on their refusals needs the series before the first one. */
@@ -59,10 +68,14 @@ export function showRooms(
   { roomInFlight, roomLimit, roomWaiting, roomRefusals: refusals }: RoomInstruments,
 ): void {
   for (const gauge of [roomInFlight, roomLimit, roomWaiting]) gauge.reset();
-  for (const { upstream, inFlight, maxInFlight, waiting } of views) {
-    roomInFlight.set({ upstream }, inFlight);
-    roomWaiting.set({ upstream }, waiting);
-    for (const reason of roomRefusals) refusals(upstream, reason).inc(0);
-    if (maxInFlight !== null) roomLimit.set({ upstream }, maxInFlight);
+  const show = (upstream: string, model: string, { inFlight, maxInFlight, waiting }: LimitsView): void => {
+    roomInFlight.set({ upstream, model }, inFlight);
+    roomWaiting.set({ upstream, model }, waiting);
+    for (const reason of roomRefusals) refusals(upstream, model, reason).inc(0);
+    if (maxInFlight !== null) roomLimit.set({ upstream, model }, maxInFlight);
+  };
+  for (const room of views) {
+    show(room.upstream, allModels, room);
+    for (const limited of room.models) show(room.upstream, limited.model, limited);
   }
 }

@@ -162,8 +162,7 @@ export async function playScene(
   const { chance, one, random } = draw;
   const byId = new Map<string, Asked>();
   const health = createUpstreamHealth(clock);
-  const pausedMs = (upstream: string): number => health.pausesMs(upstream).longest;
-  const inner = new MemoryRooms(clock, settings, { pausedMs });
+  const inner = new MemoryRooms(clock, settings, { pausedMs: (target) => health.coolingMs(target) });
   const rooms = new WatchedRooms(inner, clock);
   const upstreams = new MoodyUpstreams(clock, random, latestMs, isLearning);
   const slots = new Set<string>();

@@ -6,6 +6,7 @@ import type {
   Upstreams,
 } from '../../../src/domain/ports/upstreams.ts';
 import { readLimitHeaders } from '../../../src/protocol/upstream/limit-headers.ts';
+import type { Target } from '../../../src/domain/upstreams/sent-request.ts';
 import { bodyOf } from '../../support/body-of.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import { allNames, goodNames, gridMs, policyBehaviours, textIn } from './behaviours.ts';
@@ -18,6 +19,8 @@ export interface SeenCall {
   /** The number of its request. */
   readonly request: number;
   readonly upstream: string;
+  /** The model's name there; `null` for what is passed on. */
+  readonly model: string | null;
   readonly behaviour: string;
   readonly isShadow: boolean;
   readonly isPassed: boolean;
@@ -62,8 +65,8 @@ export class MoodyUpstreams implements Upstreams {
   /** Calls that are not over, by upstream, and the most of them that there were. */
   readonly open = new Map<string, Set<SeenCall>>();
   readonly mostOpen = new Map<string, number>();
-  /** Until when each upstream asked for a pause. */
-  readonly pausedUntilMs = new Map<string, number>();
+  /** Until when each upstream asked for a pause: with a 503 of all models, else of one. */
+  readonly #pausedUntilMs = new Map<string, number>();
   readonly #byRequest = new Map<number, SeenCall[]>();
   readonly #clock: FakeClock;
   readonly #random: Random;
@@ -89,6 +92,12 @@ export class MoodyUpstreams implements Upstreams {
     return known;
   }
 
+  /** Until when a model, or all of an upstream, is not to be used. */
+  pausedUntilMs({ upstream, model }: Target): number {
+    const ofModel = this.#pausedUntilMs.get(JSON.stringify([upstream, model])) ?? 0;
+    return Math.max(ofModel, this.#pausedUntilMs.get(upstream) ?? 0);
+  }
+
   async call(
     { upstream, body, stream, leftMs, fresh, onSent }: UpstreamCall,
     signal: AbortSignal,
@@ -97,7 +106,7 @@ export class MoodyUpstreams implements Upstreams {
     const request = Number(/request (\d+)\./.exec(body ?? '')?.[1]);
     const name = this.#behaviourNow(upstream, fresh);
     const call = this.#begin(
-      upstream,
+      { upstream, model: asked.model },
       name,
       request,
       asked.model === 'copy' ? 'shadow' : 'text',
@@ -121,7 +130,7 @@ export class MoodyUpstreams implements Upstreams {
     signal: AbortSignal,
     onHead: (head: Pick<UpstreamAnswer, 'status' | 'retryAfterMs' | 'limits'>) => void,
   ): Promise<number | UpstreamFault> {
-    const call = this.#begin(upstream, 'passes', request, 'passed', 0);
+    const call = this.#begin({ upstream, model: null }, 'passes', request, 'passed', 0);
     const isGood = this.#random() < 0.7;
     const status = isGood ? 200 : ([429, 503, 400][this.#upTo(3)] ?? 429);
     const retryAfterMs = !isGood && this.#random() < 0.5 ? 2_000 : null;
@@ -170,13 +179,20 @@ export class MoodyUpstreams implements Upstreams {
     return isFresh && name === 'finds its kept connection closed' ? 'answers at once' : name;
   }
 
-  #begin(upstream: string, behaviour: string, request: number, kind: Kind, mostOutput: number): SeenCall {
+  #begin(
+    { upstream, model }: Target,
+    behaviour: string,
+    request: number,
+    kind: Kind,
+    mostOutput: number,
+  ): SeenCall {
     const sentMs = this.#clock.monotonicMs();
     const others = kind === 'shadow' ? [] : this.callsOf(request).filter((other) => !other.isShadow);
     const number = this.calls.length;
     const call: SeenCall = {
       request,
       upstream,
+      model,
       behaviour,
       isShadow: kind === 'shadow',
       isPassed: kind === 'passed',
@@ -248,11 +264,11 @@ export class MoodyUpstreams implements Upstreams {
     hasHead = true;
     const nowMs = this.#clock.monotonicMs();
     call.status = head.status;
-    if (head.retryAfterMs !== null)
-      this.pausedUntilMs.set(
-        call.upstream,
-        Math.max(nowMs + head.retryAfterMs, this.pausedUntilMs.get(call.upstream) ?? 0),
-      );
+    if (head.retryAfterMs !== null) {
+      const paused = head.status === 503 ? call.upstream : JSON.stringify([call.upstream, call.model]);
+      const untilMs = Math.max(nowMs + head.retryAfterMs, this.#pausedUntilMs.get(paused) ?? 0);
+      this.#pausedUntilMs.set(paused, untilMs);
+    }
     const left = [...steps];
     const read = async (): Promise<BodyPiece> => {
       const { afterMs, piece } = left.shift() ?? { afterMs: Number.POSITIVE_INFINITY, piece: null };

@@ -41,11 +41,12 @@ export class WaitWatch {
   check(stillMs: number): void {
     const { settings, rooms, clock } = this.#watched;
     const nowMs = clock.monotonicMs();
-    const lines = new Set([...rooms.waitingNow].flatMap(({ request }) => request.upstreams));
+    const lines = new Set([...rooms.waitingNow].flatMap(upstreamsOf));
     for (const upstream of lines) {
       const limits = settings.get(upstream);
-      const waiting = [...rooms.waitingNow].filter(({ request }) => request.upstreams.includes(upstream));
-      if (stillMs > toleranceMs && limits !== undefined && this.#isFree(upstream, limits, waiting, nowMs))
+      const waiting = [...rooms.waitingNow].filter((asking) => this.#mayStart(asking, upstream, nowMs));
+      if (waiting.length === 0 || limits === undefined) continue;
+      if (stillMs > toleranceMs && this.#isFree(upstream, limits, waiting, nowMs))
         this.faults.push(`${waiting[0]?.request.requestId} waits at ${nowMs} although ${upstream} is free`);
     }
     this.#checkOthers(lines, nowMs, stillMs);
@@ -56,12 +57,13 @@ export class WaitWatch {
     const { settings, rooms, health, waysOf } = this.#watched;
     const seen = new Set<string>();
     for (const asking of rooms.waitingNow) {
-      const { requestId, keyId, upstreams } = asking.request;
+      const { requestId, keyId } = asking.request;
       for (const route of waysOf(requestId)) {
         const { upstream: way } = route;
         const limits = settings.get(way) ?? null;
-        if (upstreams.includes(way) || lines.has(way)) continue;
+        if (lines.has(way)) continue;
         if (health.availability(route, keyId) !== 'available') continue;
+        if (nowMs < this.#watched.upstreams.pausedUntilMs(route)) continue;
         if (limits !== null && !this.#isFree(way, limits, [asking], nowMs)) continue;
         const name = `${requestId} ${way}`;
         seen.add(name);
@@ -84,14 +86,23 @@ export class WaitWatch {
     );
   }
 
+  /** Whether a request waits for an upstream under a model that does not pause there. */
+  #mayStart({ request }: Asking, upstream: string, nowMs: number): boolean {
+    const { upstreams, health } = this.#watched;
+    return request.targets.some(
+      (target) =>
+        target.upstream === upstream &&
+        nowMs >= upstreams.pausedUntilMs(target) &&
+        health.coolingMs(target) === 0,
+    );
+  }
+
   /** Whether the largest of those that wait could start: then any of them could that is the next one. */
   #isFree(upstream: string, limits: RoomSettings, waiting: readonly Asking[], nowMs: number): boolean {
-    const { upstreams, rooms, health } = this.#watched;
+    const { upstreams, rooms } = this.#watched;
     const { maxInFlight, requestsPerMinute, tokensPerMinute, learnLimits } = limits;
     // What an upstream that reports limits would take is not known here.
     if (learnLimits) return false;
-    if (nowMs < (upstreams.pausedUntilMs.get(upstream) ?? 0) || health.pausesMs(upstream).longest > 0)
-      return false;
     if (maxInFlight !== null && upstreams.openAt(upstream).size >= maxInFlight) return false;
     const counts = (atMs: number): boolean => atMs + minuteMs + arrivalJitterMs > nowMs;
     const starts = upstreams.calls.filter((call) => call.upstream === upstream && counts(call.sentMs)).length;
@@ -106,4 +117,8 @@ export class WaitWatch {
     const largest = Math.max(...waiting.map(({ request }) => request.tokens.input + request.tokens.output));
     return tokens + Math.min(largest, tokensPerMinute) <= tokensPerMinute;
   }
+}
+
+function upstreamsOf({ request }: Asking): readonly string[] {
+  return request.targets.map(({ upstream }) => upstream);
 }

@@ -1,5 +1,6 @@
 import type { MemoryRooms } from '../../../src/coordination/rooms/rooms.ts';
 import type { Entry, Place, RoomRequest, RoomTokens, Rooms } from '../../../src/domain/ports/rooms.ts';
+import type { Target } from '../../../src/domain/upstreams/sent-request.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 
 /** A request that asked for a place. */
@@ -34,13 +35,13 @@ export class WatchedRooms implements Rooms {
     this.#clock = clock;
   }
 
-  limits(upstream: string): boolean {
-    return this.#rooms.limits(upstream);
+  limits(target: Target): boolean {
+    return this.#rooms.limits(target);
   }
 
   enter(request: RoomRequest, signal: AbortSignal): Entry | Promise<Entry> {
     const asking: Asking = {
-      request: { ...request, upstreams: [...request.upstreams] },
+      request: { ...request, targets: [...request.targets] },
       sinceMs: this.#clock.monotonicMs(),
     };
     const entry = this.#rooms.enter(request, signal);
@@ -56,7 +57,7 @@ export class WatchedRooms implements Rooms {
 
   enterAtOnce(request: Parameters<Rooms['enterAtOnce']>[0]): Place | null {
     const place = this.#rooms.enterAtOnce(request);
-    return place === null || !this.limits(place.upstream)
+    return place === null || !this.limits(place)
       ? place
       : this.#give(place, request.tokens, `a second request of ${request.keyId}`);
   }
@@ -65,8 +66,8 @@ export class WatchedRooms implements Rooms {
     return this.#rooms.waiting(requestId);
   }
 
-  pausedMs(upstream: string): number {
-    return this.#rooms.pausedMs(upstream);
+  pausedMs(target: Target): number {
+    return this.#rooms.pausedMs(target);
   }
 
   views(): ReturnType<Rooms['views']> {
@@ -75,12 +76,11 @@ export class WatchedRooms implements Rooms {
 
   #note(asking: Asking, entry: Entry): Entry {
     if (entry.kind === 'full' || entry.kind === 'timed_out') this.refusals++;
-    if (entry.kind !== 'entered' || !this.limits(entry.place.upstream)) return entry;
+    if (entry.kind !== 'entered' || !this.limits(entry.place)) return entry;
     const { keyId, requestId, tokens, weight } = asking.request;
-    const ways = asking.request.upstreams.toSorted().join();
+    const ways = waysOf(asking.request);
     for (const { request: other } of this.waitingNow) {
-      const isSame =
-        other.keyId === keyId && other.weight === weight && other.upstreams.toSorted().join() === ways;
+      const isSame = other.keyId === keyId && other.weight === weight && waysOf(other) === ways;
       if (isSame && this.#isEarlier(other, asking))
         this.faults.push(`${requestId} passed ${other.requestId} of its key`);
     }
@@ -110,7 +110,7 @@ export class WatchedRooms implements Rooms {
       given.used = used;
     };
     return {
-      upstream: place.upstream,
+      ...place,
       answered: (...head) => place.answered(...head),
       leave: (usage) => {
         const { input, output } = usage ?? given.tokens;
@@ -123,4 +123,11 @@ export class WatchedRooms implements Rooms {
       },
     };
   }
+}
+
+function waysOf({ targets }: RoomRequest): string {
+  return targets
+    .map((target) => JSON.stringify(target))
+    .toSorted()
+    .join();
 }

@@ -276,7 +276,9 @@ describe('refusals without a reason', () => {
       place.leave({ input: 0, output: 0 });
     }
     // Eight were in progress when the first one of one round was refused.
-    expect(scene.rooms.views()).toMatchObject([{ learnedInFlight: 4, maxInFlight: 4, pausedMs: 1_000 }]);
+    expect(scene.rooms.views()).toMatchObject([
+      { learnedInFlight: 4, maxInFlight: 4, pauses: [{ pausedMs: 1_000 }] },
+    ]);
     const waiting = ['c1', 'c2', 'c3', 'c4', 'c5'].map((id) => scene.come(id));
     for (const place of [first, second, third, fourth]) place?.leave(null);
     await scene.pass(999);
@@ -299,13 +301,13 @@ describe('refusals without a reason', () => {
       const place = placeOf(scene.come(`a${number}`));
       place.answered(429, null, null);
       place.leave({ input: 0, output: 0 });
-      const pausedMs = scene.rooms.views()[0]?.pausedMs ?? 0;
+      const pausedMs = scene.rooms.views()[0]?.pauses[0]?.pausedMs ?? 0;
       pauses.push(pausedMs);
       await scene.pass(pausedMs);
     }
     expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     placeOf(scene.come('b1')).answered(200, null, null);
     placeOf(scene.come('c1', { upstreams: ['other'] }));
-    expect(scene.rooms.views()).toMatchObject([{ learnedInFlight: 2, pausedMs: 0 }]);
+    expect(scene.rooms.views()).toMatchObject([{ learnedInFlight: 2, pauses: [] }]);
   });
 });

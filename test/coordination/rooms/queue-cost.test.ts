@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openRooms } from '../../support/room-scene.ts';
+import { at, openRooms } from '../../support/room-scene.ts';
 
 const waiting = 1_000;
 
@@ -31,7 +31,7 @@ test('a refusal at a full queue reads none of those that wait', () => {
   const { scene, readsOf } = fullQueue();
   const reads = readsOf(() => {
     expect(scene.come('late').entry).toMatchObject({ kind: 'full', waiting });
-    expect(scene.rooms.pausedMs('far')).toBe(0);
+    expect(scene.rooms.pausedMs(at('far'))).toBe(0);
     expect(scene.rooms.views()).toMatchObject([{ waiting }]);
   });
   expect(reads).toBe(0);
@@ -42,8 +42,8 @@ test('a look at all that wait reads each of them as often, however many there ar
   const look = (): void => {
     for (const id of ids) expect(scene.rooms.waiting(id)).not.toBeNull();
   };
-  // Once to be counted as ahead of others, and once as the one that waits.
-  expect(readsOf(look)).toBe(2 * waiting);
+  // Once each to be counted as ahead of all others and of those for the same model, and once as the one that waits.
+  expect(readsOf(look)).toBe(3 * waiting);
   // The order has not changed.
   expect(readsOf(look)).toBe(waiting);
 });

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { Place } from '../../../src/domain/ports/rooms.ts';
-import { roomSettings, openRooms, placeOf } from '../../support/room-scene.ts';
+import { at, openRooms, placeOf, roomSettings } from '../../support/room-scene.ts';
 
 const minuteMs = 60_000;
 
 describe('a room of an upstream', () => {
   test('is entered at once, without a promise, as long as there is a place', () => {
     const { rooms, come } = openRooms({ far: { maxInFlight: 2 } });
-    expect(rooms.limits('far')).toBe(true);
-    expect(rooms.limits('other')).toBe(false);
+    expect(rooms.limits(at('far'))).toBe(true);
+    expect(rooms.limits(at('other'))).toBe(false);
     expect([come('a1'), come('a2')].map(({ entry }) => entry)).toMatchObject([
       { kind: 'entered', waitedMs: 0, expectedMs: 0, place: { upstream: 'far' } },
       { kind: 'entered', waitedMs: 0, expectedMs: 0, place: { upstream: 'far' } },
@@ -107,12 +107,19 @@ describe('a room of an upstream', () => {
   test('refuses at once when its queue is full, or nothing may wait', () => {
     const { come } = openRooms({ far: { maxInFlight: 1, queue: 2 } });
     for (const id of ['a1', 'a2', 'a3']) come(id);
-    expect(come('b1').entry).toEqual({ kind: 'full', upstreams: ['far'], waiting: 2, expectedMs: 0 });
+    expect(come('b1').entry).toEqual({
+      kind: 'full',
+      upstreams: ['far'],
+      models: [],
+      waiting: 2,
+      expectedMs: 0,
+    });
     const impatient = openRooms({ far: { maxInFlight: 1, queueWaitMs: 0 } });
     impatient.come('a1');
     expect(impatient.come('a2').entry).toEqual({
       kind: 'full',
       upstreams: ['far'],
+      models: [],
       waiting: 0,
       expectedMs: 0,
     });
@@ -169,7 +176,7 @@ describe('a room of an upstream', () => {
       requestId: 'a3',
       keyId: 'a',
       weight: 1,
-      upstreams: ['far'],
+      targets: [at('far')],
       tokens: { input: 0, output: 0 },
       waitedMs: 0,
     };
@@ -298,7 +305,13 @@ describe('limits of a minute', () => {
   test('refuse at once what would surely wait for longer than it may', () => {
     const { come } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 30_000 } });
     come('a1');
-    expect(come('a2').entry).toEqual({ kind: 'full', upstreams: ['far'], waiting: 0, expectedMs: 61_000 });
+    expect(come('a2').entry).toEqual({
+      kind: 'full',
+      upstreams: ['far'],
+      models: [],
+      waiting: 0,
+      expectedMs: 61_000,
+    });
   });
 
   test('let a request wait for tokens that those in progress may leave over', async () => {
@@ -373,7 +386,7 @@ describe('settings that change', () => {
     rooms.configure(new Map([['near', roomSettings({ maxInFlight: 1 })]]));
     await pass(0);
     expect(came.map(({ entry }) => entry?.kind)).toEqual(['entered', 'entered']);
-    expect([rooms.limits('far'), rooms.limits('near')]).toEqual([false, true]);
+    expect([rooms.limits(at('far')), rooms.limits(at('near'))]).toEqual([false, true]);
     expect(clock.scheduled).toBe(0);
   });
 });
@@ -448,7 +461,7 @@ describe('a process that shares limits with others', () => {
     const own = { maxInFlight: 0 };
     const { shares, looks } = shareOf(own);
     const { pass, rooms } = openRooms({ far: { maxInFlight: 1 } }, { shares });
-    const brief = { keyId: 'a', weight: 1, upstreams: ['far'], tokens: { input: 1, output: 1 } };
+    const brief = { keyId: 'a', weight: 1, targets: [at('far')], tokens: { input: 1, output: 1 } };
     expect(rooms.enterAtOnce(brief)).toBeNull();
     expect([looks.length, rooms.views()]).toMatchObject([1, [{ waiting: 0 }]]);
     // The need is told once: the request is gone.
@@ -471,7 +484,7 @@ describe('a pause', () => {
     placeOf(come('a3')).answered(429, 2_000, null);
     const held = come('a4');
     expect(rooms.waiting('a4')).toMatchObject({ expectedMs: 2_000 });
-    expect(rooms.views()).toMatchObject([{ pausedMs: 2_000 }]);
+    expect(rooms.views()).toMatchObject([{ pausedMs: 0, pauses: [{ model: 'usual', pausedMs: 2_000 }] }]);
     await pass(1_999);
     expect(held.entry).toBeNull();
     await pass(1);
@@ -566,6 +579,7 @@ describe('a pause', () => {
     expect(scene.come('a2').entry).toEqual({
       kind: 'full',
       upstreams: ['far'],
+      models: [],
       waiting: 0,
       expectedMs: 55_000,
     });

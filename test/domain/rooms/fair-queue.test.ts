@@ -116,7 +116,7 @@ test('what is ahead of a member is what is served before, asked for it alone or 
       const served = new LoadSum();
       expect(queue.load.requests).toBe(waiting.length);
       for (let head = queue.head(); head !== null; head = queue.head()) {
-        expect(served).toEqual(loads.get(head));
+        expect(served).toEqual(loads.get(head)?.all);
         served.add({ input: head.member.length, output: 1 });
         queue.serve(head);
       }

@@ -40,6 +40,7 @@ export async function playAnnounced(
         learnLimits: false,
         queue: 100,
         queueWaitMs: 10_000_000,
+        models: new Map(),
       },
     },
     jitterMs: 0,

@@ -32,7 +32,7 @@ export async function playConfigured(seed: number, requests: number): Promise<Co
   const settings = Object.fromEntries(
     Object.entries(limits).map(([name, own]): [string, RoomSettings] => [
       name,
-      { ...own, learnLimits: false, queue: 200, queueWaitMs: 120_000 },
+      { ...own, learnLimits: false, queue: 200, queueWaitMs: 120_000, models: new Map() },
     ]),
   );
   // Up to the jitter for which the gateway counts starts longer.

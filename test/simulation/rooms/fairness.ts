@@ -51,6 +51,7 @@ function settingsOf(policy: Policy): RoomSettings {
     learnLimits: false,
     queue: policy === 'none' ? 0 : 1_000,
     queueWaitMs: 10_000_000,
+    models: new Map(),
   };
 }
 

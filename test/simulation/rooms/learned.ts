@@ -94,6 +94,7 @@ export async function playLearned(
         learnLimits: true,
         queue: 100,
         queueWaitMs: 600_000,
+        models: new Map(),
       },
     },
     jitterMs: 100,

@@ -68,12 +68,13 @@ export class RoomsScene {
   async send(request: SimulatedRequest): Promise<Sent> {
     const { keyId, fairKeyId = keyId, weight = 1, upstreams, expected, call } = request;
     const { requestId = String(this.#requests++) } = request;
+    const targets = upstreams.map((upstream) => ({ upstream, model: 'usual' }));
     const cameMs = this.time.nowMs;
     let waitedMs = 0;
     let announcedMs = 0;
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const entry: Entry = await this.rooms.enter(
-        { requestId, keyId: fairKeyId, weight, upstreams, tokens: expected, waitedMs },
+        { requestId, keyId: fairKeyId, weight, targets, tokens: expected, waitedMs },
         new AbortController().signal,
       );
       if (entry.kind === 'interrupted') throw new Error('nothing interrupts requests here');

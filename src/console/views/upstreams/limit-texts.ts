@@ -3,15 +3,25 @@ import { formatCount } from '../../widgets/format.ts';
 
 export type Room = NonNullable<PresentedUpstream['room']>;
 
+/** The limits of an upstream, or of a model there. */
+export type Limits = Omit<Room, 'models' | 'pauses'>;
+
 /** How its limits are used and how many wait, on one line. */
-export function usageOf(room: Room): string {
+export function usageOf(room: Limits & { readonly models?: Room['models'] }): string {
   const texts = limitsOf(room).map(([, text]) => text);
+  const { length: models } = room.models ?? [];
+  if (models > 0)
+    texts.push(
+      models === 1
+        ? 'one model has limits of its own'
+        : `${formatCount(models)} models have limits of their own`,
+    );
   const used = texts.length === 0 ? 'none reached or learned yet' : texts.join('; ');
   return room.waiting === 0 ? used : `${used}; ${formatCount(room.waiting)} waiting`;
 }
 
 /** A line for each limit, by a name of its own. */
-export function limitsOf(room: Room): readonly (readonly [string, string])[] {
+export function limitsOf(room: Limits): readonly (readonly [string, string])[] {
   const {
     max_in_flight: most,
     starts_left: starts,

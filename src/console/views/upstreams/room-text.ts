@@ -1,17 +1,24 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { formatCount, formatDuration, formatWait } from '../../widgets/format.ts';
-import { limitsOf } from './limit-texts.ts';
+import { limitsOf, usageOf } from './limit-texts.ts';
 import type { Room } from './limit-texts.ts';
 
-/** How an upstream's limits are used, what is left of them, and who waits. */
+/** How the limits of an upstream and of its models are used, what is left of them, and who waits. */
 export function RoomText({ room }: { readonly room: Room }): VNode {
-  const { paused_ms: paused, waiting, expected_wait_ms: expected } = room;
+  const { paused_ms: paused, pauses, models, waiting, expected_wait_ms: expected } = room;
   return html`
     <ul>
       ${limitsOf(room).map(([name, text]) => html`<li key=${name}>${text}</li>`)}
+      ${models.map((limits) => html`<li key=${`model ${limits.model}`}>${limits.model}: ${usageOf(limits)}</li>`)}
     </ul>
     ${paused > 0 && html`<p>It asked for a pause, which ends in ${formatDuration(paused)}.</p>`}
+    ${pauses.map(
+      ({ model, paused_ms: left }) =>
+        html`<p key=${model}>
+          It asked for a pause of ${model ?? 'what is passed on'}, which ends in ${formatDuration(left)}.
+        </p>`,
+    )}
     ${
       waiting > 0 &&
       html`<p>

@@ -1,0 +1,85 @@
+import type { LimitUse, RoomLimit } from '../ports/room-shares.ts';
+import type { LimitSettings, RoomTokens } from '../ports/rooms.ts';
+import type { Target } from '../upstreams/sent-request.ts';
+import type { Extent } from './configured-limits.ts';
+import type { Load } from './load.ts';
+import { Pauses } from './pauses.ts';
+import { RoomLimits } from './room-limits.ts';
+
+/** A model by its name at an upstream; `null` for what is passed on verbatim. */
+export type Model = Target['model'];
+
+/** What a room depends on. */
+export interface RoomPorts {
+  /** How much of a limit this process may use now, if it shares them with others; `name` is that of the limits. */
+  readonly shareOf: (name: string, limit: RoomLimit) => number;
+  /** How long a model is not to be used for a reason that its room does not know, in milliseconds. */
+  readonly pausedMs: (model: Model) => number;
+}
+
+/** What holds the requests for some models of an upstream and no others: limits of their own, and pauses. */
+export class ModelLimits {
+  readonly #upstream: string;
+  readonly #ports: RoomPorts;
+  readonly #limits = new Map<string, RoomLimits>();
+  #firstConfig = 0;
+  pauses = new Pauses();
+
+  constructor(upstream: string, ports: RoomPorts) {
+    this.#upstream = upstream;
+    this.#ports = ports;
+  }
+
+  /** The limits of a model, if it has its own. */
+  of(model: Model): RoomLimits | undefined {
+    return model === null ? undefined : this.#limits.get(model);
+  }
+
+  all(): ReadonlyMap<string, RoomLimits> {
+    return this.#limits;
+  }
+
+  /** Takes other settings. What is in progress under limits that are gone gives its place back to them. */
+  configure(settings: ReadonlyMap<string, LimitSettings>): void {
+    for (const [model, wanted] of settings) {
+      const known = this.#limits.get(model);
+      if (known === undefined) this.#limits.set(model, this.#create(model, wanted));
+      else known.configure(wanted);
+    }
+    for (const model of this.#limits.keys()) if (!settings.has(model)) this.#limits.delete(model);
+  }
+
+  forget(config: number): void {
+    this.#firstConfig = config;
+    for (const limits of this.#limits.values()) limits.forget(config);
+    this.pauses = new Pauses();
+  }
+
+  /** In how many milliseconds nothing of a model alone holds a request; `Infinity` if another one has to end first. */
+  startsInMs(model: Model, tokens: RoomTokens, extent: Extent, nowMs: number): number {
+    const atMs = Math.max(
+      this.pauses.overAtMs(model, extent),
+      this.of(model)?.availableAtMs(tokens, extent, nowMs) ?? 0,
+    );
+    return Math.max(0, atMs - nowMs, this.#ports.pausedMs(model));
+  }
+
+  /** How long a request for a model has to wait behind others of it, in milliseconds: an estimate. */
+  waitMs(model: Model, ahead: Load, tokens: RoomTokens, nowMs: number): number {
+    const waitMs = this.of(model)?.waitMs(ahead, tokens, nowMs) ?? 0;
+    return Math.max(waitMs, this.pauses.leftMs(model, nowMs), this.#ports.pausedMs(model));
+  }
+
+  /** What is used of the configured limits; `needs` says what waits for a model. */
+  uses(needs: (model: string) => Load, nowMs: number): readonly LimitUse[] {
+    return [...this.#limits].flatMap(([model, limits]) => limits.uses(needs(model), nowMs));
+  }
+
+  #create(model: string, settings: LimitSettings): RoomLimits {
+    // No upstream has a name like this one.
+    const name = JSON.stringify([this.#upstream, model]);
+    const limits = new RoomLimits(name, settings, (limit) => this.#ports.shareOf(name, limit));
+    limits.forget(this.#firstConfig);
+    return limits;
+  }
+}
