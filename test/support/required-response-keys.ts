@@ -2,6 +2,7 @@
 export const requiredResponseKeys = [
   'id',
   'object',
+  'access_programs',
   'created_at',
   'completed_at',
   'status',

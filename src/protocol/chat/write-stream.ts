@@ -14,7 +14,8 @@ import { chatUsage } from './chat-usage.ts';
 
 /**
  * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only on
- * request, and `[DONE]` only after a finished answer. If usage was requested, every other chunk carries `usage:null`.
+ * request, and `[DONE]` only after a finished answer. Other chunks have no `usage`: OpenAI's own have `null` there if it was
+ * requested, but strict readers of the chat protocol, such as @openrouter/sdk, take an object or none.
  */
 export function createChatStreamWriter(
   identity: AnswerIdentity,
@@ -24,13 +25,12 @@ export function createChatStreamWriter(
   const head =
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
     `"model":${JSON.stringify(identity.model)},"system_fingerprint":"${systemFingerprint}","choices":`;
-  const tail = includeUsage ? ',"usage":null}' : '}';
   const beforeDelta = `${head}[{"index":0,"delta":`;
   const chunk = (delta: string, reason: string): string =>
-    writeDataFrame(`${beforeDelta}${delta},"logprobs":null,"finish_reason":${reason}}]${tail}`);
+    writeDataFrame(`${beforeDelta}${delta},"logprobs":null,"finish_reason":${reason}}]}`);
   // All frames of text are the same but for their text.
   const beforeText = `data: ${beforeDelta}{"content":`;
-  const afterText = `},"logprobs":null,"finish_reason":null}]${tail}\n\n`;
+  const afterText = `},"logprobs":null,"finish_reason":null}]}\n\n`;
   let opening = chunk('{"role":"assistant","content":"","refusal":null}', 'null');
   const open = (): string => {
     const first = opening;

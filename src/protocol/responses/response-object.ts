@@ -43,6 +43,7 @@ export function responseObject(
   return {
     id: `resp_${identity.id}`,
     object: 'response',
+    access_programs: null,
     created_at: identity.createdAtSeconds,
     completed_at: completedAt,
     status,
@@ -71,7 +72,8 @@ export function responseObject(
     frequency_penalty: 0,
     truncation: 'disabled',
     usage: usage === null ? null : responsesUsage(usage, cost),
-    user: extras.user,
+    // OpenAI's types have a string or none.
+    ...(extras.user === null ? {} : { user: extras.user }),
     metadata: extras.metadata,
   };
 }
