@@ -14,6 +14,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { markMoved } from '../../src/storage/move/move-mark.ts';
 import { fillDatabase } from '../support/filled-database.ts';
+import { canMount, mountSmallDisk } from '../support/small-disk.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
@@ -104,6 +105,23 @@ describe('a start is refused, and the file stays as it is,', () => {
     expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
     expect(existsSync(path)).toBe(false);
   });
+
+  const mounting = canMount() ? '' : ' (needs the right to mount one)';
+  test.skipIf(!canMount()).each([
+    ['full', 'its disk is full: free some space', 'fill', 'free'],
+    ['read-only', 'it is read-only: make the file and its folder writable', 'forbidWrites', 'allowWrites'],
+  ] as const)(
+    `on a disk that is %s, and the next one opens it${mounting}`,
+    async (_how, cause, begin, end) => {
+      const disk = mountSmallDisk();
+      path = join(disk.folder, 'textgate.db');
+      await makeDatabase(1);
+      disk[begin]();
+      expect(await refusal()).toContain(cause);
+      disk[end]();
+      expect(await refusal()).toBe('it opens');
+    },
+  );
 
   test('on a text file', async () => {
     writeFileSync(path, 'no database '.repeat(1_000));

@@ -10,6 +10,9 @@ interface SmallDisk {
   /** Fills it to the last byte. */
   fill(): void;
   free(): void;
+  /** Lets nothing be written on it. */
+  forbidWrites(): void;
+  allowWrites(): void;
 }
 
 /** Whether this process may mount one: it needs root, and is refused in some containers. */
@@ -24,12 +27,15 @@ export function mountSmallDisk(): SmallDisk {
   if (status !== 0) throw new Error('a small disk could not be mounted');
   onTestFinished(() => void spawnSync('umount', ['-l', folder]));
   const filler = join(folder, 'filler');
+  const mountAgain = (how: 'ro' | 'rw') => void spawnSync('mount', ['-o', `remount,${how}`, folder]);
   return {
     folder,
     fill() {
       for (const bytes of [65_536, 1]) fillUp(filler, bytes);
     },
     free: () => rmSync(filler),
+    forbidWrites: () => mountAgain('ro'),
+    allowWrites: () => mountAgain('rw'),
   };
 }
 

@@ -1,5 +1,6 @@
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync, statfsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { moveMark } from '../move/move-mark.ts';
 import { reasonOf } from './failure-reason.ts';
@@ -107,10 +108,23 @@ export function whyMoved(path: string): string | null {
 /** Why a database can't be opened, and what to do, from what SQLite says; `name` is its path as configured. */
 export function explainOpenFailure(error: unknown, name: string): string {
   const { errcode, message } = error as { readonly errcode?: number; readonly message: string };
-  const reason = reasonOf(errcode);
+  const said = reasonOf(errcode);
+  const reason = said === 'io' || said === 'unavailable' ? (reasonOfFolder(name) ?? said) : said;
   if (reason === 'damaged')
     return `it is damaged: ${message}. Restore a backup, which keeps the damaged file beside it:\n  textgate restore BACKUP --to ${name}`;
   if (reason === 'read_only')
     return 'it is read-only: make the file and its folder writable for the user of this process';
   return reason === 'full' ? 'its disk is full: free some space, and start again' : message;
+}
+
+/** What keeps files from being made beside a database: SQLite only says that one of them could not be made or written. */
+function reasonOfFolder(path: string): 'read_only' | 'full' | null {
+  const folder = dirname(path);
+  try {
+    accessSync(folder, constants.W_OK);
+    return statfsSync(folder).bavail === 0 ? 'full' : null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'EROFS' || code === 'EACCES' ? 'read_only' : null;
+  }
 }
