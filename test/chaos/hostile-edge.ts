@@ -1,7 +1,6 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { residentMib } from './resident-memory.ts';
 
 /**
  * A paying client streams from a gateway while thousands of hostile connections without a key open and close. The process
@@ -70,12 +70,8 @@ async function memory(): Promise<number> {
   return usage.rss / 1_048_576;
 }
 
-/** The gateway's resident memory in MiB, from Linux: a garbage collection would pause it for longer than an attack. */
-function residentNow(): number {
-  const [, kib = NaN] =
-    /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8')) ?? [];
-  return Number(kib) / 1_024;
-}
+/** The gateway's resident memory in MiB: a garbage collection would pause it for longer than an attack. */
+const residentNow = (): number => residentMib(gateway.pid);
 
 interface Phase {
   readonly p50: number;

@@ -3,7 +3,10 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { readScript } from '../support/script-options.ts';
+import { postgresPrograms } from '../support/postgres-server.ts';
+import { randomNumbers } from '../support/random-numbers.ts';
+import { countOption, readScript, seedOption } from '../support/script-options.ts';
+import { playAwayDatabase } from './away-database.ts';
 import { checkLedger } from './check-ledger.ts';
 import { askNumber } from './numbered-client.ts';
 import type { Acknowledged } from './numbered-client.ts';
@@ -14,10 +17,17 @@ import type { ServedProcess } from './served-process.ts';
 /**
  * Outages of a machine under a gateway with load and paying keys, each on a gateway of its own: a log that can't be written,
  * a full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the ledger must
- * match exactly what clients received. `npm run chaos:outages`; takes about two minutes.
+ * match exactly what clients received. `npm run chaos:outages`; takes about three minutes. The last outage is that of a
+ * PostgreSQL: `-- --minutes 10` plays that one alone, for so long.
  */
 
-readScript({ name: 'chaos:outages', options: {} });
+const given = readScript({
+  name: 'chaos:outages',
+  options: {
+    minutes: countOption('for how long PostgreSQL is away; with it only this outage is played', null),
+    seed: seedOption(null),
+  },
+});
 
 const atATime = 8;
 const keyCount = 4;
@@ -69,11 +79,33 @@ const outages: readonly Outage[] = [
   },
 ];
 
+/** How long PostgreSQL is away, and the load runs before and afterwards, without `--minutes`; in milliseconds. */
+const shortAway = { awayMs: 20_000, quietMs: 10_000 };
+
 const upstream = await startNumberedUpstream();
 let faulty = 0;
-for (const outage of outages) faulty += await play(outage);
+if (given.minutes === null) for (const outage of outages) faulty += await play(outage);
 upstream.close();
+faulty += await playPostgres();
 process.exit(faulty === 0 ? 0 : 1);
+
+/** Plays the outage of a PostgreSQL; returns 1 if anything went wrong. */
+async function playPostgres(): Promise<number> {
+  if (postgresPrograms === null) {
+    process.stdout.write(
+      'a PostgreSQL that is away: skipped: there is no initdb in PATH or /usr/lib/postgresql/*/bin\n',
+    );
+    return given.minutes === null ? 0 : 1;
+  }
+  const { random, seed } = randomNumbers(given.seed);
+  const long = given.minutes === null ? shortAway : { awayMs: given.minutes * 60_000, quietMs: 60_000 };
+  const { figures, faults } = await playAwayDatabase({ random, ...long });
+  process.stdout.write(
+    `a PostgreSQL that is away for ${long.awayMs / 1_000} s: ${figures}; faults ${faults.length} (seed ${seed})\n`,
+  );
+  for (const fault of faults.slice(0, 10)) process.stdout.write(`  ${fault}\n`);
+  return faults.length > 0 ? 1 : 0;
+}
 
 /** Runs one outage; returns 1 if anything went wrong. */
 async function play(outage: Outage): Promise<number> {

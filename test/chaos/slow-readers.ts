@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { residentMib } from './resident-memory.ts';
 import { servedModel, serveConfig } from './served-process.ts';
 
 /**
@@ -89,11 +90,7 @@ const keys = await Promise.all(
 );
 
 /** The gateway's resident memory in bytes. */
-function resident(): number {
-  const [, kib = NaN] =
-    /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${served.child.pid}/status`, 'utf8')) ?? [];
-  return Number(kib) * 1_024;
-}
+const resident = (): number => residentMib(served.child.pid) * 1_048_576;
 
 /** The most resident memory while something runs. */
 async function peakDuring(run: Promise<unknown>): Promise<number> {
