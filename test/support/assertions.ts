@@ -7,6 +7,11 @@ export function expectEqual(found: unknown, expected: unknown): void {
   expect(found).toEqual(expected);
 }
 
+/** Fails the test unless a value has what is expected of it; it may have more. */
+export function expectMatch(found: unknown, expected: object): void {
+  expect(found).toMatchObject(expected);
+}
+
 /** Fails the test if a number is above another one. */
 export function expectAtMost(found: number, most: number): void {
   expect(found).toBeLessThanOrEqual(most);
