@@ -121,6 +121,7 @@ export function sourcesOf(
     upstreamModelStates: () => active().upstreamModelStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),
+    isDatabaseUsable: () => records.writeFault === null && engine.impaired === null,
     databaseLogBytes: () => engine.logBytes,
     logLinesDropped: () => log.droppedLines,
   };

@@ -5,6 +5,7 @@ import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
+import { forgetUnserved } from './upstreams/health-states.ts';
 import { readUpstreamFiles } from './upstreams/upstream-files.ts';
 import { withoutLimits } from './upstreams/same-upstream.ts';
 
@@ -39,6 +40,8 @@ export function createActiveServices(
     if (!replaced.has(services)) return;
     const closeLate = (): void => {
       replaced.delete(services);
+      // Its last requests may have been for models that are served no more.
+      forgetUnserved(current.models, Object.keys(current.config.upstreams), processServices.health);
       void services.close();
     };
     replaced.set(services, clock.schedule(retireGraceMs, closeLate));
@@ -53,6 +56,7 @@ export function createActiveServices(
       current = createConfigServices(read, processServices, access, previous);
       processServices.attach(current);
       forgetChanged(processServices, previous.config.upstreams, next.upstreams);
+      forgetUnserved(current.models, Object.keys(next.upstreams), processServices.health);
       previous.stopBackgroundWork();
       replaced.set(previous, () => {});
       void closeWhenIdle(previous);

@@ -34,7 +34,7 @@ import type { SourceDetails } from './upstreams/upstreams.ts';
 import { withShadows } from './upstreams/shadows.ts';
 import { composeUpstreamViews } from './upstreams/upstream-views.ts';
 import { composeWebhooks } from './webhook-services.ts';
-import { availabilityOf, modelStatesIn, stateIn } from './upstreams/health-states.ts';
+import { availabilityOf, forgetUnserved, modelStatesIn, stateIn } from './upstreams/health-states.ts';
 import { isSameUpstream } from './upstreams/same-upstream.ts';
 
 /** The routes of one config. */
@@ -87,15 +87,15 @@ export function createConfigServices(
     ...calling,
     onChange: reportTo(log, 'upstream probe failed', 'upstream probe succeeds again'),
   });
-  const models = composeModels(
+  const names = Object.keys(config.upstreams);
+  const models: Models = composeModels(
     config,
-    { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
+    { ...calling, onChange: reportDiscovery(log), onFound: () => forgetUnserved(models, names, health) },
     details,
     keptOf(config, previous),
   );
   const ports = composePorts(config, processServices, { upstreams, models, details });
   const receivers = composeWebhooks(config, details, clock);
-  const names = Object.keys(config.upstreams);
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const pages = readOwnPages(config.admin, clients.addresses);
@@ -212,6 +212,10 @@ function lastGoodOf(
     isDeepStrictEqual(models, previous.config.models) &&
     isSameUpstream(upstreams[models.from], previous.config.upstreams[models.from]);
   return sameSource ? previous.models.lastGood() : null;
+}
+
+function reportDiscovery(log: ProcessServices['log']): ReturnType<typeof reportTo> {
+  return reportTo(log, 'model discovery failed', 'model discovery succeeds again');
 }
 
 /** Logs a changed fault of an upstream, and its end. */

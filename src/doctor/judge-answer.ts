@@ -84,6 +84,11 @@ function engineRules(
       'the closing copy of the text, or the closing status, differs from what the stream said',
     ),
     ...mendedRule(
+      'excess_reasoning',
+      violations.has('excess_reasoning'),
+      'the usage has more reasoning than output: only the output that it names is charged',
+    ),
+    ...mendedRule(
       'skipped_content',
       violations.has('skipped_content'),
       'a part of the answer has no known meaning and was skipped',

@@ -46,6 +46,8 @@ export interface DiscoveryPorts {
   readonly health: Pick<UpstreamHealth, 'contacted'>;
   /** Called with a problem, once until it changes, and with `null` when it is over. */
   readonly onChange: (upstream: string, problem: string | null) => void;
+  /** Called with every list that could be read. */
+  readonly onFound: () => void;
 }
 
 /**
@@ -57,7 +59,7 @@ export function createModelDiscovery(
   ports: DiscoveryPorts,
   lastGood: ReadonlyMap<string, OfferedModel> | null = null,
 ): ModelDiscovery {
-  const { clock, health, onChange } = ports;
+  const { clock, health, onChange, onFound } = ports;
   const { upstream } = offer.source;
   const report = reportChanges((changed) => onChange(upstream, changed));
   let models = lastGood;
@@ -71,7 +73,10 @@ export function createModelDiscovery(
     const fetched = await fetchModels(offer, ports.upstreams, clock, closed.signal);
     if (closed.signal.aborted) return;
     health.contacted(upstream, fetched.kind === 'failed' ? fetched.problem : null);
-    if (fetched.kind === 'found') models = fetched.models;
+    if (fetched.kind === 'found') {
+      models = fetched.models;
+      onFound();
+    }
     problem = fetched.kind === 'failed' ? fetched.problem : problemIn(fetched, offer);
     report(problem);
   };

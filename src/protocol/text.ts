@@ -193,6 +193,8 @@ export type ProtocolViolation =
   | 'missing_finish'
   | 'missing_usage'
   | 'implausible_usage'
+  /** The usage has more reasoning than output, and no total shows that it is beside the output: the output alone is charged. */
+  | 'excess_reasoning'
   | 'bad_json'
   | 'duplicate_terminal'
   /** Something of an answer that has no known meaning was skipped. */

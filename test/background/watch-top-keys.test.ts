@@ -159,6 +159,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
     ledgerFigures: () => null,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    isDatabaseUsable: () => true,
     databaseLogBytes: () => null,
     oldestEventAgeMs: () => null,
     usageDrift: () => [],

@@ -22,6 +22,7 @@ metrics.attach({
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
   settlementLagMs: () => 0,
   oldestRecordAgeMs: () => null,
+  isDatabaseUsable: () => true,
   databaseLogBytes: () => null,
   oldestEventAgeMs: () => null,
   usageDrift: () => [],

@@ -232,6 +232,16 @@ describe('what the gateway mends is a warning', () => {
       /list of parts/,
     ],
     ['a ping that is a chunk', `event: ping\ndata: {"id":"x"}\n\n${good}`, 'no_choices', /list of choices/],
+    [
+      'more reasoning than output',
+      role +
+        first +
+        finish +
+        usage.replace('"completion_tokens"', '"reasoning_tokens":9,"completion_tokens"') +
+        done,
+      'excess_reasoning',
+      /more reasoning than output/,
+    ],
     ['no role', first + finish + usage + done, 'no_role', /role assistant/],
     [
       'text after the finish reason',

@@ -54,6 +54,34 @@ describe('a model at an upstream', () => {
     expect(health.circuits('u').requests.state).toBe('closed');
   });
 
+  test('that was asked for longest ago is forgotten for the 1,001st one, however early it was first asked for', () => {
+    const { health } = setUp();
+    for (let number = 0; number < 1_000; number++) health.began(at(`m${number}`), null);
+    health.began(at('m0'), null);
+    health.began(at('another'), null);
+    const known = [...health.circuits('u').models.keys()];
+    expect(known).toHaveLength(1_000);
+    expect(['m0', 'm1', 'm2', 'another'].map((name) => known.includes(name))).toEqual([
+      true,
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  test('that is served no more is forgotten with its open circuit, and does not speak for its upstream', () => {
+    const { health, fail } = setUp();
+    for (const key of keys) fail('a', key, 2);
+    health.began(at('b'), null).ended('success', null);
+    expect([...health.circuits('u').models.keys()]).toEqual(['a', 'b']);
+    const late = health.began(at('a'), null);
+    health.keepModels('u', new Set(['b']));
+    late.ended('failure', null);
+    health.keepModels('unknown', new Set());
+    expect([...health.circuits('u').models.keys()]).toEqual(['b']);
+    expect(health.targetState(at('a'))).toBe('closed');
+  });
+
   test('that answers ends the failures which count for its upstream', () => {
     const { health, fail } = setUp();
     fail('a', null, 3);

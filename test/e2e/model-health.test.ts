@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -185,4 +186,46 @@ test('the first text of a stream ends that its upstream is shown as failing afte
   left.abort();
   const { body } = await askAdmin(gateway, 'GET', '/upstreams');
   expect(body.data[0]).toMatchObject({ state: 'ok', availability: 'available' });
+});
+
+test('a model that the upstream lists no more loses its circuit and its series with the next list', async () => {
+  const clock = createFakeClock();
+  await start({ discover: true, upstreamUrl: upstream.url, clock });
+  try {
+    plays['ant'] = status(500);
+    const other = await anotherKey();
+    for (let time = 0; time < 3; time++) for (const key of [gateway.key, other]) await ask('ant', key);
+    await ask('bee');
+    expect(await metric('textgate_upstream_model_state')).toEqual({ ant: 0, bee: 2 });
+    models.splice(models.indexOf('ant'), 1);
+    clock.advance(60_000);
+    await gateway.gateway.modelNames();
+    await eventually('its series is gone', async () => {
+      return !('ant' in (await metric('textgate_upstream_model_state')));
+    });
+    expect(await metric('textgate_upstream_model_state')).toEqual({ bee: 2 });
+  } finally {
+    models.splice(0, models.length, 'ant', 'bee', 'cow');
+  }
+});
+
+test('a model that no route of another config leads to loses its circuit and its series at once', async () => {
+  const configOf = (model: string) => ({
+    server: { port: 0 },
+    admin: { port: 0, token: gateway.adminToken },
+    storage: { url: 'sqlite::memory:', durability: 'normal' as const },
+    limits: { requestsPerMinute: 10_000 },
+    upstreams: { local: { url: upstream.url, apiKey: 'sk-upstream-secret' } },
+    models: { small: { routes: [{ upstream: 'local', model }], free: true as const } },
+  });
+  await start({ upstreamUrl: upstream.url, routes: [{ upstream: 'local', model: 'ant' }] });
+  expect(gateway.gateway.reload(configOf('ant'))).toEqual([]);
+  plays['ant'] = status(500);
+  const other = await anotherKey();
+  for (let time = 0; time < 3; time++) for (const key of [gateway.key, other]) await ask('small', key);
+  expect(await metric('textgate_upstream_model_state')).toEqual({ ant: 0 });
+  expect(gateway.gateway.reload(configOf('bee'))).toEqual([]);
+  expect(await metric('textgate_upstream_model_state')).toEqual({});
+  expect(await ask('small', other)).toBe(200);
+  expect(await metric('textgate_upstream_model_state')).toEqual({ bee: 2 });
 });

@@ -75,6 +75,11 @@ describe('a gateway whose database is locked by another process', () => {
       expect(upstream.seen.length).toBe(called);
       await running.ended;
       expect(running.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+      const usable = async () =>
+        /^textgate_database_usable (\d)$/m.exec(
+          await (await fetch(`${gateway.adminUrl}/metrics`)).text(),
+        )?.[1];
+      expect(await usable()).toBe('0');
       other.exec('ROLLBACK');
       other.close();
 
@@ -83,6 +88,7 @@ describe('a gateway whose database is locked by another process', () => {
         'it is ready again',
         async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
       );
+      expect(await usable()).toBe('1');
       const { body: shown } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
       expect(shown).toMatchObject({ balance: '0.999975', held: '0.00', spent: '0.000025' });
       expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);

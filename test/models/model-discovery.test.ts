@@ -68,6 +68,7 @@ function discover(
     upstreams,
     clock,
     health: { contacted: (_upstream, cause) => void contacts.push(cause) },
+    onFound: () => {},
     onChange: (_upstream, problem) => void changes.push(problem),
   });
   return { models, changes, contacts };

@@ -21,6 +21,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    isDatabaseUsable: () => true,
     databaseLogBytes: () => null,
     oldestEventAgeMs: () => null,
     usageDrift: () => [],

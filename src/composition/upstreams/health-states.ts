@@ -18,6 +18,19 @@ export function modelStatesIn(
   });
 }
 
+/**
+ * Forgets the models that no route leads to any more: an alert about the circuit of one would never end. Nothing is forgotten
+ * before a list of models was fetched.
+ */
+export function forgetUnserved(models: Models, upstreams: readonly string[], health: UpstreamHealth): void {
+  const routes = [...models.offered()].flatMap((offered) => offered.routes);
+  if (routes.length === 0) return;
+  for (const name of upstreams) {
+    const served = routes.filter(({ upstream }) => upstream === name).map(({ model }) => model);
+    health.keepModels(name, new Set(served));
+  }
+}
+
 /** Each model on offer, with whether at least one of its routes works: the circuits of its upstream and of its model there. */
 export function availabilityOf(
   models: Models,

@@ -2,7 +2,7 @@ import { Circuit } from './circuit.ts';
 import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
 import { ModelFailures } from './model-failures.ts';
 
-/** How many models of one upstream are known at a time: lists of models change, and the oldest are forgotten. */
+/** How many models of one upstream are known at a time; for another one, that is forgotten which was asked for longest ago. */
 const maxModels = 1_000;
 
 /** Both from the worst to the best. */
@@ -15,6 +15,8 @@ export class KnownModel {
   /** Why its latest request failed, in the operator's words; `null` after an answer, and before the first one. */
   cause: string | null = null;
   hasEnded = false;
+  /** Which request to its upstream was its latest one, by their number. */
+  lastRequest = 0;
 
   view(nowMs: number): ModelHealth {
     const { circuit, cause } = this;
@@ -40,6 +42,7 @@ export class KnownUpstream {
   okAtMs: number | null = null;
   failedAtMs: number | null = null;
   #cause: string | null = null;
+  #requests = 0;
 
   /** Why it can't be used: what the latest contact showed, or that of each of its models; `null` if it can. */
   get cause(): string | null {
@@ -52,14 +55,28 @@ export class KnownUpstream {
     return cause;
   }
 
+  /** The model that a request is sent for. */
   model(name: string): KnownModel {
-    const known = this.models.get(name);
-    if (known !== undefined) return known;
-    const [oldest] = this.models.size >= maxModels ? this.models.keys() : [];
-    if (oldest !== undefined) this.models.delete(oldest);
-    const model = new KnownModel();
-    this.models.set(name, model);
+    let model = this.models.get(name);
+    if (model === undefined) {
+      if (this.models.size >= maxModels) this.#forgetLeastRecent();
+      model = new KnownModel();
+      this.models.set(name, model);
+    }
+    model.lastRequest = ++this.#requests;
     return model;
+  }
+
+  #forgetLeastRecent(): void {
+    let least: readonly [string, number] = ['', Infinity];
+    for (const [name, { lastRequest }] of this.models)
+      if (lastRequest < least[1]) least = [name, lastRequest];
+    this.models.delete(least[0]);
+  }
+
+  /** Forgets all models but these. */
+  keepModels(names: ReadonlySet<string>): void {
+    for (const name of this.models.keys()) if (!names.has(name)) this.models.delete(name);
   }
 
   /** Notes an answer, or why there was none; `model` is `null` if that concerns all of them. */

@@ -48,6 +48,11 @@ export interface UpstreamHealth {
   contacted(upstream: string, cause: string | null): void;
   /** Forgets all requests and probes of an upstream, because its config changed or it was removed. */
   forget(upstream: string): void;
+  /**
+   * Forgets all models of an upstream but these, by their names there: what is asked for no more could never show that it works
+   * again.
+   */
+  keepModels(upstream: string, names: ReadonlySet<string>): void;
   /** Forgets the probes of an upstream, because it is no longer probed, or in another way. */
   forgetProbes(upstream: string): void;
 }
@@ -112,6 +117,7 @@ export function createUpstreamHealth(
     },
     contacted: (upstream, cause) => keep(upstream).note(cause, null, clock.now()),
     forget: (upstream) => void all.delete(upstream),
+    keepModels: (upstream, names) => all.get(upstream)?.keepModels(names),
     forgetProbes: (upstream) => all.get(upstream)?.forgetProbes(),
   };
 }

@@ -154,13 +154,14 @@ export class Answer {
     if (this.#usage.add(usage, cache)) this.#reportedIn = this.#frame;
   }
 
-  /** The usage known so far; `null` if it is missing or implausible. An implausible one is noted as a violation. */
+  /** The usage known so far; `null` if it is missing or implausible. What is implausible of it is noted as a violation. */
   knownUsage(): Usage | null {
     const judged = this.#usage.judge({
       sentTokens: this.#sentTokens,
       receivedBytes: this.#bytes,
       isStale: this.#saidIn > this.#reportedIn,
     });
+    if (judged.kind === 'plausible' && judged.hasExcess) this.violations.add('excess_reasoning');
     if (judged.kind === 'plausible') return judged.usage;
     if (judged.kind === 'missing') return null;
     this.implausible = judged.why;

@@ -26,7 +26,8 @@ export interface Traffic {
 
 /** Usage to charge by; or that it is missing; or why it can't be true, in words for the log. */
 export type JudgedUsage =
-  | { readonly kind: 'plausible'; readonly usage: Usage }
+  /** `hasExcess`: more reasoning was named than output, which may be counted otherwise or stand beside it. */
+  | { readonly kind: 'plausible'; readonly usage: Usage; readonly hasExcess: boolean }
   | { readonly kind: 'missing' }
   /** `named` are the counts where they don't add up: no more than these is charged by our own count. */
   | { readonly kind: 'implausible'; readonly why: string; readonly named: NamedTokens | null };
@@ -88,7 +89,7 @@ export class ReportedUsage {
     const named = { input, output: outputTokens };
     if (reading.unexplained > 0)
       return implausible(`a total with ${reading.unexplained} tokens that no count explains`, named);
-    return { kind: 'plausible', usage: usageOf(reading, named) };
+    return { kind: 'plausible', usage: usageOf(reading, named), hasExcess: reading.reasoning > outputTokens };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import { databaseInstruments } from './database-instruments.ts';
 import { eventInstruments } from './event-instruments.ts';
 import { constructorsFor } from './metric-constructors.ts';
 import type { Constructors } from './metric-constructors.ts';
@@ -220,15 +221,6 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     warnedBudgets: gauge(
       'textgate_budgets_warned',
       'Budgets of keys and groups that have reached a warning level in their current period.',
-    ),
-  };
-}
-
-function databaseInstruments({ gauge }: Constructors) {
-  return {
-    logBytes: gauge(
-      'textgate_database_log_bytes',
-      'Size of the write-ahead log of the SQLite database; absent with PostgreSQL and in memory.',
     ),
   };
 }

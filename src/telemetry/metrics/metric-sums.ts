@@ -26,7 +26,7 @@ export type MetricsText = string & { readonly kind?: 'metrics' };
  */
 const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first' | 'average'])[] = [
   // The worst of them: an upstream may fail for one process alone.
-  [/^textgate_(upstream_state|upstream_model_state|model_available)$/, 'min'],
+  [/^textgate_(upstream_state|upstream_model_state|model_available|database_usable)$/, 'min'],
   [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
   // Each process samples its own answers.
   [/^textgate_usage_(reported|drift)_ratio$/, 'average'],

@@ -27,6 +27,8 @@ export interface MetricSources {
   readonly ledgerFigures: () => LedgerFigures | null;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
+  /** Whether the database takes writes, by the last ones, and its file is sound. */
+  readonly isDatabaseUsable: () => boolean;
   /** The size of the write-ahead log of the database, in bytes; `null` where it has none. */
   readonly databaseLogBytes: () => number | null;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
@@ -71,6 +73,7 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
+  instruments.databaseUsable.set(sources.isDatabaseUsable() ? 1 : 0);
   show(sources.databaseLogBytes(), instruments.logBytes);
   showAge(sources.oldestRecordAgeMs(), oldestRecord);
   showAge(sources.oldestEventAgeMs(), instruments.oldestEvent);

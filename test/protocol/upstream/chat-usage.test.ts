@@ -122,14 +122,6 @@ describe('the usage of a chat answer', () => {
     expect(read({ prompt_tokens: 11, completion_tokens: 7 })).toEqual(asUsage);
   });
 
-  test('has no detail that is larger than its total', () => {
-    const usage = {
-      ...counted,
-      completion_tokens_details: { reasoning_tokens: 600 },
-    };
-    expect(read(usage)).toEqual({ ...asUsage, reasoningTokens: 7 });
-  });
-
   test.each([-1, '7', 1e300, 1.5, null, true, {}, [7]])('ignores %j as a count', (absurd) => {
     expect(read({ prompt_tokens: absurd, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
     expect(read({ ...counted, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
@@ -262,6 +254,20 @@ describe('unusable usage', () => {
     const thoughts = `data: ${JSON.stringify({ choices: [{ delta: { reasoning_content: 'hm' } }] })}\n\n`;
     const seen = judge([thoughts, chunk('some text', 'stop'), usageOnly(counts(10, most + 2))]);
     expect(seen).toEqual([expect.objectContaining({ outputTokens: most + 2 })]);
+  });
+
+  test.each([
+    ['without a total', {}],
+    ['with a total of prompt and completion', { total_tokens: 15 }],
+    ['with a total that is smaller', { total_tokens: 3 }],
+  ])('is not what has more reasoning than output, %s: the output counts, and a violation', (_name, total) => {
+    const reasoning = (tokens: number) => ({ completion_tokens_details: { reasoning_tokens: tokens } });
+    const seen = expect.objectContaining({ outputTokens: 5, reasoningTokens: 5 });
+    expect(say({ ...counts(10, 5), ...total, ...reasoning(5) })).toEqual([seen]);
+    expect(say({ ...counts(10, 5), ...total, ...reasoning(6) })).toEqual([seen, 'excess_reasoning']);
+    expect(say({ ...counts(10, 5), total_tokens: 21, ...reasoning(6) })).toEqual([
+      expect.objectContaining({ outputTokens: 11, reasoningTokens: 6 }),
+    ]);
   });
 
   test('with fewer output tokens than the received text can have counts as implausible', () => {
