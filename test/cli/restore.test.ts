@@ -174,7 +174,13 @@ describe('textgate restore', () => {
     writeFileSync(config, 'storage: { url: "sqlite:textgate.db" }\nmodels: { broken: 1 }\n');
     expect(await run(['backup.db', '--config', config])).toMatchObject({ code: 0, stderr: '' });
     expect(recordsIn(database)).toBe(7);
+    const unnamed = (await run(['backup.db'])).stdout.replaceAll(/\s+/g, ' ');
+    expect(unnamed).toContain(
+      'Neither an option nor TEXTGATE_CONFIG or TEXTGATE_STORAGE_URL names the database',
+    );
+    expect(unnamed).toContain(`the usual one, ${join(folder, 'data', 'textgate.db')}`);
     const named = { TEXTGATE_STORAGE_URL: 'sqlite:named.db' };
+    expect((await run(['backup.db'], named)).stdout).not.toContain('the usual one');
     expect((await run(['backup.db'], named)).stdout).toContain('named.db is restored');
     writeFileSync(config, 'storage: { url: "postgres://textgate@127.0.0.1/textgate" }\n');
     expect(await run(['backup.db', '--config', config])).toMatchObject({

@@ -61,9 +61,16 @@ function typeOf(schema: z.ZodType): string {
   if (inner instanceof z.ZodEnum) return inner.options.map((option) => `\`${option}\``).join(', ');
   if (inner instanceof z.ZodArray) return typeOfList(unwrap(inner.element as z.ZodType));
   if (inner instanceof z.ZodBoolean) return '`true`, `false`';
-  if (inner instanceof z.ZodLiteral) return '`true`';
+  if (inner instanceof z.ZodLiteral) return `\`${String(inner.value)}\``;
   if (inner instanceof z.ZodNumber) return inner.isInt ? 'whole number' : 'number';
+  if (inner instanceof z.ZodUnion) return typesOf(inner.options as readonly z.ZodType[]);
+  if (inner instanceof z.ZodPipe) return typeOf(inner.in as z.ZodType);
   return inner instanceof z.ZodString ? 'text' : 'object';
+}
+
+/** The forms that a value may have, the usual one first: an object or a text. */
+function typesOf(options: readonly z.ZodType[]): string {
+  return [...new Set(options.toReversed().map(typeOf))].join(' or ');
 }
 
 function typeOfList(element: z.ZodType): string {

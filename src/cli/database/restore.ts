@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { readDatabaseUrl } from '../../config/database-url.ts';
 import { readVariable } from '../../config/environment.ts';
 import { count } from '../../shared/count.ts';
@@ -7,6 +8,9 @@ import { wrap, maxColumns } from '../output.ts';
 
 /** How the URL of a SQLite database begins. */
 const sqlite = 'sqlite:';
+
+/** The variables that name a database, or the config that does. */
+const namingVariables = ['TEXTGATE_CONFIG', 'TEXTGATE_STORAGE_URL'] as const;
 
 /** The options of `restore`, as commander names them. */
 export interface RestoreOptions {
@@ -21,7 +25,17 @@ export async function restore(backup: string, options: RestoreOptions): Promise<
   const { keys, records, kept } = await restoreDatabase(backup, database, {
     allowMigrated: options.allowMigrated === true,
   });
+  const namedBy = [
+    options.to,
+    options.config,
+    ...namingVariables.map((name) => readVariable(process.env, name)),
+  ];
   const next = [
+    ...(namedBy.some((name) => name !== undefined)
+      ? []
+      : [
+          `Neither an option nor ${namingVariables.join(' or ')} names the database: it is the usual one, ${resolve(database)}. Another one is named with --to.`,
+        ]),
     ...(kept === null ? [] : [`The file that was there is kept as ${kept}.`]),
     'Start the gateway, and run textgate ledger verify. What was recorded after the backup is gone.',
   ];
