@@ -157,6 +157,8 @@ function replacementOf(
   const inner = unwrap(schema);
   const isText = inner instanceof z.ZodString;
   if (typeof value === 'boolean') return isText ? `it in quotes, "${value}"` : null;
+  // With a unit it would be refused, too.
+  if (value < 0) return exampleOf(schema);
   if (kind === 'duration') return `${value}s or ${value}ms`;
   if (kind === 'size') return sizeOf(value);
   if (kind === 'usd') return `"${plainDecimal(String(value))}", because a number can lose digits`;

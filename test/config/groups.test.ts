@@ -103,6 +103,12 @@ describe('groups', () => {
     ['no concurrency at all', { concurrency: 0 }, 'concurrency'],
     ['a concurrency that is not whole', { concurrency: 1.5 }, 'concurrency'],
     ['a budget without a period', { budget: { amount: '1' } }, 'budget.per'],
+    [
+      'a budget in a zone that is none',
+      { budget: { amount: '1', per: 'day', timeZone: 'Mars/Base' } },
+      'budget.timeZone',
+    ],
+    ['a budget below 0', { budget: { amount: '-1', per: 'day' } }, 'budget.amount'],
     ['a limit that only keys have', { requestsPerMinute: 5 }, 'requestsPerMinute'],
   ])('are refused with %s', (_what, group, place) => {
     expect(problemsOf({ groups: { research: group } })).toEqual([

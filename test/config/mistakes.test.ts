@@ -322,6 +322,25 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 3: server.maxBody: expected a size, not a number: write 1MiB',
   ],
   [
+    'numbers below 0 where a unit, or quotes, would not help',
+    withSection('server: { drain: -5, maxBody: -1, timeouts: { unread: -5 } }\nlimits: { lowBalance: -1 }'),
+    'server.drain: expected a duration, not a number: write for example 25s',
+    'server.maxBody: expected a size, not a number: write for example 1MiB',
+    'server.timeouts.unread: expected a duration, not a number: write for example 30s',
+    'limits.lowBalance: expected USD as a decimal number with at most 9 digits after the point',
+  ],
+  [
+    'a time for unread answers without an end, and no folder for the token',
+    withSection('server: { timeouts: { unread: never } }\nadmin: { tokenFolder: "" }'),
+    'server.timeouts.unread: expected a duration such as 250ms, 5s or 10m',
+    'admin.tokenFolder: expected the path of a folder',
+  ],
+  [
+    'a time for unread answers that is out of bounds',
+    withSection('server: { timeouts: { unread: 2h } }'),
+    'server.timeouts.unread: expected a duration from 100ms to 1h',
+  ],
+  [
     'a small number as a size',
     withSection('server: { maxBody: 10 }'),
     'server.maxBody: expected a size, not a number: write 10MiB or 10KiB',

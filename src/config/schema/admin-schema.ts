@@ -40,7 +40,7 @@ export const admin = z
     }),
     tokenFolder: z
       .string()
-      .min(1)
+      .min(1, 'expected the path of a folder')
       .optional()
       .meta({
         description:
