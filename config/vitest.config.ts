@@ -5,8 +5,16 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 const root = join(import.meta.dirname, '..');
 
+/** Tests that need a service, or take long: `npm test` leaves them out, and `npm run test:long` runs them alone. */
+const longFiles = 'test/**/*.long.test.ts';
+
+/** What is run, unless paths name it: the long tests, the short ones, or all. */
+const suite = process.env['TEST_SUITE'] ?? 'all';
+const include = [suite === 'long' ? longFiles : 'test/**/*.test.ts'];
+const leftOut = suite === 'short' ? [longFiles] : [];
+
 /** Files that replace a module of src with `vi.mock`: each gets a worker of its own, whose modules Vite loads. */
-const filesWithMocks = globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
+const filesWithMocks = globSync(include, { cwd: root, exclude: leftOut }).filter((file) =>
   readFileSync(join(root, file), 'utf8').includes('vi.mock('),
 );
 
@@ -16,15 +24,21 @@ const costs = ['test/ratchet/**/*.test.ts'];
 // Compiled modules are kept for the next worker, and for every gateway that a test starts as a process.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled-modules');
 
+if (process.argv[2] === 'list') process.env['TEST_LISTED'] = '1';
+
+/** The seed of all properties of a run. */
+const seed = (process.env['FC_SEED'] ??= String(Date.now() % 2 ** 31));
+
 /** Whether only tests of some names are run: then all others are skipped, and listing them says nothing. */
 let isFilteredByName = false;
 
-/** Prints every test that was not run; its name says what it needs. */
-const skippedTests: Reporter = {
+/** Prints the seed of the properties, and every test that was not run; its name says what it needs. */
+const seedAndSkippedTests: Reporter = {
   onInit(vitest) {
     isFilteredByName = vitest.config.testNamePattern !== undefined;
   },
   onTestRunEnd(modules: readonly TestModule[]) {
+    process.stdout.write(`properties: FC_SEED=${seed}\n`);
     if (isFilteredByName) return;
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')]);
     for (const { module, fullName } of skipped)
@@ -38,7 +52,7 @@ const reportFile = process.env['TEST_REPORT'];
 // Bounds against hanging, not measures: a busy machine may take ten times as long as a quiet one.
 const shared = {
   root,
-  testTimeout: 120_000,
+  testTimeout: 120_000 * Math.max(1, Number(process.env['PROPERTY_TIMES'] ?? 1)),
   hookTimeout: 120_000,
   expect: { poll: { timeout: 60_000 } },
   setupFiles: [join(root, 'test/support/start-of-file.ts')],
@@ -50,7 +64,7 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: [
       'default',
-      skippedTests,
+      seedAndSkippedTests,
       ...(reportFile === undefined ? [] : [['json', { outputFile: reportFile }] satisfies ['json', object]]),
     ],
     projects: [
@@ -58,8 +72,8 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'modules shared',
-          include: ['test/**/*.test.ts'],
-          exclude: [...filesWithMocks, ...costs],
+          include,
+          exclude: [...leftOut, ...filesWithMocks, ...costs],
           // Workers live on from file to file and load the sources as Node runs them in production, without Vite.
           isolate: false,
           experimental: { viteModuleRunner: false },
@@ -70,7 +84,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'costs',
-          include: costs,
+          include: suite === 'long' ? [] : costs,
           // A process of its own for each file: code that other tests have run with all kinds of values is slower.
           pool: 'forks',
           isolate: true,

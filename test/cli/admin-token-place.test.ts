@@ -5,9 +5,9 @@ import { adminTokenPlace } from '../../src/config/admin-token-place.ts';
 import { adminTokenOf } from '../../src/cli/serve/own-admin-token.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/run-command.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
-const runTextgate = (...given: Parameters<typeof startTextgate>) => startTextgate(...given).finished;
 const postgres = 'postgres://gateway@127.0.0.1:5432/textgate';
 
 describe('a generated admin token', () => {
@@ -51,7 +51,7 @@ describe('a generated admin token', () => {
           `data/admin-token, where earlier versions kept the admin token, is not read`,
         );
         const variables = { TEXTGATE_ADMIN_URL: admin, ...storage };
-        expect((await runTextgate(['keys', 'list'], folder, variables)).code).toBe(0);
+        expect((await runCommand(['keys', 'list'], folder, variables)).code).toBe(0);
         return readFileSync(join(folder, name, 'admin-token'), 'utf8');
       }),
     );
@@ -73,8 +73,8 @@ describe('a generated admin token', () => {
     const [, admin = ''] = await server.printed(/\(admin: (\S+)\)/);
     expect(existsSync(join(folder, 'secrets', 'admin-token'))).toBe(true);
     const known = { TEXTGATE_ADMIN_URL: admin, TEXTGATE_CONFIG: file };
-    expect((await runTextgate(['keys', 'list'], elsewhere, known)).code).toBe(0);
-    const unknown = await runTextgate(['keys', 'list'], elsewhere, { TEXTGATE_ADMIN_URL: admin });
+    expect((await runCommand(['keys', 'list'], elsewhere, known)).code).toBe(0);
+    const unknown = await runCommand(['keys', 'list'], elsewhere, { TEXTGATE_ADMIN_URL: admin });
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
       'textgate: no admin token in data/admin-token: set TEXTGATE_ADMIN_TOKEN to it, or TEXTGATE_CONFIG to the config file of the gateway, whose start says where the token is\n',
@@ -84,7 +84,7 @@ describe('a generated admin token', () => {
   test('that is no file that can be read fails a command with what to do', async () => {
     const folder = makeTemporaryFolder();
     mkdirSync(join(folder, 'data', 'admin-token'), { recursive: true });
-    const { code, stderr } = await runTextgate(['keys', 'list'], folder, {});
+    const { code, stderr } = await runCommand(['keys', 'list'], folder, {});
     expect([code, stderr]).toEqual([
       1,
       "textgate: the admin token in data/admin-token can't be read (EISDIR): give the user of this process access to it, or set TEXTGATE_ADMIN_TOKEN\n",

@@ -8,6 +8,7 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import { serveFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 /** How long a test may take, in milliseconds: processes start one after another. */
@@ -42,8 +43,9 @@ async function serveOld() {
     gateway,
     database,
     file: join(folder, 'old'),
-    run: (...args: readonly string[]) => startTextgate(['records', ...args], folder, gateway.environment),
-    verify: () => startTextgate(['ledger', 'verify'], folder, gateway.environment).finished,
+    run: (...args: readonly string[]) => runCommand(['records', ...args], folder, gateway.environment),
+    start: (...args: readonly string[]) => startTextgate(['records', ...args], folder, gateway.environment),
+    verify: () => runCommand(['ledger', 'verify'], folder, gateway.environment),
     /** The records that are in the database. */
     left: () => {
       const reader = new DatabaseSync(database, { readOnly: true });
@@ -65,11 +67,11 @@ test(
   async () => {
     const { gateway, file, run, verify, left } = await serveOld();
     const all = left();
-    const printed = await run('archive', ...before).finished;
+    const printed = await run('archive', ...before);
     expect([printed.code, printed.stderr, left().length]).toEqual([0, '', records]);
     expect(idsIn(printed.stdout)).toHaveLength(records / 2);
 
-    const moved = await run('archive', ...before, file).finished;
+    const moved = await run('archive', ...before, file);
     expect(moved).toMatchObject({ code: 0, stderr: '' });
     expect(moved.stdout).toContain(`has ${half}, all from before 2024-01-02T00:00:00.000Z`);
     expect(moved.stdout).toContain('1500 records removed from the database, 1505 postings folded');
@@ -87,12 +89,12 @@ test(
     });
     expect((await verify()).stdout).toContain('the ledger balances: 5 accounts, 1500 records');
 
-    const again = await run('archive', ...before, file).finished;
+    const again = await run('archive', ...before, file);
     expect(again.stdout).toContain(`was there already, with ${half}: nothing was written`);
     expect(again.stdout).toContain('0 records removed from the database, 0 postings folded');
     expect(readFileSync(file, 'utf8')).toBe(archive);
 
-    const csv = await run('archive', ...before, '--csv', `${file}.csv`).finished;
+    const csv = await run('archive', ...before, '--csv', `${file}.csv`);
     expect(csv.stdout).toContain('has 0 records');
     const [gone = ''] = idsIn(archive);
     expect(await gateway.ask('GET', `/records/${gone}`)).toMatchObject({
@@ -116,7 +118,7 @@ test(
   'an archive in CSV has all that is stored, and its records are removed like those in JSON lines',
   async () => {
     const { file, run, verify, left } = await serveOld();
-    const moved = await run('archive', '--csv', ...before, file).finished;
+    const moved = await run('archive', '--csv', ...before, file);
     expect(moved.stdout).toContain(half);
     const [header = '', first = '', ...lines] = readFileSync(file, 'utf8').trimEnd().split('\r\n');
     expect(header).toMatch(/^request_id,key_id,created_at,.*,unbooked,failure_json,attempts_json$/);
@@ -131,18 +133,18 @@ test(
 test(
   'an archive that was killed while it wrote is written anew, and one that was killed while it removed goes on',
   async () => {
-    const { gateway, file, run, verify, left } = await serveOld();
+    const { gateway, file, run, start, verify, left } = await serveOld();
     // As a killed process leaves it.
     writeFileSync(`${file}.partial`, '{"request_id":"req_');
     const all = left();
-    const first = run('archive', ...before, file);
+    const first = start('archive', ...before, file);
     await eventually('some are removed', () => existsSync(file) && left().length < records);
     first.signal('SIGKILL');
     await first.finished;
     const archive = readFileSync(file, 'utf8');
     expect(idsIn(archive)).toHaveLength(records / 2);
 
-    const second = await run('archive', ...before, file).finished;
+    const second = await run('archive', ...before, file);
     expect(second.stdout).toContain(`was there already, with ${half}`);
     expect(readFileSync(file, 'utf8')).toBe(archive);
     expect([...left(), ...idsIn(archive)].toSorted()).toEqual(all.toSorted());
@@ -171,11 +173,11 @@ test(
       [['archive', '/dev/zero', ...before], /exists, and is no regular file: choose another/],
     ];
     for (const [args, message] of refusals) {
-      const { code, stderr } = await run(...args).finished;
+      const { code, stderr } = await run(...args);
       expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
     }
     writeFileSync(file, 'a,file,of,another,kind\n');
-    expect((await run('archive', file, ...before).finished).stderr).toContain('is no record');
+    expect((await run('archive', file, ...before)).stderr).toContain('is no record');
     expect([existsSync(`${file}.partial`), left().length]).toEqual([false, records]);
   },
   patienceMs,

@@ -10,7 +10,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { serveFolder } from '../support/served-folder.ts';
 import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 
 /** How long a test may take, in milliseconds: processes start one after another. */
 const patienceMs = 120_000;
@@ -26,7 +26,7 @@ afterEach(() => upstream.close());
 
 /** Runs the command until it exits. */
 const run = (args: readonly string[], environment: Readonly<Record<string, string>>) =>
-  startTextgate(args, folder, environment).finished;
+  runCommand(args, folder, environment);
 
 /** Requests one answer; returns its status. */
 async function ask({ url }: ServedFolder, key: string): Promise<number> {

@@ -6,7 +6,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { startServing } from '../support/serving-process.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 /** The arguments with which each command calls a gateway. */
@@ -131,7 +131,7 @@ describe('TEXTGATE_COMMAND_PROXY', () => {
       TEXTGATE_API_KEY: 'any',
     };
     for (const line of [['keys', 'list'], ['health'], ['say', 'x']]) {
-      const { code, stderr } = await startTextgate(line, makeTemporaryFolder(), environment).finished;
+      const { code, stderr } = await runCommand(line, undefined, environment);
       expect(code).toBe(1);
       expect(stderr).toMatch(/^textgate: TEXTGATE_COMMAND_PROXY: expected .*SOCKS is not supported\n$/);
     }

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 
 const run = promisify(execFile);
 
 async function scriptFor(shell: string): Promise<string> {
-  const { code, stdout } = await startTextgate(['completion', shell], makeTemporaryFolder()).finished;
+  const { code, stdout } = await runCommand(['completion', shell]);
   expect(code).toBe(0);
   return stdout;
 }
@@ -50,7 +50,7 @@ describe('textgate completion', () => {
   });
 
   test('refuses another shell, and names those that it has', async () => {
-    const { code, stderr } = await startTextgate(['completion', 'tcsh'], makeTemporaryFolder()).finished;
+    const { code, stderr } = await runCommand(['completion', 'tcsh']);
     expect(code).toBe(1);
     expect(stderr).toContain('Allowed choices are bash, zsh, fish.');
   });

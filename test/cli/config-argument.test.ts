@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/run-command.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
 function folderWithConfig(): string {
@@ -32,7 +33,7 @@ test('the help of every command has lines of at most 100 characters', async () =
     ['keys', 'create'],
     ['records'],
   ]) {
-    const { stdout } = await startTextgate([...words, '--help'], folder, { COLUMNS: '80' }).finished;
+    const { stdout } = await runCommand([...words, '--help'], folder, { COLUMNS: '80' });
     const long = stdout.split('\n').filter((line) => line.length > 100);
     expect(long).toEqual([]);
   }
@@ -44,7 +45,7 @@ test('control characters of arguments are escaped in errors', async () => {
     ['cancel', 'a\u001b[2J'],
     ['config', 'check', 'a\u001b[2J.yaml'],
   ]) {
-    const { code, stderr } = await startTextgate(args, makeTemporaryFolder()).finished;
+    const { code, stderr } = await runCommand(args);
     expect(code).toBe(1);
     expect(stderr).toContain(String.raw`\u{1b}[2J`);
     expect(stderr).not.toContain('\u001b');
@@ -70,7 +71,7 @@ describe('the config file is an argument, an option, or that of TEXTGATE_CONFIG'
   });
 
   test('and is missing otherwise', async () => {
-    const { code, stderr } = await startTextgate(['config', 'check'], makeTemporaryFolder()).finished;
+    const { code, stderr } = await runCommand(['config', 'check']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('no config file: give it as the argument')]);
   });
 });

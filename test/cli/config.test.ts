@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 
 const good = `
 upstreams: { mine: { url: "http://127.0.0.1:1/v1?api-version=sk-canary-four&key=\${SECRET}", apiKey: "\${SECRET}", headers: { x-org: sk-canary-two } } }
@@ -17,7 +17,7 @@ const hidden = '(hidden-by-config-show)';
 async function run(args: readonly string[], text: string) {
   const folder = makeTemporaryFolder();
   writeFileSync(join(folder, 'textgate.yaml'), text);
-  return startTextgate(args, folder, { SECRET: 'sk-canary-one' }).finished;
+  return runCommand(args, folder, { SECRET: 'sk-canary-one' });
 }
 
 describe('textgate config', () => {

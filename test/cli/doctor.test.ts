@@ -11,6 +11,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { freePort } from '../support/free-port.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 import { startTlsServer } from '../support/tls-server.ts';
 
@@ -22,7 +23,7 @@ afterAll(() => upstream.close());
 function run(args: readonly string[], environment: Readonly<Record<string, string>> = {}, config?: string) {
   const folder = makeTemporaryFolder();
   if (config !== undefined) writeFileSync(`${folder}/textgate.yaml`, config);
-  return startTextgate(['doctor', ...args], folder, environment).finished;
+  return runCommand(['doctor', ...args], folder, environment);
 }
 
 const good = chatFrames(['Hi', ' there']).join('');
@@ -225,7 +226,10 @@ models: { from: own }
     const { port } = server.address() as AddressInfo;
     const file = `${makeTemporaryFolder()}/authority.pem`;
     writeFileSync(file, await certificateAt(port));
-    const { code, stdout } = await run([`https://localhost:${port}/v1`], { NODE_EXTRA_CA_CERTS: file });
+    // Node reads the variable when a process starts.
+    const args = ['doctor', `https://localhost:${port}/v1`];
+    const started = startTextgate(args, makeTemporaryFolder(), { NODE_EXTRA_CA_CERTS: file });
+    const { code, stdout } = await started.finished;
     expect(stdout).toMatch(/warning {2}tls {17}TLSv1\.3, the certificate ends in [01] days?\n/);
     expect(stdout).toContain('→ Renew the certificate of the server.');
     expect(code).toBe(0);

@@ -3,11 +3,9 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { showGroups } from '../../src/cli/keys/groups.ts';
 import type { ConfigInput } from '../../src/index.ts';
 import { listKeys, showKey } from '../../src/cli/keys/keys.ts';
-import type { ServingProcess } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import { startServing } from '../support/serving-process.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -102,11 +100,10 @@ test('what a group spent in a month, by model, is one command, wherever its keys
   await ask(ann.key);
 
   const run = async (...args: readonly string[]): Promise<string> => {
-    const { finished } = startTextgate(['usage', ...args], makeTemporaryFolder(), {
+    const { code, stdout } = await runCommand(['usage', ...args], undefined, {
       TEXTGATE_ADMIN_URL: other.adminUrl,
       TEXTGATE_ADMIN_TOKEN: other.adminToken,
     });
-    const { code, stdout } = await finished;
     expect(code).toBe(0);
     return stdout;
   };
@@ -176,7 +173,7 @@ describe('the group of a key', () => {
   };
 
   test('is given, shown, changed and taken away by commands, which list what its keys have spent', async () => {
-    const gateway: ServingProcess = await startServing({ config, keySettings: { group: 'research' } });
+    const gateway = await startCommanded({ config, keySettings: { group: 'research' } });
     const run = async (...args: readonly string[]): Promise<string> => {
       const { stdout, stderr } = await gateway.run('keys', ...args);
       return stdout + stderr;

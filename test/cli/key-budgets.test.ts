@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
 
 test('the budget of a key is set, shown, raised and removed by commands', async () => {
-  const gateway = await startServing();
+  const gateway = await startCommanded();
   const run = async (...args: readonly string[]): Promise<string> => {
     const { stdout, stderr } = await gateway.run('keys', ...args);
     return stdout + stderr;
@@ -49,7 +49,7 @@ test('the budget of a key is set, shown, raised and removed by commands', async 
 });
 
 test('settings of a budget without a budget are refused with the option that is missing, and nothing changes', async () => {
-  const gateway = await startServing();
+  const gateway = await startCommanded();
   const run = async (...args: readonly string[]) => gateway.run('keys', ...args);
   for (const setting of [
     ['--time-zone', 'UTC'],
@@ -82,7 +82,7 @@ test('settings of a budget without a budget are refused with the option that is 
 });
 
 test('a key can be created with `none` where one is changed with it: without a budget, a raise and a group', async () => {
-  const gateway = await startServing();
+  const gateway = await startCommanded();
   const run = async (...args: readonly string[]) => (await gateway.run('keys', ...args)).stderr;
   expect(await run('create', 'ann', '--budget', 'none', '--group', 'none')).toContain('key id: ');
   expect(await run('create', 'bob', '--budget', '3/day', '--raise', 'none')).toContain('key id: ');

@@ -1,27 +1,27 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { startServing } from '../support/serving-process.ts';
-import type { ServingProcess } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
+import type { CommandedGateway } from '../support/commanded-gateway.ts';
 import { programFile } from '../support/program.ts';
 
 const run = promisify(execFile);
 
 /** Runs a command that fails; returns its line on standard error. */
-async function failing(gateway: ServingProcess, ...args: readonly string[]): Promise<string> {
+async function failing(gateway: CommandedGateway, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await gateway.run(...args);
   expect([code, stdout]).toEqual([1, '']);
   return stderr.trimEnd();
 }
 
-async function createKey(gateway: ServingProcess, name: string, ...options: string[]): Promise<string> {
+async function createKey(gateway: CommandedGateway, name: string, ...options: string[]): Promise<string> {
   const { stdout } = await gateway.run('keys', 'create', name, ...options, '--json');
   return (JSON.parse(stdout) as { id: string }).id;
 }
 
 describe('a command about a key', () => {
   test('takes the name of a key instead of its id', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const id = await createKey(gateway, 'bob', '--balance', '1');
     await (await gateway.post()).text();
     const printed = async (...args: readonly string[]): Promise<string> =>
@@ -45,7 +45,7 @@ describe('a command about a key', () => {
   });
 
   test('fails for a name that several keys have, and lists their ids', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const ids = [await createKey(gateway, 'bob'), await createKey(gateway, 'bob')];
     await gateway.run('keys', 'revoke', ids[1] ?? '');
     const line = await failing(gateway, 'keys', 'credit', 'bob', '5', '--reference', 'r1');
@@ -55,7 +55,7 @@ describe('a command about a key', () => {
   });
 
   test('warns at the creation of a second key of a name, which is then ambiguous', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     expect((await gateway.run('keys', 'create', 'bob')).stderr).not.toContain('are now named');
     const second = await gateway.run('keys', 'create', 'bob');
     expect(second.code).toBe(0);
@@ -64,7 +64,7 @@ describe('a command about a key', () => {
   });
 
   test('names options and arguments, and not fields of the admin API, in what is wrong', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     for (const [args, problem] of [
       [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
       [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
@@ -81,7 +81,7 @@ describe('a command about a key', () => {
   });
 
   test('keys have a list of addresses, which is shown, and lifted by `all`', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const id = await createKey(gateway, 'office', '--allow-from', '10.0.0.0/8', '2001:DB8::1');
     const shown = async (): Promise<string> => (await gateway.run('keys', 'show', id)).stdout;
     expect(await shown()).toMatch(/allowed from +10\.0\.0\.0\/8, 2001:db8::1\n/);
@@ -90,7 +90,7 @@ describe('a command about a key', () => {
   });
 
   test('keys rotate says until when the old secret works', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const { stderr } = await gateway.run('keys', 'rotate', 'test', '--grace', '1h');
     const [, until = ''] = /the old secret works until (\S+ \S+) UTC/.exec(stderr) ?? [];
     const left = Date.parse(`${until.replace(' ', 'T')}Z`) - Date.now();
@@ -100,7 +100,7 @@ describe('a command about a key', () => {
   });
 
   test('keys list and records have lines of at most 100 characters, also for long names', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const long = 'a name of a key that is longer than its column, and would push the others out of sight';
     const { stdout: secret } = await gateway.run('keys', 'create', long, '--balance', '123456.123456789');
     const url = await gateway.ask().then(() => gateway.url);
@@ -120,7 +120,7 @@ describe('a command about a key', () => {
   });
 
   test('fails for an unknown name or id, with the nearest one', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const id = await createKey(gateway, 'alice');
     expect(await failing(gateway, 'keys', 'show', 'alcie')).toBe(
       'textgate: no key has the id or name alcie; did you mean alice?',
@@ -133,14 +133,14 @@ describe('a command about a key', () => {
   });
 
   test('keys credit says why it needs a reference', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     const line = await failing(gateway, 'keys', 'credit', 'test', '5');
     expect(line).toContain('--reference is missing: give the id of the payment');
     expect(line).toContain('booked only once');
   });
 
   test('keys list sorts by name, balance or what was spent, and lists only what is searched for', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     await createKey(gateway, 'rich', '--balance', '10.5');
     await createKey(gateway, 'poor', '--balance', '9');
     const names = async (...options: readonly string[]): Promise<readonly string[]> =>
@@ -164,7 +164,7 @@ const hasScript = spawnSync('script', ['--version']).status === 0;
 
 describe('textgate records', () => {
   test.skipIf(!hasScript)('prints 20 rows on a terminal, and says how to see the older ones', async () => {
-    const gateway = await startServing({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
+    const gateway = await startCommanded({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
     for (const response of await Promise.all(Array.from({ length: 21 }, () => gateway.post())))
       await response.text();
     const onTerminal = async (...options: readonly string[]): Promise<readonly string[]> => {
@@ -181,7 +181,7 @@ describe('textgate records', () => {
   });
 
   test('fails for a model that no record has, with the nearest name', async () => {
-    const gateway = await startServing();
+    const gateway = await startCommanded();
     await (await gateway.post()).text();
     expect(await failing(gateway, 'records', '--model', 'dmo')).toBe(
       'textgate: no record has the model dmo; did you mean demo?',
@@ -194,7 +194,7 @@ describe('textgate records', () => {
   });
 
   test('prints all records into a pipe, and refuses a limit that is no whole number', async () => {
-    const gateway = await startServing({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
+    const gateway = await startCommanded({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
     for (const response of await Promise.all(Array.from({ length: 23 }, () => gateway.post())))
       await response.text();
     const linesOf = async (...options: readonly string[]): Promise<number> =>

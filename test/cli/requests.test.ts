@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
 
 interface Listed {
   readonly request_id: string;
@@ -15,7 +15,7 @@ interface Listed {
 async function startGateway() {
   const silent = await startUpstream();
   silent.play(() => {});
-  const gateway = await startServing({
+  const gateway = await startCommanded({
     config: {
       upstreams: {
         closed: { url: 'http://127.0.0.1:1/v1' },

@@ -17,7 +17,7 @@ import { markMoved } from '../../src/storage/move/move-mark.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 
 let folder: string;
 let database: string;
@@ -170,7 +170,7 @@ describe('textgate restore', () => {
   test('finds the database as a gateway does, by the config or the environment, and refuses others', async () => {
     const config = join(folder, 'textgate.yaml');
     const run = (args: readonly string[], environment = {}) =>
-      startTextgate(['restore', ...args], folder, environment).finished;
+      runCommand(['restore', ...args], folder, environment);
     writeFileSync(config, 'storage: { url: "sqlite:textgate.db" }\nmodels: { broken: 1 }\n');
     expect(await run(['backup.db', '--config', config])).toMatchObject({ code: 0, stderr: '' });
     expect(recordsIn(database)).toBe(7);

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -7,17 +6,18 @@ import { eventually } from '../support/eventually.ts';
 import { startAtTerminal, terminalAbsence } from '../support/pseudo-terminal.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { Script } from '../support/scripted-upstream.ts';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
+import { runCommand } from '../support/run-command.ts';
 import type { Finished } from '../support/textgate-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
-import { programFile } from '../support/program.ts';
 
 /** A gateway in front of a scripted upstream, and `textgate say` at it. */
 async function startScene(script: Script) {
   const upstream = await startUpstream();
   upstream.play(script);
   onTestFinished(() => upstream.close());
-  const gateway = await startServing({
+  const gateway = await startCommanded({
     config: {
       upstreams: { local: { url: upstream.url } },
       models: {
@@ -29,17 +29,10 @@ async function startScene(script: Script) {
   });
   const environment = { TEXTGATE_URL: gateway.url, TEXTGATE_API_KEY: gateway.key };
   const say = (...args: readonly string[]): Promise<Finished> =>
-    startTextgate(['say', ...args], gateway.folder, environment).finished;
+    runCommand(['say', ...args], '/', environment);
   /** With something on standard input. */
   const pipe = (input: string, ...args: readonly string[]): Promise<Finished> =>
-    new Promise((resolve) => {
-      const child = spawn(process.execPath, [programFile, 'say', ...args], { env: { ...environment } });
-      const outputs = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const)
-        child[name].setEncoding('utf8').on('data', (text: string) => void (outputs[name] += text));
-      child.on('close', (code) => resolve({ code, ...outputs }));
-      child.stdin.end(input);
-    });
+    runCommand(['say', ...args], '/', environment, input);
   const seen = (): { model: string; messages: { role: string; content: string }[] } =>
     JSON.parse(upstream.seen.at(-1)?.body ?? '{}') as ReturnType<typeof seen>;
   return { upstream, gateway, environment, say, pipe, seen };
@@ -140,7 +133,7 @@ describe('textgate say', () => {
     onTestFinished(() => server.close());
     server.play(script);
     const args = ['say', 'x', '--model', 'm', '--url', server.url, '--key', 'any'];
-    const { code, stderr } = await startTextgate(args, '/').finished;
+    const { code, stderr } = await runCommand(args);
     expect(code).toBe(1);
     expect(stderr).toMatch(words);
   });
@@ -148,8 +141,7 @@ describe('textgate say', () => {
   test('says what is missing: a key, a gateway, a model', async () => {
     const { gateway } = await startScene(answer);
     const run = async (environment: Readonly<Record<string, string>>, ...args: readonly string[]) => {
-      const { code, stdout, stderr } = await startTextgate(['say', 'x', ...args], gateway.folder, environment)
-        .finished;
+      const { code, stdout, stderr } = await runCommand(['say', 'x', ...args], '/', environment);
       expect([code, stdout]).toEqual([1, '']);
       return stderr;
     };
@@ -174,7 +166,8 @@ describe('textgate say', () => {
 
   test('takes the address and the key from where clients have them', async () => {
     const { gateway } = await startScene(answer);
-    const { key, url, folder } = gateway;
+    const { key, url } = gateway;
+    const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'key'), `${key}\n`);
     const { port } = new URL(url);
     for (const environment of [
@@ -182,18 +175,18 @@ describe('textgate say', () => {
       { TEXTGATE_PORT: port, TEXTGATE_KEY_FILE: 'key' },
       { TEXTGATE_PORT: port, TEXTGATE_KEY: key },
     ])
-      expect(await startTextgate(['say', 'x'], folder, environment).finished).toMatchObject({
+      expect(await runCommand(['say', 'x'], folder, environment)).toMatchObject({
         code: 0,
         stdout: 'Hello there\n',
       });
-    expect(
-      await startTextgate(['say', 'x', '--url', `${url}/v1`, '--key', key], folder).finished,
-    ).toMatchObject({ code: 0 });
+    expect(await runCommand(['say', 'x', '--url', `${url}/v1`, '--key', key], folder)).toMatchObject({
+      code: 0,
+    });
   });
 
   test('Ctrl-C cancels the request', async () => {
-    const { gateway, environment, upstream } = await startScene(() => {});
-    const saying = startTextgate(['say', 'x'], gateway.folder, environment);
+    const { environment, upstream } = await startScene(() => {});
+    const saying = startTextgate(['say', 'x'], '/', environment);
     await eventually('the upstream is called', () => upstream.running === 1);
     saying.signal('SIGINT');
     expect(await saying.finished).toMatchObject({ code: 130, stdout: '', stderr: 'textgate: cancelled\n' });
@@ -201,7 +194,7 @@ describe('textgate say', () => {
   });
 
   test('is offered by the greeting, as a line that works', async () => {
-    const served = startTextgate(['serve'], (await startServing()).folder, {
+    const served = startTextgate(['serve'], makeTemporaryFolder(), {
       TEXTGATE_PORT: '0',
       TEXTGATE_ADMIN_PORT: '0',
       TEXTGATE_STORAGE_URL: 'sqlite::memory:',
@@ -210,7 +203,7 @@ describe('textgate say', () => {
       /^ {2}TEXTGATE_URL=(\S+) TEXTGATE_API_KEY=(\S+) npm run textgate -- say "Say hello"$/m,
     );
     const environment = { TEXTGATE_URL: url, TEXTGATE_API_KEY: key };
-    const { code, stdout } = await startTextgate(['say', 'Say hello'], '/', environment).finished;
+    const { code, stdout } = await runCommand(['say', 'Say hello'], '/', environment);
     expect([code, stdout.length > 1]).toEqual([0, true]);
   });
 });

@@ -245,3 +245,19 @@ test('a reload names the settings that count from the next start on', async () =
     'config reloaded: textgate.yaml; these changes count from the next start on: server.host, server.port, admin.port\n',
   );
 });
+
+test('workers on a SQLite database whose URL is in a file are refused', async () => {
+  const folder = makeTemporaryFolder();
+  writeFileSync(join(folder, 'url'), 'sqlite:data/textgate.db');
+  const ofWorkers = {
+    server: { port: 0, workers: 2 },
+    admin: { port: 0 },
+    storage: { url: { file: 'url' } },
+    upstreams: { demo: { url: 'demo:' } },
+    models: { from: 'demo' },
+  };
+  writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(ofWorkers));
+  const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
+  expect(code).toBe(1);
+  expect(stderr).toContain('server.workers: several workers need a PostgreSQL database');
+});

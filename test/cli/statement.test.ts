@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
 import { blocksOf } from '../support/page-blocks.ts';
 import { statementsOver } from '../support/statement-tools.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -52,7 +52,7 @@ async function writeFiles(firstCharge = 7) {
 
 describe('textgate statement', () => {
   test('get writes what verify finds valid with the keys of the gateway, and a holder gets the same rows', async () => {
-    const gateway = await startServing({
+    const gateway = await startCommanded({
       config: {
         upstreams: { demo: { url: 'demo:' } },
         models: {

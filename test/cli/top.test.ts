@@ -3,6 +3,9 @@ import { eventually } from '../support/eventually.ts';
 import { startAtTerminal, terminalAbsence } from '../support/pseudo-terminal.ts';
 import type { PseudoTerminal } from '../support/pseudo-terminal.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
+import { freePort } from '../support/free-port.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startServing } from '../support/serving-process.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
@@ -13,7 +16,7 @@ async function startScene() {
   const silent = await startUpstream();
   silent.play(() => {});
   const route = { routes: [{ upstream: 'silent', model: 'm' }], free: true };
-  const gateway = await startServing({
+  const gateway = await startCommanded({
     config: {
       upstreams: { demo: { url: 'demo:' }, silent: { url: silent.url } },
       models: {
@@ -217,10 +220,11 @@ describe('textgate top without a terminal', () => {
   });
 
   test('fails with one line where there is no gateway', async () => {
-    const gateway = await startServing();
-    gateway.server.signal('SIGTERM');
-    await gateway.server.finished;
-    expect(await gateway.run('top')).toMatchObject({
+    const nowhere = {
+      TEXTGATE_ADMIN_URL: `http://127.0.0.1:${await freePort()}`,
+      TEXTGATE_ADMIN_TOKEN: 'any',
+    };
+    expect(await runCommand(['top'], undefined, nowhere)).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(

@@ -6,10 +6,9 @@ import { showUsage } from '../../src/cli/requests/usage.ts';
 import type { UsageOptions } from '../../src/cli/requests/usage.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
 
 let upstream: ScriptedUpstream;
 let gateway: TestGateway;
@@ -102,7 +101,7 @@ describe('textgate usage', () => {
   test('is a command with these options, and fails with one line', async () => {
     const environment = { TEXTGATE_ADMIN_URL: gateway.adminUrl, TEXTGATE_ADMIN_TOKEN: gateway.adminToken };
     const args = ['usage', '--by', 'day, week', '--tag', '', '--csv'];
-    const { code, stdout, stderr } = await startTextgate(args, makeTemporaryFolder(), environment).finished;
+    const { code, stdout, stderr } = await runCommand(args, undefined, environment);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^textgate: --by: expected groups among .*\n$/);
     const found = createProgram().commands.find((command) => command.name() === 'usage');

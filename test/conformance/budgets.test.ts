@@ -1,5 +1,3 @@
-import { describe } from 'vitest';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeBudgetEvents } from './budget-events.ts';
 import { describeBudgetHistories } from './budget-histories.ts';
@@ -18,13 +16,3 @@ describeGroupBudgets('SQLite', openSqlite);
 describeBudgetEvents('SQLite', openSqlite);
 describeBudgetHistories('SQLite', openSqlite, 150);
 describeGroupHistories('SQLite', openSqlite, 150);
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
-
-describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
-  describeBudgets('PostgreSQL', () => openPostgres());
-  describeGroupBudgets('PostgreSQL', () => openPostgres());
-  describeBudgetEvents('PostgreSQL', () => openPostgres());
-  describeBudgetHistories('PostgreSQL', () => openPostgres(), 25);
-  describeGroupHistories('PostgreSQL', () => openPostgres(), 25);
-});

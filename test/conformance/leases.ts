@@ -4,7 +4,7 @@ import type { LeaseKeeper } from '../../src/background/keep-lease.ts';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import type { Store } from '../../src/storage/store.ts';
-import type { TimedDatabase } from '../support/database-time.ts';
+import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { holdsLease } from '../../src/storage/leases/lease-statements.ts';

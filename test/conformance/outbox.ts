@@ -8,7 +8,7 @@ import type { DueDelivery } from '../../src/domain/ports/outbox.ts';
 import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
 import { createOutbox, createUpstreamOutages } from '../../src/storage/outbox/outbox-store.ts';
 import type { Store } from '../../src/storage/store.ts';
-import type { TimedDatabase } from '../support/database-time.ts';
+import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
-import { openTimedSqlite } from '../support/database-time.ts';
+import { openTimedSqlite } from '../support/timed-sqlite.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';

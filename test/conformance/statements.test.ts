@@ -1,10 +1,8 @@
 import { join } from 'node:path';
-import { describe } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { say } from './engine.ts';
-import { describeStatements, handChanges } from './statements.ts';
+import { describeStatements } from './statements.ts';
 
 describeStatements(
   'SQLite in a file',
@@ -14,17 +12,5 @@ describeStatements(
       say(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = '${table}'`),
     ]);
     await engine.run(triggers.map(({ name }) => say(`DROP TRIGGER ${name}`)));
-  },
-);
-
-describe.skipIf(postgresAbsence !== null)(
-  `PostgreSQL${postgresAbsence === null ? '' : ` (${postgresAbsence})`}`,
-  () => {
-    describeStatements(
-      'PostgreSQL',
-      () => openPostgres(),
-      (engine, table) => engine.run([say(`ALTER TABLE ${table} DISABLE TRIGGER USER`)]),
-      handChanges.slice(0, 1),
-    );
   },
 );

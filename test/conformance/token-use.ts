@@ -4,7 +4,7 @@ import { dayWindow, minuteWindow } from '../../src/domain/limits/token-limits.ts
 import type { TokenWindow } from '../../src/domain/limits/token-limits.ts';
 import type { TokenUse } from '../../src/domain/ports/token-use.ts';
 import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
-import type { TimedDatabase } from '../support/database-time.ts';
+import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { say } from './engine.ts';
 

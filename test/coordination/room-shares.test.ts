@@ -221,7 +221,7 @@ describe('shares of the limits of an upstream', () => {
       fc.asyncProperty(shareHistory(60), async (history) => {
         expect(await playShares(memoryDatabase(), history)).toEqual({ excesses: [], kept: [], missing: [] });
       }),
-      propertyRun(Number(process.env['SHARE_RUNS'] ?? 40)),
+      propertyRun(20),
     );
   });
 });

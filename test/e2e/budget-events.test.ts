@@ -1,14 +1,10 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/composition/clock.ts';
 import type { ConfigInput } from '../../src/index.ts';
 import { plant } from '../support/canaries.ts';
-import { eventually } from '../support/eventually.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { blocksOf } from '../support/page-blocks.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
 import { advanceBy, advanceUntil, price, spend, startWebhookScene } from '../support/webhook-scene.ts';
 import type { WebhookScene } from '../support/webhook-scene.ts';
@@ -174,34 +170,5 @@ describe('the event of a budget', () => {
     await bob.spend();
     await passUntil('it came', () => receiver.handled.length === 1);
     expect(receiver.handled[0]?.data).toMatchObject({ level: '0.5', amount: '14.00', spent: '7.00' });
-  });
-});
-
-describe.skipIf(postgresAbsence !== null)('over PostgreSQL the event of a budget', () => {
-  test('is the same for a key and for a group', async () => {
-    const database = await createDatabase();
-    onTestFinished(() => database.drop());
-    const midnight = /^\d{4}-\d\d-\d\dT00:00:00\.000Z$/;
-    const settings = { amount: '14', per: 'day' as const, warnAt: ['0.5'] };
-    const gateway = await open(
-      { research: { budget: settings } },
-      { databaseUrl: database.url, spool: makeTemporaryFolder(), clock: systemClock },
-    );
-    const name = 'bob "the payer" \\ ☃';
-    const bob = await makeSpender(gateway, name, { group: 'research', budget: settings });
-    await bob.spend();
-    await eventually('both came', () => receiver.handled.length === 2, 30_000);
-    const bounds = {
-      period_start: expect.stringMatching(midnight),
-      refills_at: expect.stringMatching(midnight),
-    };
-    const reached = { level: '0.5', amount: '14.00', spent: '7.00', per: 'day', time_zone: 'UTC', ...bounds };
-    expect(receiver.handled.map(({ data }) => data)).toEqual(
-      expect.arrayContaining([
-        { key: { id: bob.id, name }, ...reached },
-        { group: 'research', ...reached },
-      ]),
-    );
-    await gateway.close();
   });
 });

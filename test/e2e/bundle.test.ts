@@ -13,11 +13,9 @@ import { startCollector } from '../support/otlp-collector.ts';
 import { readRecords } from '../support/records.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { allEnded, serveWorkers } from '../support/served-workers.ts';
 import { startServing } from '../support/serving-process.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
@@ -197,26 +195,5 @@ describe('the bundle', () => {
     const env = { XDG_CACHE_HOME: folder, HOME: folder };
     await run(process.execPath, [bundle.program, '--version'], { env });
     expect(existsSync(join(folder, 'textgate'))).toBe(true);
-  });
-
-  test.skipIf(postgresAbsence !== null)('serves from two workers over PostgreSQL', async () => {
-    const database = await createDatabase();
-    const served = await serveWorkers({
-      databaseUrl: database.url,
-      upstreamUrl: upstream.url,
-      program: bundle.program,
-    });
-    onTestFinished(async () => {
-      const pids = served.pids();
-      served.server.signal('SIGKILL');
-      await allEnded(pids);
-      await database.drop();
-    });
-    expect(served.pids()).toHaveLength(2);
-    const answer = await served.ask();
-    expect(answer.status).toBe(200);
-    expect(answer.text).toContain('one ');
-    served.server.signal('SIGTERM');
-    expect((await served.server.finished).code).toBe(0);
   });
 });

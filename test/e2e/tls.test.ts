@@ -2,7 +2,6 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { connect as connectPlain } from 'node:net';
 import tls, { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import OpenAI from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeCertificate, replaceCertificate, trustCertificate } from '../support/certificate.ts';
 import type { TestCertificate } from '../support/certificate.ts';
@@ -11,11 +10,9 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
-import { serveWorkers } from '../support/served-workers.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 const messages = [{ role: 'user' as const, content: 'Say hello' }];
 const listModels = (key: string): string =>
@@ -269,35 +266,6 @@ test('the end of the certificate is a metric, and in the log once a day when it 
   expect(await metric(gateway, name)).toBeCloseTo(Date.now() / 1_000 + 10 * 86_400, -3);
   await readOnce(clock);
   expect(warnings()).toHaveLength(1);
-});
-
-test.skipIf(postgresAbsence !== null)('several workers speak TLS, and each reads new files', async () => {
-  const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
-  onTestFinished(async () => {
-    await upstream.close();
-    await database.drop();
-  });
-  upstream.play(sayTexts(['one']));
-  const certificate = makeCertificate(makeTemporaryFolder());
-  const next = makeCertificate(makeTemporaryFolder());
-  for (const each of [certificate, next]) trustCertificate(each);
-  const served = await serveWorkers({
-    databaseUrl: database.url,
-    upstreamUrl: upstream.url,
-    server: { tls: certificate.paths },
-  });
-  expect(served.url).toMatch(/^https:/);
-  const client = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: served.key, maxRetries: 0 });
-  const whole = await client.chat.completions.create({ model: 'small', messages });
-  expect(whole.choices[0]?.message.content).toBe('one');
-  const line = /^textgate_tls_certificate_not_after_seconds (\d+)$/m.exec(await served.readMetrics());
-  expect(Number(line?.[1])).toBeCloseTo(Date.now() / 1_000 + 365 * 86_400, -3);
-  replaceCertificate(certificate, next);
-  // Connections go to the workers in turn.
-  await eventually('both serve the new certificate', async () => {
-    const got = [await servedCertificate(served), await servedCertificate(served)];
-    return got.every((pem) => pem === next.pem);
-  });
 });
 
 /** Has the files of the certificate read again and again, until what follows from it holds. */

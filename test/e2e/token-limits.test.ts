@@ -7,7 +7,6 @@ import { sayTexts, sendJson, startUpstream } from '../support/scripted-upstream.
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 const path = '/v1/chat/completions';
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
@@ -20,7 +19,6 @@ async function open(options: TestGatewayOptions = {}) {
   const start = async (): Promise<TestGateway> => {
     const gateway = await startGateway({
       upstreamUrl: upstream.url,
-      ...(options.databaseUrl === undefined ? {} : { spool: makeTemporaryFolder() }),
       ...options,
     });
     onTestFinished(() => gateway.close());
@@ -144,19 +142,5 @@ describe('a limit of tokens per day', () => {
     expect((await set({ tokensPerDay: null })).body.limits.tokens_per_day).toBe(tokens);
     expect((await gateway.post(path, body, { headers })).status).toBe(429);
     expect((await set({ tokensPerDay: 0 })).status).toBe(400);
-  });
-
-  test.skipIf(postgresAbsence !== null)('is shared by all nodes on one database', async () => {
-    const database = await createDatabase();
-    onTestFinished(() => database.drop());
-    const options = { databaseUrl: database.url, limits: { tokensPerDay: tokens + 1 } };
-    const { start } = await open(options);
-    const [one, two] = [await start(), await start()];
-    const { secret } = await one.gateway.createKey('bob');
-    const headers = { authorization: `Bearer ${secret}` };
-    expect((await one.post(path, body, { headers })).status).toBe(200);
-    expect((await two.post(path, body, { headers })).status).toBe(200);
-    const refused = await Promise.all([one, two].map((node) => node.post(path, body, { headers })));
-    expect(refused.map(({ status }) => status)).toEqual([429, 429]);
   });
 });

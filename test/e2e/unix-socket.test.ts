@@ -1,42 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import { serveWorkers, workersIn } from '../support/served-workers.ts';
+import { expect, test } from 'vitest';
+import { call } from '../support/call-socket.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import { startTextgate } from '../support/textgate-process.ts';
-
-/** Sends a request through a unix socket, on a connection of its own; resolves with the status and the body. */
-function call(
-  socketPath: string,
-  path: string,
-  key = '',
-  body?: object,
-): Promise<readonly [status: number | undefined, text: string]> {
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      {
-        socketPath,
-        path,
-        agent: false,
-        method: body === undefined ? 'GET' : 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (part: string) => (text += part));
-        response.on('end', () => resolve([response.statusCode, text]));
-      },
-    );
-    sent.on('error', reject);
-    sent.end(body === undefined ? undefined : JSON.stringify(body));
-  });
-}
 
 const body = { model: 'demo', messages: [{ role: 'user', content: 'x' }] };
 
@@ -91,39 +59,6 @@ test('a socket in a missing folder is refused with the name of the folder', asyn
     `server.socket: there is no folder ${folder}: create it, or write another path`,
   );
 });
-
-test.skipIf(postgresAbsence !== null)(
-  'several workers share a socket; a stale file is replaced, and the socket is removed at the end',
-  async () => {
-    const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
-    onTestFinished(async () => {
-      await upstream.close();
-      await database.drop();
-    });
-    const socket = join(makeTemporaryFolder(), 'textgate.sock');
-    leaveStale(socket);
-    upstream.play(sayTexts(['x']));
-    const served = await serveWorkers({
-      databaseUrl: database.url,
-      upstreamUrl: upstream.url,
-      server: { port: undefined, socket },
-    });
-    const small = { ...body, model: 'small' };
-    for (let count = 0; count < 8; count++)
-      expect((await call(socket, '/v1/chat/completions', served.key, small))[0]).toBe(200);
-    await eventually('both have logged requests', () => workersIn(served.server.output()).size === 2);
-    served.server.signal('SIGTERM');
-    await served.server.finished;
-    expect(existsSync(socket)).toBe(false);
-  },
-);
-
-/** Leaves the file of a socket on which no process listens. */
-function leaveStale(path: string): void {
-  const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
-  spawnSync(process.execPath, ['-e', script]);
-  expect(existsSync(path)).toBe(true);
-}
 
 function configOf(socket: string): object {
   return {

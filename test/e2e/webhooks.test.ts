@@ -13,16 +13,15 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
 import {
-  costUsd,
   advanceBy,
   advanceUntil,
+  lowBalanceLimits,
+  makePayer,
   price,
   question,
-  spend,
   startWebhookScene,
 } from '../support/webhook-scene.ts';
 import type { WebhookScene } from '../support/webhook-scene.ts';
@@ -43,9 +42,6 @@ afterEach(() => scene.close());
 const passUntil = (what: string, condition: () => boolean) => advanceUntil(clock, what, condition);
 const pass = (durationMs: number) => advanceBy(clock, durationMs);
 
-/** Limits under which many requests at a time reach the mark of a low balance. */
-const lowBalanceLimits = { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' };
-
 async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await startGateway({
     upstreamUrl: upstream.url,
@@ -57,23 +53,6 @@ async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
   });
   onTestFinished(() => gateway.close());
   return gateway;
-}
-
-/** A key with 12 USD, and a function that takes it below 10 USD once more. */
-async function makePayer(gateway: TestGateway, name: string) {
-  const { key, secret } = await gateway.gateway.createKey(name, { balanceNanos: 12e9 });
-  let crossings = 0;
-  return {
-    id: key.id,
-    async cross(): Promise<void> {
-      if (crossings++ > 0)
-        await gateway.gateway.keys.credit(key.id, {
-          amount: String(costUsd),
-          reference: `credit ${crossings}`,
-        });
-      await spend(gateway, secret);
-    },
-  };
 }
 
 /** The real time that an attempt and its write get between two strides, in milliseconds. */
@@ -407,54 +386,5 @@ describe('webhooks', () => {
     for (const query of ['state=lost', 'before=x', 'limit=0'])
       expect((await askAdmin(gateway, 'GET', `/webhooks/deliveries?${query}`)).status).toBe(400);
     expect((await askAdmin(gateway, 'GET', '/webhooks/deliveries')).body.data).toEqual([]);
-  });
-});
-
-describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
-  /** A database, and a function that starts a gateway over it. */
-  async function openNodes() {
-    const database = await createDatabase();
-    onTestFinished(() => database.drop());
-    const ops = { url: receiver.url, secret: receiver.secret };
-    const start = (webhooks: ConfigInput['webhooks'] = { ops }) =>
-      startGateway({
-        upstreamUrl: upstream.url,
-        price,
-        databaseUrl: database.url,
-        spool: makeTemporaryFolder(),
-        webhooks,
-        limits: lowBalanceLimits,
-      });
-    return { database, start };
-  }
-
-  test('deliver each event once, also when the one that delivers ends', async () => {
-    const { start } = await openNodes();
-    const [one, two] = [await start(), await start()];
-    const payers = await Promise.all([one, two, one, two].map((node, at) => makePayer(node, `payer ${at}`)));
-    for (let round = 0; round < 3; round++) await Promise.all(payers.map((payer) => payer.cross()));
-    await eventually('all came, and the database knows', async () => {
-      const { body: listed } = await askAdmin(two, 'GET', '/webhooks/deliveries?state=delivered');
-      return listed.data.length === 12;
-    });
-    await one.close();
-    for (const payer of [payers[1], payers[3]]) await payer?.cross();
-    await eventually('those of the other node came', () => receiver.handled.length === 14);
-    await two.close();
-    expect(receiver.requests).toBe(14);
-  });
-
-  test('deliver although the one that started first has a config without webhooks', async () => {
-    const { database, start } = await openNodes();
-    const one = await start({});
-    onTestFinished(() => one.close());
-    await eventually('the first one has seen to the deliveries', async () => {
-      const [found] = await onServer('SELECT max(1) AS found FROM duties', database.url);
-      return found?.['found'] === 1;
-    });
-    const two = await start();
-    onTestFinished(() => two.close());
-    await (await makePayer(two, 'a')).cross();
-    await eventually('the event came', () => receiver.handled.length === 1);
   });
 });

@@ -126,13 +126,13 @@ export const groupFaults: readonly Mutation[] = [
     file: 'src/coordination/waiting-requests.ts',
     find: 'group === null ? [] : [[group.id, limitsOfGroup(group, 0).concurrency]]',
     replace: '[]',
-    tests: ['test/e2e/group-nodes.test.ts'],
+    tests: ['test/e2e/group-nodes.long.test.ts'],
   },
   {
     name: 'a group that is counted twice in the list of requests of other nodes',
     file: 'src/storage/postgres/nodes/running-elsewhere.ts',
     find: " AND NOT starts_with(key_id, '${groupIdPrefix}')",
     replace: '',
-    tests: ['test/e2e/group-nodes.test.ts'],
+    tests: ['test/e2e/group-nodes.long.test.ts'],
   },
 ];

@@ -41,7 +41,6 @@ function isFound({ name, file, find, replace, tests, script }: Mutation): boolea
     ];
     const { status } = spawnSync(process.execPath, command, {
       cwd: folder,
-      env: { ...process.env, MONEY_RUNS: '1000' },
       timeout: timeoutMs,
       stdio: 'ignore',
     });

@@ -99,14 +99,14 @@ export const nodeFaults: readonly Mutation[] = [
     find: "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';",
     replace:
       "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner AND renewed_at > now_ms() - 15000)';",
-    tests: ['test/storage/postgres-slots.test.ts'],
+    tests: ['test/storage/postgres-slots.long.test.ts'],
   },
   {
     name: 'a raised limit by which no request in line gets a slot',
     file: 'src/storage/postgres/slots/search-functions.ts',
     find: 'AND ${slotsOfGroup} IS NOT NULL;\n        key := ${serveLine.called}(key);',
     replace: 'AND ${slotsOfGroup} IS NOT NULL;',
-    tests: ['test/storage/postgres-slots.test.ts'],
+    tests: ['test/storage/postgres-slots.long.test.ts'],
   },
   {
     name: 'requests in line that keep the limits from before a change, with which they came after it',
@@ -120,7 +120,7 @@ export const nodeFaults: readonly Mutation[] = [
     file: 'src/composition/limiter-services.ts',
     find: 'directory.forgetAll();\n      tell();',
     replace: 'directory.forgetAll();',
-    tests: ['test/e2e/limit-changes.test.ts', 'test/e2e/nodes.test.ts'],
+    tests: ['test/e2e/limit-changes.test.ts', 'test/e2e/nodes.long.test.ts'],
   },
   {
     name: 'leases that are ended without what they held being given back',
@@ -204,7 +204,7 @@ export const nodeFaults: readonly Mutation[] = [
     file: 'src/storage/records/settle-statement.ts',
     find: "{ table: 'accounts', where: `key_id = ${begunKey}` },",
     replace: "{ table: 'open_requests', where: 'request_id = ?1' },",
-    tests: ['test/storage/postgres-deadlocks.test.ts'],
+    tests: ['test/storage/postgres-deadlocks.long.test.ts'],
   },
   {
     name: 'leases whose ending is forgotten because its answer was lost',

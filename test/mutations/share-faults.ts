@@ -4,7 +4,7 @@ const claim = 'src/coordination/shares/share-claim.ts';
 const settled = 'src/coordination/shares/settled-room-shares.ts';
 const stored = 'src/storage/postgres/nodes/share-functions.ts';
 const units = ['test/coordination/room-shares.test.ts'];
-const database = ['test/storage/postgres-room-shares.test.ts'];
+const database = ['test/storage/postgres-room-shares.long.test.ts'];
 
 /** Faults of the shares that processes have in the limits of upstreams. */
 export const shareFaults: readonly Mutation[] = [
@@ -97,6 +97,6 @@ export const shareFaults: readonly Mutation[] = [
     file: 'src/composition/health-and-events.ts',
     find: '    shares,\n',
     replace: '    shares: null,\n',
-    tests: ['test/e2e/room-nodes.test.ts'],
+    tests: ['test/e2e/room-nodes.long.test.ts'],
   },
 ];

@@ -14,7 +14,6 @@ import type { Behaviour } from '../support/upstream-behaviours.ts';
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 /** The cost of the frames' own usage: 11 tokens in, 7 out. */
 const wholeCharge = 11 * 1_000 + 7 * 2_000;
-const runs = Number(process.env['FAILOVER_RUNS'] ?? 10_000);
 
 /** The most attempts of one request. */
 const budget = 4;
@@ -42,7 +41,7 @@ function expectedCalls(upstreams: readonly { readonly name: string; readonly isS
   return calls;
 }
 
-test(`a request with three upstreams is answered if one works, and charged once (${runs} random cases)`, async () => {
+test('a request with three upstreams is answered if one works, and charged once', async () => {
   const pipeline = await openPipeline(price, 100);
   const keyId = await pipeline.addKey(1_000_000_000_000);
   let charged = 0;
@@ -101,7 +100,7 @@ test(`a request with three upstreams is answered if one works, and charged once 
     expect(charge).toBeLessThanOrEqual(most);
     charged += charge;
   });
-  await fc.assert(property, propertyRun(runs));
+  await fc.assert(property, propertyRun(500));
   const accounts = await pipeline.store.accounts([keyId]);
   expect(accounts.get(keyId)).toMatchObject({ heldNanos: 0, spentNanos: charged });
   expect(pipeline.faults).toEqual([]);

@@ -24,7 +24,6 @@ import type { Behaviour } from '../support/upstream-behaviours.ts';
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 /** The cost of the frames' own usage: 11 tokens in, 7 out. */
 const wholeCharge = 11 * 1_000 + 7 * 2_000;
-const runs = Number(process.env['HEDGE_RUNS'] ?? 400);
 
 /** How far the clock is advanced at a time, in milliseconds: several events fall on one step. */
 const stepMs = 10;
@@ -151,7 +150,7 @@ interface Made {
   readonly durationMs: number;
 }
 
-test(`one answer, one charge, and no call after the first text, with second requests and deadlines (${runs} random cases)`, async () => {
+test('one answer, one charge, and no call after the first text, with second requests and deadlines', async () => {
   const pipeline = await openPipeline(price, 100);
   const { clock } = pipeline;
   const keyId = await pipeline.addKey(1_000_000_000_000);
@@ -260,11 +259,11 @@ test(`one answer, one charge, and no call after the first text, with second requ
     seen.late += made.some(({ result }) => result === 'timeout') ? 1 : 0;
     seen.whole += whole ? 1 : 0;
   });
-  await fc.assert(property, propertyRun(runs));
+  await fc.assert(property, propertyRun(200));
   // A test without these cases would show nothing.
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(0);
   const accounts = await pipeline.store.accounts([keyId]);
   expect(accounts.get(keyId)).toMatchObject({ heldNanos: 0, spentNanos: charged });
   expect(pipeline.faults).toEqual([]);
   await pipeline.close();
-}, 60_000);
+});

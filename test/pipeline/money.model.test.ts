@@ -11,7 +11,6 @@ import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness
 import { propertyRun } from '../support/property-run.ts';
 import { settledRecord } from '../support/stored-rows.ts';
 
-const runs = Number(process.env['MONEY_RUNS'] ?? 10_000);
 /** Runs per database, so that checking every account stays cheap. */
 const runsPerDatabase = 200;
 const holdTokens = 10;
@@ -320,7 +319,7 @@ const commands = fc.commands(
 
 describe('money', () => {
   test('is exact at every point, for any events in any order', async () => {
-    const { seed } = propertyRun();
+    const { seed, numRuns: runs } = propertyRun(800);
     for (let done = 0; done < runs; done += runsPerDatabase) {
       const pipeline = await openPipeline(pick(prices, 0), holdTokens);
       await fc.assert(

@@ -4,7 +4,7 @@ import { addCounts, noCounts } from './counts.ts';
 import { runHistory } from './run-history.ts';
 
 test('no history of several gateways over one database breaks a rule', async () => {
-  const { seed, numRuns } = propertyRun(600);
+  const { seed, numRuns } = propertyRun(300);
   const counts = noCounts();
   const broken: string[] = [];
   for (let number = 0; number < numRuns; number++) {

@@ -1,5 +1,7 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { readTransaction } from '../../src/storage/postgres/connection/queries.ts';
 import { storageErrorOf } from '../../src/storage/postgres/connection/failure-reason.ts';
 
 /** An error as pg makes it of the database's answer. */
@@ -46,4 +48,11 @@ test('an error of a connection passes, whatever its code looks like', () => {
   expect(storageErrorOf(broken)).toMatchObject({ message: 'write EPIPE', reason: 'unavailable' });
   const nowhere = Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
   expect(storageErrorOf(nowhere)).toMatchObject({ message: 'ECONNREFUSED', reason: 'unavailable' });
+});
+
+test('a transaction that ends in a rollback is no success', () => {
+  const answer = (command: string) => ({ command, rows: [], rowCount: 0, oid: 0, fields: [] });
+  const answers = (end: string) => [answer('BEGIN'), answer('SELECT'), answer('INSERT'), answer(end)];
+  expect(readTransaction(answers('COMMIT'))).toEqual([[]]);
+  expect(() => readTransaction(answers('ROLLBACK'))).toThrow(StorageError);
 });

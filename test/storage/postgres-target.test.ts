@@ -7,29 +7,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
 import { eventually } from '../support/eventually.ts';
-import { keep, usePostgresBench } from '../support/postgres-bench.ts';
+import { keep, stubEnvironment } from '../support/postgres-connection.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { postgresAbsence } from '../support/test-postgres.ts';
-
-/** What pg and libpq read from the environment, each with a value that leads elsewhere. */
-function stubEnvironment(): void {
-  const elsewhere = {
-    PGHOST: '203.0.113.1',
-    PGPORT: '1',
-    PGUSER: 'other',
-    PGPASSWORD: 'of the environment',
-    PGDATABASE: 'other',
-    PGOPTIONS: '-c search_path=other -c default_transaction_read_only=on',
-    PGAPPNAME: 'other',
-    PGSSLMODE: 'require',
-    PGSSLNEGOTIATION: 'direct',
-    PGCLIENT_ENCODING: 'latin1',
-    PGCONNECT_TIMEOUT: '1',
-    PGSERVICE: 'other',
-  };
-  for (const [name, value] of Object.entries(elsewhere)) vi.stubEnv(name, value);
-  onTestFinished(() => void vi.unstubAllEnvs());
-}
 
 describe('the URL of a PostgreSQL database', () => {
   test.each([
@@ -125,25 +104,5 @@ describe('the environment and ~/.pgpass', () => {
     keep(`postgres://me@127.0.0.1:${port}/gate`);
     await eventually('a password is sent', () => sent.length > 0);
     expect(sent).toEqual(['']);
-  });
-
-  const bench = usePostgresBench();
-  test.skipIf(postgresAbsence !== null)('change nothing of the connection', async () => {
-    const { url } = await bench.proxy();
-    stubEnvironment();
-    const { connection } = keep(url);
-    await connection.opened;
-    const settings = ['search_path', 'client_encoding', 'application_name', 'default_transaction_read_only'];
-    const [answer] = await connection.send([
-      { text: `SELECT ${settings.map((name) => `current_setting('${name}') AS ${name}`).join()}` },
-    ]);
-    expect(answer?.rows).toEqual([
-      {
-        search_path: '"$user", public',
-        client_encoding: 'UTF8',
-        application_name: 'textgate',
-        default_transaction_read_only: 'off',
-      },
-    ]);
   });
 });

@@ -1,71 +1,16 @@
 import { DatabaseSync } from 'node:sqlite';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
-import { Client } from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
-import type { UsageQuery } from '../../src/domain/ports/usage.ts';
+import { describe, expect, test } from 'vitest';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
 import { migrations } from '../../src/storage/sqlite/migrations.ts';
-import { createStore } from '../../src/storage/store.ts';
-import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
-import { createUsage } from '../../src/storage/usage/usage-store.ts';
-import { eventually } from '../support/eventually.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
-import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
-import { readUsage, sumRecords } from '../support/usage-sums.ts';
+import { compared, month, openStore, startMs } from '../support/usage-scene.ts';
 
-const [hourMs, dayMs] = [3_600_000, 86_400_000];
-const startMs = Date.UTC(2027, 4, 1);
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
-
-/** A store with one key, and requests of it that end at once. */
-async function openStore(engine: Engine) {
-  onTestFinished(() => engine.close());
-  await engine.ready;
-  let ids = 0;
-  const store = createStore(engine, { nextId: () => `id ${++ids}`, now: () => startMs, report: () => {} });
-  const addKey = (id: string): Promise<void> => store.createKey({ ...payingKey, id, name: id }, id, null);
-  await addKey(payingKey.id);
-  const use = async (begun: Partial<OpenedRecord>, ended: Partial<SettledRecord> = {}): Promise<void> => {
-    const opened: OpenedRecord = {
-      ...openedRecord,
-      requestId: `req_${++ids}`,
-      createdAtMs: startMs,
-      ...begun,
-    };
-    await store.settle({
-      ...settledRecord,
-      requestId: opened.requestId,
-      begun: beginningOf(opened),
-      ...ended,
-    });
-  };
-  return { engine, store, addKey, use, usage: createUsage(engine) };
-}
-
-const month: UsageQuery = {
-  by: ['day', 'key'],
-  fromMs: startMs,
-  toMs: startMs + 31 * dayMs,
-  where: {},
-  limit: 1_000,
-  after: null,
-};
-
-/** Usage beside the sums of all records that are there. */
-async function compared(engine: Engine) {
-  const [rows = []] = await engine.read([{ sql: 'SELECT * FROM records', values: [] }]);
-  const records = new Map(rows.map((row) => [String(row['request_id']), row]));
-  const found = await readUsage(createUsage(engine), month, 1_000);
-  return { found, expected: sumRecords(records, month) };
-}
+const hourMs = 3_600_000;
 
 describe('usage', () => {
   test('has sums over keys that no number holds, and refuses sums of tokens that it can not give exactly', async () => {
@@ -163,78 +108,5 @@ describe('usage', () => {
     const { faults, imbalanceNanos } = await verifyLedger(createLedgerAudit(engine));
     expect(faults).toContain('key_a: spent 5, but its usage says 7');
     expect(imbalanceNanos).toBe(2);
-  });
-});
-
-describe.skipIf(postgresAbsence !== null)(`usage on PostgreSQL${absent}`, () => {
-  test('is rolled up only once all transactions have ended that may not have seen it begin', async () => {
-    const { engine, use } = await openStore(await openPostgres());
-    const { url } = (engine as Awaited<ReturnType<typeof openPostgres>>).database;
-    await use({});
-    const other = new Client({ connectionString: url });
-    await other.connect();
-    onTestFinished(() => other.end().catch(() => {}));
-    other.on('error', () => {});
-    // As a settlement that hangs behind its last statement.
-    await other.query(`BEGIN; INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms,
-      outcome, status, charge) VALUES ('req_slow', 'key_a', ${startMs + 5}, 'chat', 'sync', 'm', 'u', 0, 'completed', 200, 3)`);
-    const rollups = createUsageRollups(engine);
-    await rollups.rollUp(startMs + 3 * dayMs, setImmediate);
-    const rolled = { sql: `SELECT count(*) AS count FROM usage_periods WHERE state = 'rolled'`, values: [] };
-    expect(await engine.read([rolled])).toEqual([[{ count: 0 }]]);
-    await other.query('COMMIT');
-    // Transactions of other databases of the server count, too: those of other tests may take a while.
-    await eventually('the days are rolled up', async () => {
-      await rollups.rollUp(startMs + 3 * dayMs, setImmediate);
-      const [[row] = []] = await engine.read([rolled]);
-      return row?.['count'] === 2;
-    });
-    const { found, expected } = await compared(engine);
-    expect(found).toEqual(expected);
-    expect(expected).toMatchObject([{ requests: 2 }]);
-  });
-
-  test('is rolled up where a dump was restored whose server had more transactions', async () => {
-    const { engine, use } = await openStore(await openPostgres());
-    await use({});
-    const begun = `INSERT INTO usage_periods (period, start, state, barrier, next_hour)
-      VALUES ('day', ${startMs}, 'rolling', ${Number.MAX_SAFE_INTEGER}, ${startMs})`;
-    await engine.run([{ sql: begun, values: [] }]);
-    await eventually('the day is rolled up', async () => {
-      await createUsageRollups(engine).rollUp(startMs + 2 * dayMs, setImmediate);
-      const [[row] = []] = await engine.read([
-        { sql: `SELECT state FROM usage_periods WHERE start = ${startMs}`, values: [] },
-      ]);
-      return row?.['state'] === 'rolled';
-    });
-    const { found, expected } = await compared(engine);
-    expect(found).toEqual(expected);
-  });
-
-  test('is exact while many keys settle requests of past days and two processes roll them up', async () => {
-    const { engine, addKey, use } = await openStore(await openPostgres());
-    const keyIds = Array.from({ length: 12 }, (_, at) => `key_${at}`);
-    for (const keyId of keyIds) await addKey(keyId);
-    const over = new AbortController();
-    const rollUp = async (): Promise<void> => {
-      while (!over.signal.aborted)
-        await createUsageRollups(engine, 3).rollUp(startMs + 40 * dayMs, setImmediate);
-    };
-    const settle = async (keyId: string, at: number): Promise<void> => {
-      for (let request = 0; request < 25; request++)
-        await use({ keyId, createdAtMs: startMs + ((at + request * 7) % 30) * dayMs }, { chargeNanos: 1 });
-    };
-    const rolling = [rollUp(), rollUp()];
-    await Promise.all(keyIds.map(settle));
-    over.abort();
-    await Promise.all(rolling);
-    const before = await compared(engine);
-    expect(before.found).toEqual(before.expected);
-    await createUsageRollups(engine).rollUp(startMs + 40 * dayMs, setImmediate);
-    const after = await compared(engine);
-    expect(after.found).toEqual(after.expected);
-    expect(
-      (await verifyLedger(createLedgerAudit(engine))).faults.filter((fault) => fault.includes('usage')),
-    ).toEqual([]);
   });
 });

@@ -1,10 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
-import { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
-import type { ConnectionOptions } from '../../src/storage/postgres/connection/client-config.ts';
-import { createFakeClock } from './fake-clock.ts';
-import type { FakeClock } from './fake-clock.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 import { createDatabase, onServer, postgresAbsence } from './test-postgres.ts';
@@ -49,23 +44,6 @@ export function usePostgresBench(): PostgresBench {
       return { proxy, url: url.href };
     },
   };
-}
-
-/** A connection with a clock of its own, which is closed at the end of the test. */
-export function keep(
-  url: string,
-  options: Partial<ConnectionOptions> = {},
-): { readonly connection: KeptConnection; readonly clock: FakeClock } {
-  const clock = createFakeClock();
-  const connection = new KeptConnection({
-    target: readTarget(url),
-    limits: { statementMs: 5_000, lockMs: 4_000 },
-    isReadOnly: false,
-    clock,
-    ...options,
-  });
-  onTestFinished(() => connection.close());
-  return { connection, clock };
 }
 
 /** An error as the server sends it, such as before it ends a connection. */

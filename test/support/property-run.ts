@@ -1,9 +1,11 @@
 /**
- * The number of runs of a property, and its seed. A failing property prints its seed; `FC_SEED` repeats it.
+ * The number of runs of a property, `PROPERTY_TIMES` times as many as in the short suite, and its seed: `FC_SEED`, which
+ * `config/vitest.config.ts` chooses for a whole run, and prints.
  */
-export function propertyRun(numRuns = 300): { readonly numRuns: number; readonly seed: number } {
-  // Read at each call: the scorecard sets the variable after this module is loaded.
-  return { numRuns, seed: Number(process.env['FC_SEED'] ?? ownSeed) };
+export function propertyRun(shortRuns = 100): { readonly numRuns: number; readonly seed: number } {
+  // Read at each call: the scorecard sets the seed after this module is loaded.
+  const { FC_SEED: seed = ownSeed, PROPERTY_TIMES: times = '1' } = process.env;
+  return { numRuns: Math.ceil(shortRuns * Number(times)), seed: Number(seed) };
 }
 
 const ownSeed = Date.now() % 2 ** 31;

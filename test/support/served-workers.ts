@@ -6,6 +6,7 @@ import { afterAll } from 'vitest';
 import { eventually } from './eventually.ts';
 import { startUpstream } from './scripted-upstream.ts';
 import type { ScriptedUpstream } from './scripted-upstream.ts';
+import { isOnlyListed } from './services.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 import { spawnTextgate, startTextgate } from './textgate-process.ts';
 import type { TextgateProcess } from './textgate-process.ts';
@@ -107,6 +108,8 @@ async function serveWorkersIn(
 export async function openWorkersStage(
   options: Omit<WorkersOptions, 'databaseUrl' | 'upstreamUrl'> = {},
 ): Promise<{ readonly upstream: ScriptedUpstream; readonly gateway: ServedWorkers }> {
+  // No hook would end them.
+  if (isOnlyListed) return { gateway: { key: '' } } as Awaited<ReturnType<typeof openWorkersStage>>;
   const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
   const folder = mkdtempSync(join(tmpdir(), 'textgate-workers-'));
   const addresses = { databaseUrl: database.url, upstreamUrl: upstream.url };

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine, PostgresOptions } from '../../src/storage/postgres/engine.ts';
 import { atEndOfFile } from './end-of-file.ts';
+import { isOnlyListed } from './services.ts';
 import { bringBack, readBeginning, rename } from './used-databases.ts';
 import type { Beginning } from './used-databases.ts';
 
@@ -22,7 +23,7 @@ const lookMs = 200;
 const absences = /^(?:ECONNREFUSED|ENOENT|ENOTFOUND|EAI_AGAIN|3D000|28\w{3})$/;
 
 /** Why tests on PostgreSQL are skipped here; `null` where they are run. */
-export const postgresAbsence = await whyAbsent();
+export const postgresAbsence = isOnlyListed ? null : await whyAbsent();
 
 async function whyAbsent(): Promise<string | null> {
   for (const startMs = performance.now(); ; await wait(lookMs)) {

@@ -11,7 +11,7 @@ import type { WebhookReceiver } from './webhook-receiver.ts';
 
 /** A dollar for a token of output: 7 USD for each answer of the scripted upstream. */
 export const price = { input: '0', output: '1000000' };
-export const costUsd = 7;
+const costUsd = 7;
 
 /** A question of a key, whose text no event may show. */
 export const question = { model: 'small', messages: [{ role: 'user', content: 'a question of a key' }] };
@@ -46,6 +46,26 @@ export async function spend(gateway: TestGateway, secret: string): Promise<void>
   const response = await gateway.post('/v1/chat/completions', question, { headers });
   const text = await response.text();
   if (response.status !== 200) throw new Error(text);
+}
+
+/** Limits under which many requests at a time reach the mark of a low balance. */
+export const lowBalanceLimits = { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' };
+
+/** A key with 12 USD, and a function that takes it below 10 USD once more. */
+export async function makePayer(gateway: TestGateway, name: string) {
+  const { key, secret } = await gateway.gateway.createKey(name, { balanceNanos: 12e9 });
+  let crossings = 0;
+  return {
+    id: key.id,
+    async cross(): Promise<void> {
+      if (crossings++ > 0)
+        await gateway.gateway.keys.credit(key.id, {
+          amount: String(costUsd),
+          reference: `credit ${crossings}`,
+        });
+      await spend(gateway, secret);
+    },
+  };
 }
 
 /** Lets fake time pass, a second for each turn of the event loop, until a condition holds. */

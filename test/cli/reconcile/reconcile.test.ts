@@ -9,7 +9,7 @@ import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { startGateway } from '../../support/test-gateway.ts';
 import type { TestGateway } from '../../support/test-gateway.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
-import { startTextgate } from '../../support/textgate-process.ts';
+import { runCommand } from '../../support/run-command.ts';
 
 /** How long a test may take, in milliseconds: processes start one after another. */
 const patienceMs = 60_000;
@@ -47,11 +47,11 @@ afterAll(async () => {
 async function run(text: string, args: readonly string[] = ['--upstream', 'local'], environment = {}) {
   const folder = makeTemporaryFolder();
   writeFileSync(join(folder, 'usage.csv'), text);
-  return startTextgate(['reconcile', 'usage.csv', ...args], folder, {
+  return runCommand(['reconcile', 'usage.csv', ...args], folder, {
     TEXTGATE_ADMIN_URL: gateway.adminUrl,
     TEXTGATE_ADMIN_TOKEN: gateway.adminToken,
     ...environment,
-  }).finished;
+  });
 }
 
 const head = 'date,model,requests,input_tokens,output_tokens,cost\n';

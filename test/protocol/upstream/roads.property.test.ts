@@ -230,7 +230,7 @@ describe('the fast road of a stream', () => {
           if (fast.parts.some(({ ending }) => ending?.kind === 'finished' && ending.usage !== null))
             finished++;
         }),
-        propertyRun(2_500),
+        propertyRun(600),
       );
       const copied = read.mock.results.filter(({ value }) => value !== null).length;
       read.mockRestore();

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GrantedShare, ShareDemand } from '../../src/domain/ports/room-shares.ts';
 import { createRoomShareStore } from '../../src/storage/postgres/nodes/room-share-store.ts';
-import { openTimedPostgres } from '../support/database-time.ts';
+import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { memoryDatabase, playShares, shareHistory } from '../support/share-histories.ts';
 import type { ShareDatabase } from '../support/share-world.ts';
@@ -77,7 +77,7 @@ describe.skipIf(postgresAbsence !== null)(`shares of the limits of upstreams in 
         const played = await playShares(database, history);
         expect({ ...played, differences }).toEqual({ excesses: [], kept: [], missing: [], differences: [] });
       }),
-      propertyRun(Number(process.env['SHARE_RUNS'] ?? 2)),
+      propertyRun(2),
     );
   });
 

@@ -9,7 +9,6 @@ import { createStore } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { dayMs } from './retention.ts';
 import { key, opened, settled, startMs } from './store.ts';
 
@@ -130,21 +129,18 @@ async function takeSteps(engine: Engine, plain: Engine, run: string, steps: read
   expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
 }
 
-describe.each<[string, number, string | null, () => Promise<Engine>]>([
-  ['SQLite', 60, null, async () => openTestEngine(':memory:')],
-  ['PostgreSQL', 5, postgresAbsence, () => openPostgres()],
-])('the end of old records on %s', (name, runs, absence, open) => {
-  let engine: Engine;
-  const plain = openTestEngine(':memory:');
-  beforeAll(async () => {
-    if (absence === null) engine = await open();
-    await plain.ready;
-  });
-  afterAll(() => Promise.all([engine, plain].map((each) => each?.close())));
+/** Random histories whose old records are removed meanwhile, beside the same ones that keep them. */
+export function describeRetentionHistories(name: string, open: () => Promise<Engine>, runs: number): void {
+  describe(`the end of old records on ${name}`, () => {
+    let engine: Engine;
+    const plain = openTestEngine(':memory:');
+    beforeAll(async () => {
+      engine = await open();
+      await plain.ready;
+    });
+    afterAll(() => Promise.all([engine, plain].map((each) => each?.close())));
 
-  test.skipIf(absence !== null)(
-    `leaves balances and answers as they are without it, whatever happens${absence === null ? '' : ` (${absence})`}`,
-    async () => {
+    test('leaves balances and answers as they are without it, whatever happens', async () => {
       let run = 0;
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), (steps) =>
@@ -153,7 +149,6 @@ describe.each<[string, number, string | null, () => Promise<Engine>]>([
         propertyRun(runs),
       );
       expect(run).toBeGreaterThanOrEqual(runs);
-    },
-    120_000,
-  );
-});
+    }, 120_000);
+  });
+}

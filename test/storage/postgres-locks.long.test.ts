@@ -3,7 +3,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import { KeyLockedError } from '../../src/domain/storage-refusal.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
@@ -221,29 +220,3 @@ describe.skipIf(postgresAbsence !== null)(
     });
   },
 );
-
-test('only those functions of slots name what they lock that work on one key', async () => {
-  const named: (string | null)[] = [];
-  const slots = createSlotStore(
-    {
-      async callFunction(_called, _spreadBy, _values, rows = null) {
-        named.push(rows);
-        return [{ verdict: 'waiting' }];
-      },
-      lookUp: () => Promise.resolve([]),
-    },
-    () => 'owner',
-  );
-  const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 0 };
-  const request = { keyId: 'key', requestId: 'request', limits };
-  await Promise.allSettled([
-    slots.take({ ...request, mayWait: true }),
-    slots.release('key', 'request'),
-    slots.leave(request),
-    slots.endedWaits(),
-    slots.followLimits(limits, new Map()),
-    slots.freeLost(),
-    slots.forgetStarts(''),
-  ]);
-  expect(named).toEqual(['slots of key', 'slots of key', 'slots of key', null, null, null, null]);
-});

@@ -11,13 +11,8 @@ import { createStore } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { faultsOf, statementsOver } from '../support/statement-tools.ts';
 import { beginningOf } from '../support/stored-rows.ts';
-import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { dayMs } from './retention.ts';
 import { key, opened, settled, startMs } from './store.ts';
-
-/** How many histories there are; `npm run statements` has 10,000. */
-const histories = Number(process.env['STATEMENT_RUNS'] ?? 60);
 
 /** How many histories share a database: each has accounts of its own, over all of which roots are made. */
 const perDatabase = 25;
@@ -169,46 +164,46 @@ async function play(engine: Engine, run: string, steps: readonly Step[]) {
   return { made, audits, keys: (await tools.statements.keys()).keys };
 }
 
-describe.each<[string, number, string | null, () => Promise<Engine>]>([
-  ['SQLite', histories, null, async () => openTestEngine(':memory:')],
-  ['PostgreSQL', Math.ceil(histories / 20), postgresAbsence, () => openPostgres()],
-])('statements of random histories on %s', (name, runs, absence, open) => {
-  let engine: Engine;
-  beforeAll(async () => {
-    if (absence === null) engine = await open();
-  });
-  afterAll(() => engine?.close());
+/** Random histories of accounts, and every statement of them. */
+export function describeStatementHistories(name: string, open: () => Promise<Engine>, runs: number): void {
+  describe(`statements of random histories on ${name}`, () => {
+    let engine: Engine;
+    beforeAll(async () => {
+      engine = await open();
+    });
+    afterAll(() => engine?.close());
 
-  test.skipIf(absence !== null)(
-    `are valid and agree with each other, and what was done to a file is found${absence === null ? '' : ` (${absence})`}`,
-    async () => {
-      let run = 0;
-      const property = fc.asyncProperty(
-        fc.array(step, { maxLength: 30, size: 'max' }),
-        fc.nat(),
-        async (steps, where) => {
-          if (run++ % perDatabase === perDatabase - 1) {
-            await engine.close();
-            engine = await open();
-          }
-          const { made, audits, keys } = await play(engine, `${name} ${run}`, steps);
-          expect(audits).toEqual([]);
-          for (const { text } of made) expect(faultsOf(text, keys)).toEqual([]);
-          for (const number of [0, 1]) {
-            const own = made.filter(({ account: of }) => of === number);
-            const read = own.map(({ text }, at) => ({ name: `${at}`, statement: readStatement(text) }));
-            expect(compareStatements(read)).toEqual([]);
-          }
-          const last = made.at(-1)?.text ?? '';
-          for (const [what, tamper] of Object.entries(tamperings)) {
-            const changed = tamper(last.split('\n'), where);
-            expect([what, changed === last || faultsOf(changed, keys).length > 0]).toEqual([what, true]);
-          }
-        },
-      );
-      await fc.assert(property, propertyRun(runs));
-      expect(run).toBeGreaterThanOrEqual(runs);
-    },
-    120_000 + histories * 600,
-  );
-});
+    test(
+      'are valid and agree with each other, and what was done to a file is found',
+      async () => {
+        let run = 0;
+        const property = fc.asyncProperty(
+          fc.array(step, { maxLength: 30, size: 'max' }),
+          fc.nat(),
+          async (steps, where) => {
+            if (run++ % perDatabase === perDatabase - 1) {
+              await engine.close();
+              engine = await open();
+            }
+            const { made, audits, keys } = await play(engine, `${name} ${run}`, steps);
+            expect(audits).toEqual([]);
+            for (const { text } of made) expect(faultsOf(text, keys)).toEqual([]);
+            for (const number of [0, 1]) {
+              const own = made.filter(({ account: of }) => of === number);
+              const read = own.map(({ text }, at) => ({ name: `${at}`, statement: readStatement(text) }));
+              expect(compareStatements(read)).toEqual([]);
+            }
+            const last = made.at(-1)?.text ?? '';
+            for (const [what, tamper] of Object.entries(tamperings)) {
+              const changed = tamper(last.split('\n'), where);
+              expect([what, changed === last || faultsOf(changed, keys).length > 0]).toEqual([what, true]);
+            }
+          },
+        );
+        await fc.assert(property, propertyRun(runs));
+        expect(run).toBeGreaterThanOrEqual(runs);
+      },
+      120_000 + propertyRun(runs).numRuns * 600,
+    );
+  });
+}

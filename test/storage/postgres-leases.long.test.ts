@@ -9,7 +9,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
-import { openTimedPostgres } from '../support/database-time.ts';
+import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';

@@ -6,7 +6,7 @@ import { keepLease } from '../../src/background/keep-lease.ts';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { openTimedPostgres } from '../support/database-time.ts';
+import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { describe, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
-import { openTimedPostgres } from '../support/database-time.ts';
+import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';

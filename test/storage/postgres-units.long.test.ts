@@ -6,11 +6,11 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { Lanes } from '../../src/storage/postgres/connection/lanes.ts';
 import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
-import { readTransaction } from '../../src/storage/postgres/connection/queries.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { errorMessage, keep, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { errorMessage, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { keep } from '../support/postgres-connection.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
@@ -176,13 +176,6 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL that fail in the 
     await engine.run([say(`INSERT INTO items (id) VALUES ${places.slice(4)}`, ...values.slice(1))]);
     expect(await items()).toHaveLength(65_535);
   });
-});
-
-test('a transaction that ends in a rollback is no success', () => {
-  const answer = (command: string) => ({ command, rows: [], rowCount: 0, oid: 0, fields: [] });
-  const answers = (end: string) => [answer('BEGIN'), answer('SELECT'), answer('INSERT'), answer(end)];
-  expect(readTransaction(answers('COMMIT'))).toEqual([[]]);
-  expect(() => readTransaction(answers('ROLLBACK'))).toThrow(StorageError);
 });
 
 describe.skipIf(postgresAbsence !== null)(

@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -8,7 +6,6 @@ import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scri
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { allEnded, childrenOf, isRunning, serveWorkers, workersIn } from '../support/served-workers.ts';
 import type { Asked, ServedWorkers, WorkersOptions } from '../support/served-workers.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { signalAgain, startTextgate } from '../support/textgate-process.ts';
 import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
@@ -424,20 +421,4 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
     },
     slow,
   );
-});
-
-test('workers on a SQLite database whose URL is in a file are refused', async () => {
-  const folder = makeTemporaryFolder();
-  writeFileSync(join(folder, 'url'), 'sqlite:data/textgate.db');
-  const config = {
-    server: { port: 0, workers: 2 },
-    admin: { port: 0 },
-    storage: { url: { file: 'url' } },
-    upstreams: { demo: { url: 'demo:' } },
-    models: { from: 'demo' },
-  };
-  writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
-  const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
-  expect(code).toBe(1);
-  expect(stderr).toContain('server.workers: several workers need a PostgreSQL database');
 });

@@ -12,8 +12,6 @@ import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
-import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { say } from './engine.ts';
 import { key, opened, settled } from './store.ts';
 import { readUsage, sumRecords } from '../support/usage-sums.ts';
@@ -208,19 +206,16 @@ async function takeSteps(
 
 const keyIdOf = (name: string, run: number, account: number): string => `${name} ${run} key ${account}`;
 
-describe.each<[string, number, string | null, () => Promise<Engine>]>([
-  ['SQLite', 30, null, async () => openTestEngine(':memory:')],
-  ['PostgreSQL', 4, postgresAbsence, () => openPostgres()],
-])('usage on %s', (name, runs, absence, open) => {
-  let engine: Engine;
-  beforeAll(async () => {
-    if (absence === null) engine = await open();
-  });
-  afterAll(() => engine?.close());
+/** Random histories of records, and usage of them as it may be asked for. */
+export function describeUsageHistories(name: string, open: () => Promise<Engine>, runs: number): void {
+  describe(`usage on ${name}`, () => {
+    let engine: Engine;
+    beforeAll(async () => {
+      engine = await open();
+    });
+    afterAll(() => engine?.close());
 
-  test.skipIf(absence !== null)(
-    `is the sum of all records that ever were, however it is asked for and whatever is rolled up${absence === null ? '' : ` (${absence})`}`,
-    async () => {
+    test('is the sum of all records that ever were, however it is asked for and whatever is rolled up', async () => {
       let run = 0;
       await fc.assert(
         fc.asyncProperty(
@@ -237,10 +232,9 @@ describe.each<[string, number, string | null, () => Promise<Engine>]>([
         propertyRun(runs),
       );
       expect(run).toBeGreaterThanOrEqual(runs);
-    },
-    120_000,
-  );
-});
+    }, 120_000);
+  });
+}
 
 type Question = typeof question extends fc.Arbitrary<infer Asked> ? Asked : never;
 
