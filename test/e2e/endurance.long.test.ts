@@ -1,18 +1,15 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { forkGateway } from '../support/forked-gateway.ts';
-import type { ForkedGateway } from '../support/forked-gateway.ts';
+import { leaveMany, openSocket, requestBytes, sayWords } from '../support/leaving-clients.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 import { chatFrames, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const leavers = 10_000;
 const warmUpLeavers = 3_000;
-const atATime = 100;
 /** How many bytes the client reads one by one, while the upstream sends nothing. */
 const bytesRead = 60;
 /** How many bytes are read between two measurements of memory: each one collects all garbage of a process first. */
@@ -25,68 +22,10 @@ let upstream: ScriptedUpstream;
 beforeEach(async () => void (upstream = await startUpstream()));
 afterEach(() => upstream.close());
 
-const paths = [
-  ['/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }] }],
-  ['/v1/responses', { input: 'x' }],
-] as const;
-
-function requestBytes({ key }: ForkedGateway, endpoint: number, stream: boolean): string {
-  const [path, text] = paths[endpoint % paths.length] ?? paths[0];
-  const body = JSON.stringify({ model: 'small', stream, ...text });
-  return (
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  );
-}
-
-function openSocket(url: string): Socket {
-  const { hostname, port } = new URL(url);
-  return connect(Number(port), hostname).on('error', () => {});
-}
-
-/** One client, which disconnects within its request, after some bytes of the answer, or never. */
-async function leave(gateway: ForkedGateway, random: () => number): Promise<void> {
-  const socket = openSocket(gateway.url);
-  const closed = once(socket, 'close');
-  await once(socket, 'connect').catch(() => {});
-  const stream = random() < 0.8;
-  const bytes = requestBytes(gateway, Math.floor(random() * 2), stream);
-  const moment = random();
-  const leaving = (): void => void (random() < 0.5 ? socket.destroy() : socket.resetAndDestroy());
-  if (moment < 0.2) socket.write(bytes.slice(0, Math.floor(random() * bytes.length)), leaving);
-  else if (moment < 0.4) socket.write(bytes, leaving);
-  else {
-    let patience = stream ? Math.floor(random() * 4_000) : 0;
-    socket.on('data', (part) => {
-      patience -= part.length;
-      if (patience <= 0 || part.includes('[DONE]') || part.includes('response.completed')) leaving();
-    });
-    socket.write(bytes);
-  }
-  await closed;
-}
-
-async function leaveMany(gateway: ForkedGateway, count: number, random: () => number): Promise<void> {
-  let left = count;
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await leave(gateway, random);
-  };
-  await Promise.all(Array.from({ length: atATime }, worker));
-  await eventually('no request is in progress', async () => (await gateway.inFlight()) === 0);
-}
-
 describe('ten thousand clients that disconnect at random moments', () => {
   test('leave no request in progress, no busy upstream connection and no memory', async () => {
     const { random, seed } = randomNumbers();
-    const frames = chatFrames(Array.from({ length: 20 }, (_, index) => `word ${index} `));
-    upstream.play(async (response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      for (const frame of frames) {
-        if (response.destroyed) return;
-        await new Promise<void>((resolve) => response.write(frame, () => resolve()));
-      }
-      response.end();
-    });
+    upstream.play(sayWords);
     const gateway = await forkGateway(upstream.url);
     await leaveMany(gateway, warmUpLeavers, random);
     const before = await gateway.memory();

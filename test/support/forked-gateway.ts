@@ -10,8 +10,6 @@ export interface ForkedGateway {
   readonly key: string;
   /** Its memory after a garbage collection, in bytes. */
   memory(): Promise<{ readonly heapUsed: number; readonly rss: number }>;
-  /** Requests in progress, from its metrics. */
-  inFlight(): Promise<number>;
 }
 
 /** Starts a gateway that ends with the running test. */
@@ -30,11 +28,6 @@ export async function forkGateway(upstreamUrl: string): Promise<ForkedGateway> {
       child.send('memory');
       const [{ memory }] = (await once(child, 'message')) as [{ memory: NodeJS.MemoryUsage }];
       return memory;
-    },
-    async inFlight() {
-      const text = await (await fetch(`${started.adminUrl}/metrics`)).text();
-      const counts = text.matchAll(/^textgate_requests_in_flight\{.*\} (\d+)$/gm);
-      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
     },
   };
 }
