@@ -179,7 +179,10 @@ describe('SIGTERM during the start', () => {
         return next(url, context);
       } });`;
       const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
-      const server = startTextgate(args, makeTemporaryFolder(), { ...freePorts, NODE_OPTIONS });
+      // The module has its name in the sources alone.
+      const program = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+      const environment = { ...freePorts, NODE_OPTIONS };
+      const server = startTextgate(args, makeTemporaryFolder(), environment, { program });
       const { code, stdout } = await server.finished;
       expect([code, stdout]).toEqual([0, '']);
     },
