@@ -140,7 +140,7 @@ export function describeChangingBudgets(
 
   test(
     `${name}: what is spent, held and left is what the requests add up to, whatever becomes of budgets, groups, clocks and processes`,
-    { timeout: Math.max(120_000, runs * 60_000) },
+    { timeout: Math.max(120_000, propertyRun(runs).numRuns * 60_000) },
     async () => {
       await fc.assert(
         fc.asyncProperty(history, async (made) => {
