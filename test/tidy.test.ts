@@ -158,7 +158,7 @@ describe('the house', () => {
   });
 
   test('has no files that are neither sources nor tests, such as backups of editors', () => {
-    const isSource = /^(src|test)(\/[a-z0-9-]+)+(\.model|\.property)?(\.test|\.d)?\.ts$/;
+    const isSource = /^(src|test)(\/[a-z0-9-]+)+(\.model|\.property)?(\.long)?(\.test|\.d)?\.ts$/;
     const strays = ['src', 'test'].flatMap(listFiles).filter((path) => !isSource.test(path));
     expect(strays.toSorted()).toEqual([
       'src/README.md',

@@ -141,7 +141,9 @@ const notRun: Readonly<Record<string, string>> = {
   'curl -N "http://127.0.0.1:8081/admin/try/chat/completions?key=key_4fG7hJ2kLmN9" \\':
     'needs the id of a key: test/e2e/try-out.test.ts sends such requests',
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
-  'npm test': 'runs this test',
+  'npm test             # five minutes on two cores, without any service': 'runs this test',
+  'npm run test:all     # a quarter of an hour and more, with PostgreSQL, Chromium and what else there is':
+    'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.long.test.ts',
   'npm run bench                       # everything, in up to half an hour':

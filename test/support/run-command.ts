@@ -10,8 +10,8 @@ let idle: Promise<unknown> = Promise.resolve();
 
 /**
  * Runs a command of `textgate` in the process of the test, with outputs, a folder, an environment and an exit code of its
- * own, and `input` on its standard input, as a process would have: a start of one costs more than all that most commands do. Not for `serve` and for what
- * ends by a signal.
+ * own, and `input` on its standard input, as a process would have: a start of one costs more than all that most commands
+ * do. Not for `serve`, and not for what ends by a signal.
  */
 export function runCommand(
   args: readonly string[],
