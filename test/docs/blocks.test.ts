@@ -142,8 +142,6 @@ const notRun: Readonly<Record<string, string>> = {
     'needs the id of a key: test/e2e/try-out.test.ts sends such requests',
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
   'npm test             # five minutes on two cores, without any service': 'runs this test',
-  'npm run test:all     # a quarter of an hour and more, with PostgreSQL, Chromium and what else there is':
-    'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.long.test.ts',
   'npm run bench                       # everything, in up to half an hour':
