@@ -14,12 +14,14 @@ export function roomRefusal(entry: NoPlace): Refusal {
   const retryAfterMs = Math.max(leastRetryMs, entry.expectedMs);
   const { waiting } = entry;
   const limit = { source: 'upstream', kind: 'queue', limit: null, waiting, retryAfterMs } as const;
-  const isTooLong = entry.kind === 'full' && waiting === 0;
-  const what = isTooLong
-    ? "The model's provider is used up to its limit, for longer than a request may wait for it."
-    : entry.kind === 'full'
-      ? `The model's provider is used up to its limit, and no more requests may wait for it: ${count(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'}.`
-      : `This request waited ${waitedSeconds(entry.waitedMs)} s for the model's provider, which is used up to its limit; ${count(waiting, 'other request')} ${waiting === 1 ? 'waits' : 'wait'}.`;
+  // Those of held models may fill the room, and are not ahead of others.
+  const others = waiting === 0 ? '' : `: ${count(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'}`;
+  const what =
+    entry.kind === 'full' && entry.isTooLong
+      ? "The model's provider is used up to its limit, for longer than a request may wait for it."
+      : entry.kind === 'full'
+        ? `The model's provider is used up to its limit, and no more requests may wait for it${others}.`
+        : `This request waited ${waitedSeconds(entry.waitedMs)} s for the model's provider, which is used up to its limit; ${count(waiting, 'other request')} ${waiting === 1 ? 'waits' : 'wait'}.`;
   const message = `${what} A place is expected in ${secondsOf(retryAfterMs)} s; your own key is within its limits.`;
   return refuse('upstream_busy', message, { limit });
 }

@@ -3,12 +3,23 @@ import { roomRefusal } from '../../src/domain/room-refusal.ts';
 
 test.each([
   [
-    { kind: 'full', upstreams: ['far'], models: [], waiting: 0, expectedMs: 60_400 } as const,
+    {
+      kind: 'full',
+      isTooLong: true,
+      upstreams: ['far'],
+      models: [],
+      waiting: 3,
+      expectedMs: 60_400,
+    } as const,
     "The model's provider is used up to its limit, for longer than a request may wait for it. A place is expected in 61 s; your own key is within its limits.",
   ],
   [
-    { kind: 'full', upstreams: ['far'], models: [], waiting: 2, expectedMs: 0 } as const,
+    { kind: 'full', isTooLong: false, upstreams: ['far'], models: [], waiting: 2, expectedMs: 0 } as const,
     "The model's provider is used up to its limit, and no more requests may wait for it: 2 requests wait. A place is expected in 1 s; your own key is within its limits.",
+  ],
+  [
+    { kind: 'full', isTooLong: false, upstreams: ['far'], models: [], waiting: 0, expectedMs: 0 } as const,
+    "The model's provider is used up to its limit, and no more requests may wait for it. A place is expected in 1 s; your own key is within its limits.",
   ],
   [
     {

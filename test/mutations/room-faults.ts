@@ -48,7 +48,8 @@ export const roomFaults: readonly Mutation[] = [
     name: 'a full queue that is added up for each refusal',
     file: 'src/coordination/rooms/asked-rooms.ts',
     find: 'const ahead = room.queue.lanes',
-    replace: 'const ahead = [...room.queue.loadsAhead().values()].at(-1) ?? room.queue.lanes',
+    replace:
+      'const ahead = [...room.queue.loadsAhead((ms) => room.heldAt(ms), nowMs).values()].at(-1) ?? room.queue.lanes',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -61,8 +62,8 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a queue that is not served when a request leaves it for another place',
     file: 'src/coordination/rooms/rooms.ts',
-    find: 'unserved.push(room, ...this.#letIn(room, ticket, model, nowMs));',
-    replace: 'this.#letIn(room, ticket, model, nowMs);\n      unserved.push(room);',
+    find: 'unserved.push(room, ...this.#letIn(room, ticket, turn, nowMs));',
+    replace: 'this.#letIn(room, ticket, turn, nowMs);\n      unserved.push(room);',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -131,8 +132,15 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a key that was passed over and is served alone for as long',
     file: 'src/domain/rooms/fair-queue.ts',
-    find: '    for (const other of this.#backlogged) if (startOf(other) < start) other.since = start;\n',
+    find: '    if (held.size > 0) liftPassed(this.#backlogged, key, start, held);\n',
     replace: '',
+    tests: ['test/coordination/rooms'],
+  },
+  {
+    name: 'keys that were passed over and have lost their order',
+    file: 'src/domain/rooms/key-queue.ts',
+    find: 'const lead = leads.get(lane) ?? 0;',
+    replace: 'const lead = Math.max(0, start - startOf(key), 0 * (leads.get(lane) ?? 0));',
     tests: ['test/coordination/rooms'],
   },
   {
@@ -152,8 +160,8 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'limits of a model that take the place of those of its upstream',
     file: 'src/domain/rooms/room.ts',
-    find: "this.#ofAllInMs(tokens, 'share', nowMs),\n",
-    replace: '0,\n',
+    find: "this.#ofAllInMs(tokens, 'share', nowMs) : 0",
+    replace: '0 : 0',
     tests: ['test/coordination/rooms'],
   },
   {

@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import type { LimitSettings, RoomSettings } from '../../domain/ports/rooms.ts';
 import { isLimited } from '../../domain/rooms/room-limits.ts';
+import { maxQueue } from '../../domain/rooms/room.ts';
 import { duration } from '../../shared/schema-values.ts';
 import { chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
-
-/** The longest line before an upstream, in requests: the place of each of them in it is found by counting. */
-const maxQueue = 1_000;
 
 /** How many requests may wait for an upstream with limits, and how long, in milliseconds, where its config does not say. */
 const defaultQueue = 100;

@@ -25,7 +25,7 @@ export function refusalBy(
   asked: readonly AskedRoom[],
   request: RoomRequest,
   nowMs: number,
-): Omit<Extract<Entry, { readonly kind: 'full' }>, 'kind'> {
+): Omit<Extract<Entry, { readonly kind: 'full' }>, 'kind' | 'isTooLong'> {
   let shortest = { waiting: 0, expectedMs: Number.POSITIVE_INFINITY };
   for (const { room, models } of asked) {
     const ahead = room.queue.lanes.ahead(models, room.heldAt(nowMs));
@@ -41,6 +41,16 @@ export function refusalBy(
     ),
     ...shortest,
   };
+}
+
+/** The refusal of a request that may wait for none of some rooms, or no longer. */
+export function refusedAtOnce(asked: readonly AskedRoom[], request: RoomRequest, nowMs: number): Entry {
+  const refusal = refusalBy(asked, request, nowMs);
+  const { waitedMs } = request;
+  const isTimedOut = waitedMs > 0 && asked.every(({ room, models }) => room.queueWaitMs(models) <= waitedMs);
+  if (isTimedOut) return { kind: 'timed_out', waitedMs: 0, ...refusal };
+  const isTooLong = !asked.every(({ room, models }) => room.isFull(models, nowMs));
+  return { kind: 'full', isTooLong, ...refusal };
 }
 
 const nothing = (): void => {};

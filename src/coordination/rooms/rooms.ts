@@ -10,11 +10,13 @@ import type {
   WaitingForRoom,
 } from '../../domain/ports/rooms.ts';
 import type { Ticket } from '../../domain/rooms/key-queue.ts';
-import type { Model } from '../../domain/rooms/model-limits.ts';
+import { noLanes } from '../../domain/rooms/lanes.ts';
+import { usesOf } from '../../domain/rooms/room-uses.ts';
 import type { RoomStay } from '../../domain/rooms/room.ts';
+import type { Turn } from '../../domain/rooms/turn.ts';
 import { viewRoom } from '../../domain/rooms/view-room.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
-import { askedRooms, placeWithoutRoom, refusalBy } from './asked-rooms.ts';
+import { askedRooms, placeWithoutRoom, refusalBy, refusedAtOnce } from './asked-rooms.ts';
 import type { AskedRoom } from './asked-rooms.ts';
 import { TimedRoom } from './timed-room.ts';
 import type { RoomsOptions } from './timed-room.ts';
@@ -23,6 +25,9 @@ import type { WaitingEntry } from './waiting-entry.ts';
 
 /** What a request asks for, whether or not it may wait. */
 type Asked = Parameters<ConfigurableRooms['enterAtOnce']>[0];
+
+/** For which model one of the queue is let in, and which lanes it passes. */
+type LetIn = Pick<Turn<WaitingEntry>, 'model' | 'lanes'>;
 
 /** The rooms of a process's upstreams, in memory. */
 export class MemoryRooms implements ConfigurableRooms, SharedRooms {
@@ -52,11 +57,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const longestMs = Math.max(...open.map(({ room, models }) => room.patienceMs(models, request, nowMs)));
     // Once it waits, it waits in all queues, full ones, too: else it would wait for one upstream while another one is free.
     if (open.length > 0) return this.#wait(request, rooms, longestMs, signal);
-    const refusal = refusalBy(rooms, request, nowMs);
-    const { waitedMs } = request;
-    const isTimedOut =
-      waitedMs > 0 && rooms.every(({ room, models }) => room.queueWaitMs(models) <= waitedMs);
-    return isTimedOut ? { kind: 'timed_out', waitedMs: 0, ...refusal } : { kind: 'full', ...refusal };
+    return refusedAtOnce(rooms, request, nowMs);
   }
 
   enterAtOnce(request: Asked): Place | null {
@@ -108,7 +109,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
 
   uses(): readonly LimitUse[] {
     const nowMs = this.#clock.monotonicMs();
-    return [...this.#rooms.values()].flatMap((room) => room.uses(nowMs));
+    return [...this.#rooms.values()].flatMap((room) => usesOf(room, nowMs));
   }
 
   serve(): void {
@@ -127,9 +128,10 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
       const { upstream, model } = target;
       const room = this.#rooms.get(upstream);
       if (room?.limits(model) !== true) return placeWithoutRoom(target);
-      if (!room.isFree(model, tokens, nowMs)) continue;
+      const passed = room.passes(model, tokens, nowMs);
+      if (passed === null) continue;
       const cost = room.costOf(tokens);
-      room.queue.serveAtOnce(keyId, weight, cost);
+      room.queue.serveAtOnce(keyId, weight, cost, passed);
       return this.#placeIn(room, room.begin(request, model, cost, nowMs));
     }
     return null;
@@ -176,19 +178,20 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
     const unserved = [...rooms];
     for (let room = unserved.pop(); room !== undefined; room = unserved.pop()) {
       const nowMs = this.#clock.monotonicMs();
-      const { ticket, model, inMs } = room.next(nowMs);
+      const turn = room.next(nowMs);
+      const { ticket, inMs } = turn;
       if (ticket === null || inMs > 0) {
         room.lookAgain(inMs, () => this.#serve([room]));
         continue;
       }
-      unserved.push(room, ...this.#letIn(room, ticket, model, nowMs));
+      unserved.push(room, ...this.#letIn(room, ticket, turn, nowMs));
     }
   }
 
   /** Lets a request in. Returns the other rooms for which it waited. */
-  #letIn(room: TimedRoom, head: Ticket<WaitingEntry>, model: Model, nowMs: number): TimedRoom[] {
+  #letIn(room: TimedRoom, head: Ticket<WaitingEntry>, { model, lanes }: LetIn, nowMs: number): TimedRoom[] {
     const { request, sinceMs, queues, end } = head.member;
-    room.queue.serve(head);
+    room.queue.serve(head, lanes);
     const left = queues.filter(({ room: other, ticket }) => other.queue.leave(ticket));
     const place = this.#placeIn(room, room.begin(request, model, head.cost, nowMs));
     end(entered(place, nowMs - sinceMs, 0));
@@ -199,7 +202,7 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   #letAllIn(room: TimedRoom): void {
     const nowMs = this.#clock.monotonicMs();
     for (let head = room.queue.head(); head !== null; head = room.queue.head())
-      this.#serve(this.#letIn(room, head, head.lane.models[0] ?? null, nowMs));
+      this.#serve(this.#letIn(room, head, { model: head.lane.models[0] ?? null, lanes: noLanes }, nowMs));
   }
 
   #placeIn(room: TimedRoom, stay: RoomStay): Place {

@@ -45,7 +45,7 @@ export class TimedRoom extends Room<WaitingEntry> {
   /** Whether a request may wait for any of some models: not if the queue is full, or a limit or a pause surely lasts longer. */
   mayBeJoined(models: readonly Model[], request: RoomRequest, nowMs: number): boolean {
     // First of all what costs nothing: a full queue refuses many.
-    if (this.isFull(models)) return false;
+    if (this.isFull(models, nowMs)) return false;
     const patienceMs = this.patienceMs(models, request, nowMs);
     const startsInMs = this.#firstInMs(models, request, 'certain', nowMs);
     const isInTime = startsInMs === Number.POSITIVE_INFINITY || startsInMs < patienceMs;

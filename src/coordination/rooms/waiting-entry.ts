@@ -36,7 +36,7 @@ export function joinQueues(
 /** The shortest wait that is expected in any of its queues when it joins them, in milliseconds. */
 export function expectedAtFirst({ queues, request }: WaitingEntry, nowMs: number): number {
   const waits = queues.map(({ room, models, ticket }) =>
-    room.expectedMs(models, room.queue.loadAhead(ticket, room.heldAt(nowMs)), request.tokens, nowMs),
+    room.expectedMs(models, room.queue.loadAhead(ticket, room.heldAt(nowMs).held), request.tokens, nowMs),
   );
   return Math.min(...waits);
 }
@@ -46,7 +46,7 @@ export function outlook({ queues, request }: WaitingEntry, nowMs: number): Waiti
   let before = Number.POSITIVE_INFINITY;
   let expectedMs = Number.POSITIVE_INFINITY;
   for (const { room, models, ticket } of queues) {
-    const ahead = room.queue.loadsAhead(room.heldAt(nowMs)).get(ticket);
+    const ahead = room.queue.loadsAhead((atMs) => room.heldAt(atMs), nowMs).get(ticket);
     if (ahead === undefined) continue;
     before = Math.min(before, ahead.all.requests);
     expectedMs = Math.min(expectedMs, room.expectedMs(models, ahead, request.tokens, nowMs));

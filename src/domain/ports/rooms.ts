@@ -84,9 +84,10 @@ export type Entry =
       readonly expectedMs: number;
     }
   /**
-   * All queues are full, or admit no wait; `waiting` and `expectedMs` are those of the shortest wait among them.
+   * All queues are full, or one would let it wait, but for less long than it would take (`isTooLong`); `waiting` and
+   * `expectedMs` are those of the shortest wait among them.
    */
-  | (RefusedBy & { readonly kind: 'full' })
+  | (RefusedBy & { readonly kind: 'full'; readonly isTooLong: boolean })
   /** It waited as long as it may; `expectedMs` is what a request that joins now has to expect. */
   | (RefusedBy & { readonly kind: 'timed_out'; readonly waitedMs: number })
   /** The signal was raised. */

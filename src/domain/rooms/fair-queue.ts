@@ -1,20 +1,22 @@
 import type { RoomTokens } from '../ports/rooms.ts';
 import { Roster } from '../../shared/roster.ts';
-import { firstOf, isBefore, startOf, startsOf } from './key-queue.ts';
+import { loadAhead, loadsAhead } from './ahead.ts';
+import { isBefore, liftPassed, startOf } from './key-queue.ts';
 import type { KeyQueue, QueuedTicket, Ticket } from './key-queue.ts';
-import { Lanes } from './lanes.ts';
-import type { IsHeld, Lane } from './lanes.ts';
+import { Lanes, noLanes } from './lanes.ts';
+import type { HeldLanes, Lane } from './lanes.ts';
 import { LoadSum } from './load.ts';
 import type { Ahead, Load } from './load.ts';
 
 /** How many keys that do not wait are remembered; the others begin anew, as if they had not been served before. */
 const maxRememberedKeys = 1_000;
 
-const noneIsHeld: IsHeld = () => false;
+/** For how long what is ahead of each member is kept, in milliseconds, though other lanes may be held meanwhile. */
+const keptLoadsMs = 50;
 
-/** What is ahead of each member while some lanes are held. */
+/** What is ahead of each member. */
 interface KeptLoads<Member> {
-  readonly held: readonly Lane[];
+  readonly sinceMs: number;
   readonly loads: ReadonlyMap<Ticket<Member>, Ahead>;
 }
 
@@ -61,45 +63,67 @@ export class FairQueue<Member> {
   ): Ticket<Member> {
     const key = this.#of(keyId, weight);
     const lane = this.lanes.join(models, this.#tokensOf(member));
-    const ticket: QueuedTicket<Member> = { member, lane, arrival: this.#arrivals++, cost, key, place: null };
+    const ticket: QueuedTicket<Member> = {
+      member,
+      lane,
+      arrival: this.#arrivals++,
+      cost,
+      key,
+      place: null,
+      lanePlace: null,
+    };
     if (key.members.size === 0) {
       key.since = this.#now;
       this.#backlogged.add(key);
     }
     ticket.place = key.members.add(ticket);
+    const ofLane = key.lanes.get(lane) ?? new Roster<QueuedTicket<Member>>();
+    key.lanes.set(lane, ofLane);
+    ticket.lanePlace = ofLane.add(ticket);
     this.#load.add(this.#tokensOf(member));
     this.#loadsAhead = null;
     return ticket;
   }
 
   /** The member that is to be served next. */
-  head(isHeld: IsHeld = noneIsHeld): Ticket<Member> | null {
+  head(): Ticket<Member> | null {
     let best: QueuedTicket<Member> | null = null;
-    for (const key of this.#backlogged) {
-      const ticket = firstOf(key, isHeld);
-      if (ticket !== null && (best === null || isBefore(ticket, best))) best = ticket;
+    for (const { members } of this.#backlogged) {
+      const ticket = members.first?.member;
+      if (ticket !== undefined && (best === null || isBefore(ticket, best))) best = ticket;
     }
     return best;
   }
 
-  /** Takes a member out of the queue because it is served; returns whether it was in it. */
-  serve(ticket: Ticket<Member>): boolean {
+  /** The first member of each key in each lane that is not held, in the order in which they are to be served. */
+  firsts(held: HeldLanes): readonly Ticket<Member>[] {
+    const firsts: QueuedTicket<Member>[] = [];
+    for (const { lanes } of this.#backlogged)
+      for (const [lane, { first }] of lanes) if (first !== null && !held.has(lane)) firsts.push(first.member);
+    return firsts.toSorted((one, other) => (isBefore(one, other) ? -1 : 1));
+  }
+
+  /** Takes a member out of the queue because it is served, past those of held lanes; returns whether it was in it. */
+  serve(ticket: Ticket<Member>, held: HeldLanes = noLanes): boolean {
     const { key, cost } = ticket as QueuedTicket<Member>;
     if (!this.leave(ticket)) return false;
-    this.#charge(key, startOf(key), cost);
+    this.#charge(key, startOf(key), cost, held);
     return true;
   }
 
-  /** Serves a member of a key that did not have to wait. */
-  serveAtOnce(keyId: string, weight: number, cost: number): void {
+  /** Serves a member of a key that did not have to wait, past those of the lanes that are held: all that have members. */
+  serveAtOnce(keyId: string, weight: number, cost: number, held: HeldLanes = noLanes): void {
     const key = this.#of(keyId, weight);
-    this.#charge(key, Math.max(this.#now, key.finish), cost);
+    this.#charge(key, Math.max(this.#now, key.finish), cost, held);
   }
 
   /** Takes a member out of the queue that goes without being served; returns whether it was in it. */
   leave(ticket: Ticket<Member>): boolean {
-    const { key, place, lane } = ticket as QueuedTicket<Member>;
-    if (place === null || !key.members.remove(place)) return false;
+    const { key, place, lane, lanePlace } = ticket as QueuedTicket<Member>;
+    if (place === null || lanePlace === null || !key.members.remove(place)) return false;
+    const ofLane = key.lanes.get(lane);
+    ofLane?.remove(lanePlace);
+    if (ofLane?.size === 0) key.lanes.delete(lane);
     this.#load.remove(this.#tokensOf(ticket.member));
     this.lanes.leave(lane, this.#tokensOf(ticket.member));
     this.#loadsAhead = null;
@@ -119,42 +143,19 @@ export class FairQueue<Member> {
    * The members that are to be served before this one if no other one comes, added up, but for those of other lanes that are
    * held. Where all members are asked after in turn, `loadsAhead` costs as much as a few of these.
    */
-  loadAhead(ticket: Ticket<Member>, isHeld: IsHeld = noneIsHeld): Ahead {
-    const { key, lane } = ticket as QueuedTicket<Member>;
-    const isPassed: IsHeld = (other) => other !== lane && isHeld(other);
-    const all = new LoadSum();
-    const ofLane = new LoadSum();
-    const add = (other: Ticket<Member>): void => {
-      const tokens = this.#tokensOf(other.member);
-      all.add(tokens);
-      if (other.lane === lane) ofLane.add(tokens);
-    };
-    let tag = Number.NEGATIVE_INFINITY;
-    for (const { ticket: other, start } of startsOf(key, isPassed)) {
-      tag = start;
-      if (other === ticket) break;
-      add(other);
-    }
-    for (const rivals of this.#backlogged) {
-      if (rivals === key) continue;
-      for (const { ticket: rival, start } of startsOf(rivals, isPassed)) {
-        if (start > tag || (start === tag && rival.arrival > ticket.arrival)) break;
-        add(rival);
-      }
-    }
-    return { all, lane: ofLane };
+  loadAhead(ticket: Ticket<Member>, held: HeldLanes): Ahead {
+    return loadAhead(this.#queued, ticket as QueuedTicket<Member>, held);
   }
 
-  /** The same for each member, in one pass for all lanes that are not held and one for each that is; kept until that changes. */
-  loadsAhead(isHeld: IsHeld = noneIsHeld): ReadonlyMap<Ticket<Member>, Ahead> {
-    const held = this.lanes.all().filter(isHeld);
+  /** The same for each member; kept until the order changes, for a short time. `heldAt` says which lanes are held. */
+  loadsAhead(
+    heldAt: (nowMs: number) => { readonly held: HeldLanes },
+    nowMs: number,
+  ): KeptLoads<Member>['loads'] {
     const kept = this.#loadsAhead;
-    if (kept?.held.length === held.length && held.every((lane, at) => lane === kept.held[at]))
-      return kept.loads;
-    const loads = new Map<Ticket<Member>, Ahead>();
-    this.#countAhead(loads, (lane) => held.includes(lane), null);
-    for (const lane of held) this.#countAhead(loads, (other) => other !== lane && held.includes(other), lane);
-    this.#loadsAhead = { held, loads };
+    if (kept !== null && nowMs - kept.sinceMs < keptLoadsMs) return kept.loads;
+    const loads = loadsAhead(this.#queued, heldAt(nowMs).held);
+    this.#loadsAhead = { sinceMs: nowMs, loads };
     return loads;
   }
 
@@ -181,31 +182,15 @@ export class FairQueue<Member> {
     return this.#keys.size;
   }
 
-  /** Counts what is ahead of the members that are not passed over: of those of one lane, or of all. */
-  #countAhead(loads: Map<Ticket<Member>, Ahead>, isHeld: IsHeld, only: Lane | null): void {
-    const order = [];
-    for (const key of this.#backlogged) for (const next of startsOf(key, isHeld)) order.push(next);
-    order.sort((a, b) => a.start - b.start || a.ticket.arrival - b.ticket.arrival);
-    const all = new LoadSum();
-    const ofLanes = new Map<Lane, LoadSum>();
-    for (const { ticket } of order) {
-      const { lane, member } = ticket;
-      const ofLane = ofLanes.get(lane) ?? new LoadSum();
-      if (only === null || only === lane)
-        loads.set(ticket, { all: new LoadSum(all), lane: new LoadSum(ofLane) });
-      const tokens = this.#tokensOf(member);
-      all.add(tokens);
-      ofLane.add(tokens);
-      ofLanes.set(lane, ofLane);
-    }
+  get #queued() {
+    return { keys: this.#backlogged, tokensOf: this.#tokensOf };
   }
 
-  #charge(key: KeyQueue<Member>, start: number, cost: number): void {
+  #charge(key: KeyQueue<Member>, start: number, cost: number, held: HeldLanes): void {
     this.#loadsAhead = null;
     this.#now = Math.max(this.#now, start);
     key.finish = start + cost / key.weight;
-    // A key that was passed over would be served alone for as long as it was held.
-    for (const other of this.#backlogged) if (startOf(other) < start) other.since = start;
+    if (held.size > 0) liftPassed(this.#backlogged, key, start, held);
   }
 
   #of(keyId: string, weight: number): KeyQueue<Member> {
@@ -215,7 +200,14 @@ export class FairQueue<Member> {
       return known;
     }
     if (this.#keys.size >= maxRememberedKeys + this.#backlogged.size) this.#forgetIdle();
-    const key = { keyId, weight, since: 0, finish: 0, members: new Roster<QueuedTicket<Member>>() };
+    const key = {
+      keyId,
+      weight,
+      since: 0,
+      finish: 0,
+      members: new Roster<QueuedTicket<Member>>(),
+      lanes: new Map(),
+    };
     this.#keys.set(keyId, key);
     return key;
   }

@@ -1,5 +1,5 @@
 import type { Place, Roster } from '../../shared/roster.ts';
-import type { IsHeld, Lane } from './lanes.ts';
+import type { HeldLanes, Lane } from './lanes.ts';
 
 /** A member's place in a queue. */
 export interface Ticket<Member> {
@@ -20,6 +20,8 @@ export interface KeyQueue<Member> {
   /** The virtual time at which what it was served so far is paid off. */
   finish: number;
   readonly members: Roster<QueuedTicket<Member>>;
+  /** The same members by their lanes, those lanes alone that have some. */
+  readonly lanes: Map<Lane, Roster<QueuedTicket<Member>>>;
 }
 
 /** A ticket as its queue has it. */
@@ -27,6 +29,8 @@ export interface QueuedTicket<Member> extends Ticket<Member> {
   cost: number;
   readonly key: KeyQueue<Member>;
   place: Place<QueuedTicket<Member>> | null;
+  /** Its place among those of its key and lane. */
+  lanePlace: Place<QueuedTicket<Member>> | null;
 }
 
 /**
@@ -42,21 +46,44 @@ export function isBefore<Member>(one: QueuedTicket<Member>, other: QueuedTicket<
   return (startOf(one.key) - startOf(other.key) || one.arrival - other.arrival) < 0;
 }
 
-/** The first member of a key that is not passed over. */
-export function firstOf<Member>({ members }: KeyQueue<Member>, isHeld: IsHeld): QueuedTicket<Member> | null {
-  let place = members.first;
-  while (place !== null && isHeld(place.member.lane)) place = members.after(place);
-  return place === null ? null : place.member;
-}
-
-/** The members of a key that are not passed over, and the virtual times at which they will be served. */
-export function* startsOf<Member>(key: KeyQueue<Member>, isHeld: IsHeld) {
-  const { members, weight } = key;
+/**
+ * The members of a key in one line, and the virtual times at which they will be served: those of a lane that is held, or,
+ * without one, all that are in no such lane.
+ */
+export function* startsOf<Member>(key: KeyQueue<Member>, line: Lane | null, held: HeldLanes) {
+  const { lanes, weight } = key;
+  const members = line === null ? key.members : lanes.get(line);
   let start = startOf(key);
-  for (let place = members.first; place !== null; place = members.after(place)) {
+  for (let place = members?.first ?? null; place !== null; place = members?.after(place) ?? null) {
     const ticket = place.member;
-    if (isHeld(ticket.lane)) continue;
+    if (line === null && held.has(ticket.lane)) continue;
     yield { ticket, start };
     start += ticket.cost / weight;
+  }
+}
+
+/**
+ * Some keys were passed over by one that was served at a time: they would be served alone for as long as they were held. So
+ * those that wait for nothing but what is held are moved on to that time, all of one lane together: their order stays.
+ */
+export function liftPassed<Member>(
+  keys: Iterable<KeyQueue<Member>>,
+  served: KeyQueue<Member>,
+  start: number,
+  held: HeldLanes,
+): void {
+  const moved: [KeyQueue<Member>, Lane][] = [];
+  const leads = new Map<Lane, number>();
+  for (const key of keys) {
+    const [lane] = key.lanes.keys();
+    if (key === served || lane === undefined || ![...key.lanes.keys()].every((each) => held.has(each)))
+      continue;
+    moved.push([key, lane]);
+    leads.set(lane, Math.max(leads.get(lane) ?? 0, start - startOf(key)));
+  }
+  for (const [key, lane] of moved) {
+    const lead = leads.get(lane) ?? 0;
+    key.since += lead;
+    key.finish += lead;
   }
 }

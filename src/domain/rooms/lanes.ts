@@ -1,6 +1,6 @@
 import type { RoomTokens } from '../ports/rooms.ts';
 import type { Target } from '../upstreams/sent-request.ts';
-import { LoadSum } from './load.ts';
+import { LoadSum, noLoad } from './load.ts';
 import type { Ahead, Load } from './load.ts';
 
 /** The members of a queue that wait for the same models: for any of them. */
@@ -10,12 +10,22 @@ export interface Lane {
   readonly load: LoadSum;
 }
 
-/** Says of lanes whether their members are passed over. */
-export type IsHeld = (lane: Lane) => boolean;
+/** The lanes whose members are passed over. */
+export type HeldLanes = ReadonlySet<Lane>;
+
+export const noLanes: HeldLanes = new Set();
+
+/** The lanes that are held, and the members of all others, added up. */
+export interface HeldAndOpen {
+  readonly held: HeldLanes;
+  readonly open: Load;
+}
 
 /** The lanes of a queue that have members. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
+  /** The members that wait for each model: a request for it asks how many there are. */
+  readonly #ofModels = new Map<Target['model'], LoadSum>();
 
   /** Adds a member that waits for some models; returns its lane. */
   join(models: Lane['models'], tokens: RoomTokens): Lane {
@@ -23,12 +33,26 @@ export class Lanes {
     const lane = this.#lanes.get(name) ?? { models, load: new LoadSum() };
     this.#lanes.set(name, lane);
     lane.load.add(tokens);
+    for (const model of new Set(models)) {
+      const sum = this.#ofModels.get(model) ?? new LoadSum();
+      this.#ofModels.set(model, sum);
+      sum.add(tokens);
+    }
     return lane;
   }
 
   leave({ models, load }: Lane, tokens: RoomTokens): void {
     load.remove(tokens);
     if (load.requests === 0) this.#lanes.delete(nameOf(models));
+    for (const model of new Set(models)) {
+      const sum = this.#ofModels.get(model);
+      sum?.remove(tokens);
+      if (sum?.requests === 0) this.#ofModels.delete(model);
+    }
+  }
+
+  get size(): number {
+    return this.#lanes.size;
   }
 
   all(): readonly Lane[] {
@@ -37,17 +61,25 @@ export class Lanes {
 
   /** The members that wait for a model, added up. */
   waitingFor(model: Target['model']): Load {
-    const sum = new LoadSum();
-    for (const { models, load } of this.#lanes.values()) if (models.includes(model)) sum.addAll(load);
-    return sum;
+    return this.#ofModels.get(model) ?? noLoad;
+  }
+
+  /** The lanes that are held, by a rule. */
+  split(isHeld: (lane: Lane) => boolean): HeldAndOpen {
+    const held = new Set<Lane>();
+    const open = new LoadSum();
+    for (const lane of this.#lanes.values())
+      if (isHeld(lane)) held.add(lane);
+      else open.addAll(lane.load);
+    return { held, open };
   }
 
   /** What would be ahead of one that joins now and waits for some models: members of other lanes that are held do not count. */
-  ahead(models: Lane['models'], isHeld: IsHeld): Ahead {
+  ahead(models: Lane['models'], { held, open }: HeldAndOpen): Ahead {
     const own = this.#lanes.get(nameOf(models));
-    const all = new LoadSum();
-    for (const lane of this.#lanes.values()) if (lane === own || !isHeld(lane)) all.addAll(lane.load);
-    return { all, lane: new LoadSum(own?.load) };
+    const all = new LoadSum(open);
+    if (own !== undefined && held.has(own)) all.addAll(own.load);
+    return { all, lane: own?.load ?? noLoad };
   }
 }
 

@@ -11,7 +11,9 @@ export interface Ahead {
   readonly lane: Load;
 }
 
-const none: Load = { requests: 0, input: 0, output: 0 };
+export const noTokens: RoomTokens = { input: 0, output: 0 };
+
+export const noLoad: Load = { requests: 0, ...noTokens };
 
 /** A load to which requests are added, or from which they are taken. */
 export class LoadSum implements Load {
@@ -20,7 +22,7 @@ export class LoadSum implements Load {
   output: number;
 
   /** Begins with what another load is now. */
-  constructor({ requests, input, output }: Load = none) {
+  constructor({ requests, input, output }: Load = noLoad) {
     this.requests = requests;
     this.input = input;
     this.output = output;

@@ -1,11 +1,11 @@
-import type { LimitUse } from '../ports/room-shares.ts';
 import type { RoomRequest, RoomSettings, RoomTokens } from '../ports/rooms.ts';
 import type { Extent } from './configured-limits.ts';
 import { FairQueue } from './fair-queue.ts';
-import type { IsHeld } from './lanes.ts';
+import { noLanes } from './lanes.ts';
+import type { HeldAndOpen, HeldLanes } from './lanes.ts';
 import type { AnswerReport } from './learned-limits.ts';
-import { LoadSum } from './load.ts';
-import type { Ahead, Load } from './load.ts';
+import { noTokens } from './load.ts';
+import type { Ahead } from './load.ts';
 import { ModelLimits } from './model-limits.ts';
 import type { Model, RoomPorts } from './model-limits.ts';
 import { RoomLimits, isLimited } from './room-limits.ts';
@@ -13,13 +13,14 @@ import type { LimitedStay } from './room-limits.ts';
 import { nextTurn } from './turn.ts';
 import type { Turn } from './turn.ts';
 
+/** The longest line before an upstream, in requests: the place of each of them in it is found by counting. */
+export const maxQueue = 1_000;
+
 /** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
 const pausingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 /** An answer that says nothing of the limits to which it is told. */
 const silent: AnswerReport = { status: 0, retryAfterMs: null, report: null };
-
-const noTokens: RoomTokens = { input: 0, output: 0 };
 
 /** A member of a room's queue: what it asks for. */
 export interface Waiting {
@@ -97,30 +98,35 @@ export class Room<Member extends Waiting> {
     return Math.max(ofModelMs, this.#ofAllInMs(tokens, extent, nowMs));
   }
 
-  /** Whether a request may start without waiting: there is room, and none waits that has to start before it. */
-  isFree(model: Model, tokens: RoomTokens, nowMs: number): boolean {
-    if (this.startsInMs(model, tokens, 'share', nowMs) > 0) return false;
-    if (this.queue.size === 0) return true;
-    const { ticket, held } = this.next(nowMs);
-    return ticket === null && !held.has(model);
+  /**
+   * The lanes that a request passes if it starts now; `null` if it may not without waiting: there is no room, or one waits that
+   * has to start before it.
+   */
+  passes(model: Model, tokens: RoomTokens, nowMs: number): HeldLanes | null {
+    if (this.startsInMs(model, tokens, 'share', nowMs) > 0) return null;
+    if (this.queue.size === 0) return noLanes;
+    const { ticket, held, lanes } = this.next(nowMs);
+    return ticket === null && !held.has(model) ? lanes : null;
   }
 
   /** Who is next in the queue. */
   next(nowMs: number): Turn<Member> {
     return nextTurn(this.queue, {
+      ofModelMs: (model, tokens) => this.#ofModelInMs(model, tokens, 'share', nowMs),
       // Who waits for what has no limits any more waits for no pause either.
-      ofModelMs: (model, tokens) =>
-        this.limits(model) ? this.models.startsInMs(model, tokens, 'share', nowMs) : 0,
-      ofAllMs: (tokens) => this.#ofAllInMs(tokens, 'share', nowMs),
+      ofAllMs: (model, tokens) => (this.limits(model) ? this.#ofAllInMs(tokens, 'share', nowMs) : 0),
     });
   }
 
-  /** Whether no more requests may wait for any of some models. */
-  isFull(models: readonly Model[]): boolean {
-    if (this.queue.size >= this.settings.queue) return true;
+  /** Whether no more requests may wait for any of some models. Those whose own models are held fill no line but theirs. */
+  isFull(models: readonly Model[], nowMs: number): boolean {
+    const { size, lanes } = this.queue;
+    const { queue } = this.settings;
+    if (size >= maxQueue) return true;
+    if (size >= queue && lanes.ahead(models, this.heldAt(nowMs)).all.requests >= queue) return true;
     return models.every((model) => {
       const limits = this.models.of(model);
-      return limits !== undefined && this.queue.lanes.waitingFor(model).requests >= limits.settings.queue;
+      return limits !== undefined && lanes.waitingFor(model).requests >= limits.settings.queue;
     });
   }
 
@@ -128,23 +134,6 @@ export class Room<Member extends Waiting> {
   queueWaitMs(models: readonly Model[]): number {
     const waits = models.map((model) => (this.models.of(model)?.settings ?? this.settings).queueWaitMs);
     return Math.max(...waits);
-  }
-
-  /** What this process uses of each configured limit, and what those that wait need beside that, or the one that was missed. */
-  uses(nowMs: number): readonly LimitUse[] {
-    const { missed } = this;
-    this.missed = null;
-    const needs = (load: Load, isMissing: boolean): Load => {
-      const sum = new LoadSum(load);
-      if (missed !== null && isMissing) sum.add(missed.tokens);
-      return sum;
-    };
-    const { lanes, load } = this.queue;
-    const ofModels = this.models.uses(
-      (model) => needs(lanes.waitingFor(model), missed?.model === model),
-      nowMs,
-    );
-    return [...this.ofAll.uses(needs(load, true), nowMs), ...ofModels];
   }
 
   /** A request starts, for which there must be room. One of the queue must have been taken out of it with `queue.serve`. */
@@ -195,10 +184,11 @@ export class Room<Member extends Waiting> {
     this.#correct(stay, -cost);
   }
 
-  /** Says of lanes whether their models hold all requests now: others pass those that wait in them. */
-  heldAt(nowMs: number): IsHeld {
-    return ({ models }) =>
-      models.every((model) => this.models.startsInMs(model, noTokens, 'share', nowMs) > 0);
+  /** The lanes whose models hold all requests now, which others pass; of the whole limits, or of the share of them here. */
+  heldAt(nowMs: number, extent: Extent = 'share'): HeldAndOpen {
+    return this.queue.lanes.split(({ models }) =>
+      models.every((model) => this.#ofModelInMs(model, noTokens, extent, nowMs) > 0),
+    );
   }
 
   /** How long a request for any of some models has to wait behind others of the queue, in milliseconds: an estimate. */
@@ -213,6 +203,11 @@ export class Room<Member extends Waiting> {
 
   #price({ input, output }: RoomTokens): number {
     return this.#costsTokens ? Math.max(1, input + output) : 1;
+  }
+
+  /** The same of a model alone; nothing holds those that still wait for one that has no limits any more. */
+  #ofModelInMs(model: Model, tokens: RoomTokens, extent: Extent, nowMs: number): number {
+    return this.limits(model) ? this.models.startsInMs(model, tokens, extent, nowMs) : 0;
   }
 
   /** In how many milliseconds nothing of all models holds a request; `Infinity` if another one has to end first. */

@@ -1,6 +1,9 @@
 import type { RoomTokens } from '../ports/rooms.ts';
 import type { FairQueue } from './fair-queue.ts';
 import type { Ticket } from './key-queue.ts';
+import { noLanes } from './lanes.ts';
+import type { HeldLanes } from './lanes.ts';
+import { noTokens } from './load.ts';
 import type { Model } from './model-limits.ts';
 
 /** Who is next in a queue. */
@@ -13,12 +16,14 @@ export interface Turn<Member> {
   readonly inMs: number;
   /** The models for which a request waits that can't start yet. */
   readonly held: ReadonlySet<Model>;
+  /** The lanes of those models alone: the next one passes them. */
+  readonly lanes: HeldLanes;
 }
 
 /** In how many milliseconds a request may start, as far as its model, or its upstream, is concerned. */
 interface Starts {
   readonly ofModelMs: (model: Model, tokens: RoomTokens) => number;
-  readonly ofAllMs: (tokens: RoomTokens) => number;
+  readonly ofAllMs: (model: Model, tokens: RoomTokens) => number;
 }
 
 /**
@@ -31,14 +36,34 @@ export function nextTurn<Member extends { readonly request: { readonly tokens: R
 ): Turn<Member> {
   const held = new Set<Model>();
   let inMs = Number.POSITIVE_INFINITY;
-  for (;;) {
-    const ticket = queue.head(({ models }) => models.every((model) => held.has(model)));
-    if (ticket === null) return { ticket, model: null, inMs, held };
-    const { tokens } = ticket.member.request;
-    const model = ticket.lane.models.find((each) => !held.has(each)) ?? null;
+  const isHeld = (model: Model, tokens: RoomTokens): boolean => {
+    if (held.has(model)) return true;
     const modelMs = ofModelMs(model, tokens);
-    if (modelMs <= 0) return { ticket, model, inMs: Math.min(inMs, ofAllMs(tokens)), held };
+    if (modelMs <= 0) return false;
     held.add(model);
     inMs = Math.min(inMs, modelMs);
+    return true;
+  };
+  const lanesHeld = (): HeldLanes =>
+    held.size === 0
+      ? noLanes
+      : queue.lanes.split(({ models }) => models.every((each) => held.has(each))).held;
+  const turnOf = (ticket: Ticket<Member>): Turn<Member> | null => {
+    const { tokens } = ticket.member.request;
+    for (const model of ticket.lane.models)
+      if (!isHeld(model, tokens))
+        return { ticket, model, inMs: Math.min(inMs, ofAllMs(model, tokens)), held, lanes: lanesHeld() };
+    return null;
+  };
+  const head = queue.head();
+  const first = head === null ? null : turnOf(head);
+  if (first !== null) return first;
+  // What a model has no room for at all is passed over at once, however many keys wait for it, and in however many lanes.
+  for (const { models } of queue.lanes.all()) for (const model of models) isHeld(model, noTokens);
+  const lanes = lanesHeld();
+  for (const ticket of lanes.size < queue.lanes.size ? queue.firsts(lanes) : []) {
+    const turn = turnOf(ticket);
+    if (turn !== null) return turn;
   }
+  return { ticket: null, model: null, inMs, held, lanes: lanesHeld() };
 }

@@ -1,22 +1,20 @@
 import type { RoomView } from '../ports/rooms.ts';
-import { LoadSum } from './load.ts';
+import { noLoad, noTokens } from './load.ts';
 import type { Model } from './model-limits.ts';
 import type { Room, Waiting } from './room.ts';
-
-const noTokens = { input: 0, output: 0 };
 
 /** How a room is used at a moment of the monotonic clock, in milliseconds. */
 export function viewRoom<Member extends Waiting>(room: Room<Member>, nowMs: number): RoomView {
   const { upstream, ofAll, models } = room;
   const { lanes, size: waiting } = room.queue;
   const { pauses } = models;
-  const isHeld = room.heldAt(nowMs);
+  const held = room.heldAt(nowMs);
   const expectedMs = (wanted: readonly Model[]): number =>
-    room.expectedMs(wanted, lanes.ahead(wanted, isHeld), noTokens, nowMs);
+    room.expectedMs(wanted, lanes.ahead(wanted, held), noTokens, nowMs);
   // The next ones may be for the models for which others wait: if none does, none is known to be held.
   const waits = lanes.all().map((lane) => expectedMs(lane.models));
   const pausedMs = pauses.ofAllMs(nowMs);
-  const ownMs = Math.max(pausedMs, ofAll.waitMs(new LoadSum(), noTokens, nowMs));
+  const ownMs = Math.max(pausedMs, ofAll.waitMs(noLoad, noTokens, nowMs));
   return {
     upstream,
     ...ofAll.view(nowMs),

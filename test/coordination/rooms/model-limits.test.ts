@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { RoomShares } from '../../../src/domain/ports/room-shares.ts';
 import type { LimitSettings } from '../../../src/domain/ports/rooms.ts';
 import { at, limitSettings, openRooms, placeOf, roomSettings } from '../../support/room-scene.ts';
+import type { Came, RoomScene } from '../../support/room-scene.ts';
 
 /** A request for a model at the upstream `far`. */
 const forModel = (model: string) => ({ targets: [at('far', model)] });
@@ -82,13 +83,15 @@ describe('a model with limits of its own', () => {
     const waiting = come('a2', forModel('big'));
     const refusal = {
       kind: 'full',
+      isTooLong: false,
       upstreams: ['far'],
       models: [at('far', 'big')],
       waiting: 1,
       expectedMs: 0,
     };
     expect(come('a3', forModel('big')).entry).toEqual(refusal);
-    expect(['a4', 'a5', 'a6'].map((id) => come(id, forModel('huge')).entry?.kind ?? 'waits')).toEqual([
+    expect(['a4', 'a5', 'a6', 'a7'].map((id) => come(id, forModel('huge')).entry?.kind ?? 'waits')).toEqual([
+      'waits',
       'waits',
       'waits',
       'full',
@@ -113,6 +116,33 @@ describe('a model with limits of its own', () => {
     await pass(0);
     expect(placeOf(fourth).model).toBe('big');
   });
+
+  test.each([1, 2, 5])(
+    'has the keys that wait for it take turns by their weights, while %i requests for another model start between',
+    async (others) => {
+      const models = modelsOf({ big: { maxInFlight: 1 } });
+      const { come, pass, entered } = openRooms({ far: { maxInFlight: 9, models } });
+      let place = placeOf(come('a0', forModel('big')));
+      const came = new Map<string, Came>();
+      for (const [key, weight] of [
+        ['a', 1],
+        ['b', 1],
+        ['c', 3],
+      ] as const)
+        for (let count = 1; count <= 6; count++)
+          came.set(`${key}${count}`, come(`${key}${count}`, { ...forModel('big'), weight }));
+      const ofBig = (): readonly string[] => entered.filter((id) => !id.startsWith('z'));
+      for (let served = 0; served < 15; served++) {
+        for (let count = 0; count < others; count++) placeOf(come('z', forModel('small'))).leave(null);
+        place.leave(null);
+        await pass(0);
+        const last = came.get(ofBig().at(-1) ?? '');
+        if (last !== undefined) place = placeOf(last);
+      }
+      const first = ofBig().slice(1, 11).join('');
+      expect(['a', 'b', 'c'].map((key) => first.split(key).length - 1)).toEqual([2, 2, 6]);
+    },
+  );
 
   test('tells what waits only what is ahead of it: not those that it passes', async () => {
     const models = modelsOf({ big: { maxInFlight: 1 } });
@@ -197,6 +227,27 @@ describe('a pause of one model', () => {
     expect(rooms.views()).toMatchObject([{ pausedMs: 4_000, pauses: [{ model: 'big', pausedMs: 5_000 }] }]);
   });
 
+  test('fills no line of others: those for other models wait in it, up to its length', async () => {
+    const { come, pass, entered } = openRooms({ far: { maxInFlight: 1, queue: 3 } });
+    placeOf(come('a1', forModel('big'))).answered(429, 20_000, null);
+    const kinds = (key: string, model: string): readonly string[] =>
+      [1, 2, 3, 4].map((count) => come(`${key}${count}x`, forModel(model)).entry?.kind ?? 'waits');
+    expect(kinds('a', 'big')).toEqual(['waits', 'waits', 'waits', 'full']);
+    expect(kinds('b', 'small')).toEqual(['waits', 'waits', 'waits', 'full']);
+    expect(come('c1', forModel('small')).entry).toMatchObject({ isTooLong: false, waiting: 3 });
+    expect(come('c2', forModel('big')).entry).toMatchObject({ isTooLong: false, waiting: 6 });
+    await pass(0);
+    expect(entered).toEqual(['a1']);
+  });
+
+  test('fills the room of an upstream at most with a thousand requests', () => {
+    const { come, rooms } = openRooms({ far: { maxInFlight: 1, queue: 1_000 } });
+    placeOf(come('a', forModel('m0'))).answered(429, 20_000, null);
+    for (let count = 0; count < 1_000; count++) come(`b${count}`, forModel('m0'));
+    expect(come('c', forModel('small')).entry).toMatchObject({ kind: 'full', isTooLong: false, waiting: 0 });
+    expect(rooms.views()).toMatchObject([{ waiting: 1_000 }]);
+  });
+
   test('that the room does not know of holds that model alone', async () => {
     const pausedMs = ({ model }: { model: string | null }): number => (model === 'big' ? 5_000 : 0);
     const { come } = openRooms({ far: { maxInFlight: 4 } }, { pausedMs });
@@ -261,6 +312,19 @@ describe('settings of models that change', () => {
     await pass(0);
     expect(came[1]?.entry).toBeNull();
   });
+});
+
+test('a process asks for no share of its upstream for requests that their model holds', () => {
+  const ofAll = (rooms: RoomScene['rooms']) => rooms.uses().filter(({ upstream }) => upstream === 'far');
+  const scene = openRooms({ far: { maxInFlight: 10, models: modelsOf({ big: { maxInFlight: 1 } }) } });
+  for (let count = 0; count < 6; count++) scene.come(`a${count}`, forModel('big'));
+  expect(ofAll(scene.rooms)).toMatchObject([{ used: 1, waiting: 0 }]);
+  // What a share of its limit alone holds may start as soon as the share has grown.
+  const shares: RoomShares = { of: (name) => (name === 'far' ? 9 : 0), look() {} };
+  const models = modelsOf({ big: { maxInFlight: 4 } });
+  const other = openRooms({ far: { maxInFlight: 10, models } }, { shares });
+  for (let count = 0; count < 6; count++) other.come(`a${count}`, forModel('big'));
+  expect(ofAll(other.rooms)).toMatchObject([{ used: 0, waiting: 6 }]);
 });
 
 test('shares of a model are settled by a name that no upstream has', () => {

@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
-import { at, openRooms } from '../../support/room-scene.ts';
+import { expect, test, vi } from 'vitest';
+import { Roster } from '../../../src/shared/roster.ts';
+import type { Target } from '../../../src/domain/upstreams/sent-request.ts';
+import { at, openRooms, placeOf } from '../../support/room-scene.ts';
+import type { Came } from '../../support/room-scene.ts';
 
 const waiting = 1_000;
 
@@ -46,4 +49,36 @@ test('a look at all that wait reads each of them as often, however many there ar
   expect(readsOf(look)).toBe(3 * waiting);
   // The order has not changed.
   expect(readsOf(look)).toBe(waiting);
+});
+
+test('requests that wait for many models that pause cost each other request as much as if they waited for one', () => {
+  const models = 300;
+  let asked = 0;
+  const pausedMs = ({ model }: Target): number => {
+    asked++;
+    return model === 'free' ? 0 : 20_000;
+  };
+  const { come, rooms } = openRooms({ far: { maxInFlight: 9, queue: waiting } }, { pausedMs });
+  const ids = Array.from({ length: waiting - 1 }, (_, number) => `k${number}`);
+  for (const [number, id] of ids.entries())
+    come(id, { keyId: id, targets: [at('far', `paused${number % models}`)] });
+  expect(rooms.views()).toMatchObject([{ waiting: waiting - 1 }]);
+  const steps = vi.spyOn(Roster.prototype, 'first', 'get');
+  const next = vi.spyOn(Roster.prototype, 'after');
+  const costOf = (work: () => void): number => {
+    asked = 0;
+    steps.mockClear();
+    next.mockClear();
+    work();
+    return asked + steps.mock.calls.length + next.mock.calls.length;
+  };
+  // Once for each key, to find the first one that waits, and a few times for each model.
+  const most = waiting + 4 * models;
+  const came: Came[] = [];
+  const arrive = (): void => void came.push(come('free', { targets: [at('far', 'free')] }));
+  expect(costOf(arrive)).toBeLessThan(most);
+  expect(costOf(() => came.forEach((each) => placeOf(each).leave(null)))).toBeLessThan(most);
+  expect(costOf(() => void come('late', { targets: [at('far', 'paused0')] }))).toBeLessThan(3 * most);
+  expect(costOf(() => void rooms.views())).toBeLessThan(most);
+  expect(costOf(() => ids.forEach((id) => rooms.waiting(id)))).toBeLessThan(8 * most);
 });

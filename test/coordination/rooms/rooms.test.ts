@@ -109,6 +109,7 @@ describe('a room of an upstream', () => {
     for (const id of ['a1', 'a2', 'a3']) come(id);
     expect(come('b1').entry).toEqual({
       kind: 'full',
+      isTooLong: false,
       upstreams: ['far'],
       models: [],
       waiting: 2,
@@ -118,6 +119,7 @@ describe('a room of an upstream', () => {
     impatient.come('a1');
     expect(impatient.come('a2').entry).toEqual({
       kind: 'full',
+      isTooLong: true,
       upstreams: ['far'],
       models: [],
       waiting: 0,
@@ -307,6 +309,7 @@ describe('limits of a minute', () => {
     come('a1');
     expect(come('a2').entry).toEqual({
       kind: 'full',
+      isTooLong: true,
       upstreams: ['far'],
       models: [],
       waiting: 0,
@@ -578,6 +581,7 @@ describe('a pause', () => {
     untilMs = 60_000;
     expect(scene.come('a2').entry).toEqual({
       kind: 'full',
+      isTooLong: true,
       upstreams: ['far'],
       models: [],
       waiting: 0,
