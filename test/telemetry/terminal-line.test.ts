@@ -161,3 +161,12 @@ test('control sequences and line breaks in names and causes are escaped', () => 
   expect(shown.replaceAll('\n         own', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(shown).toContain(String.raw`a\u{1b}[2Jb\n200`);
 });
+
+test.each([
+  ['a hundred jamo, which are one character', 'ᄀ'.repeat(200)],
+  ['an emoji with a hundred modifiers', `👍${'🏽'.repeat(200)}`],
+  ['a letter with a thousand marks', `a${'\u0301'.repeat(1_000)}`],
+])('words of an upstream that are wider than a line are written whole: %s', (_name, cause) => {
+  const shown = show({ attempts: [{ upstream: 'own', result: 'error', cause }] });
+  expect(shown.split('\n').slice(1).join('').replaceAll(/\s/g, '')).toBe(`own:${cause}`);
+});

@@ -29,7 +29,8 @@ export function wrap(text: string, columns: number): readonly string[] {
   const lines: string[] = [];
   let rest = escapeControlCharacters(text);
   while (measure(rest).width > columns) {
-    const part = cut(rest, columns);
+    // At least a character, also where one with its marks is wider than a line.
+    const part = cut(rest, columns) || String.fromCodePoint(rest.codePointAt(0) ?? 0);
     const space = rest[part.length] === ' ' ? part.length : part.lastIndexOf(' ');
     const line = space > 0 ? rest.slice(0, space) : part;
     lines.push(line);
