@@ -12,13 +12,19 @@ export interface PageToRender {
 /** How long a page may take, the start of its thread included, in milliseconds. */
 const maxMs = 10_000;
 
+/** The pages that were rendered, or are, by their files: as many as the documentation has. */
+const rendered = new Map<string, { readonly markdown: string; readonly html: Promise<string> }>();
+
 let last: Promise<unknown> = Promise.resolve();
 
-/** Renders a page as HTML in a thread, so that no stream waits for it; one page at a time. */
-export async function renderInThread(page: PageToRender): Promise<string> {
-  const rendered = last.then(() => render(page));
-  last = rendered.catch(() => {});
-  return rendered;
+/** Renders a page as HTML in a thread, so that no stream waits for it: one page at a time, and each text of a page once. */
+export function renderInThread(page: PageToRender): Promise<string> {
+  const known = rendered.get(page.file);
+  if (known?.markdown === page.markdown) return known.html;
+  const html = last.then(() => render(page));
+  rendered.set(page.file, { markdown: page.markdown, html });
+  last = html.catch(() => void rendered.delete(page.file));
+  return html;
 }
 
 async function render(page: PageToRender): Promise<string> {
