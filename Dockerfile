@@ -9,7 +9,7 @@ COPY tsconfig.json ./
 COPY config/rolldown.config.ts config/
 COPY src src
 # The image has no `env` for the first line of main.js.
-RUN node node_modules/rolldown/bin/cli.mjs -c config/rolldown.config.ts --logLevel warn \
+RUN node node_modules/rolldown/bin/cli.mjs -c config/rolldown.config.ts --configLoader native --logLevel warn \
  && sed -i '1s|^#!.*|#!/usr/local/bin/node|' dist/bundle/main.js \
  && chmod 755 dist/bundle/main.js
 

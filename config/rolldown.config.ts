@@ -77,12 +77,16 @@ const isTable = /^(?:iconv|token-worker)$/;
 const ascii: Plugin = {
   name: 'ascii',
   generateBundle(_options, bundle) {
-    for (const file of Object.values(bundle))
-      if (file.type === 'chunk' && !isTable.test(file.name))
-        file.code = file.code.replaceAll(
-          /[^\0-\x7f]/g,
-          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-        );
+    for (const file of Object.values(bundle)) {
+      if (file.type !== 'chunk' || isTable.test(file.name)) continue;
+      // Behind a backslash, the escape would be the text of itself.
+      if (/\\[^\0-\x7f]/.test(file.code))
+        this.error(`${file.name} has a backslash before a character beyond ASCII`);
+      file.code = file.code.replaceAll(
+        /[^\0-\x7f]/g,
+        (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+      );
+    }
   },
 };
 

@@ -9,7 +9,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { builtFolders, bundles, removeOldBundles, usedBy } from './kept-bundles.js';
 
 /**
  * The bundle of a checkout, which loads in a third of the time that its sources take. It is built at the first start and used
@@ -18,32 +21,30 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 
-/** Where bundles are kept: like this folder one below the root, beside which the program looks for package.json and docs. */
-const bundles = join(root, 'dist');
-
-/** How many bundles are kept: a gateway that runs loads parts of its own when they are needed. */
-const maxBundles = 8;
-
-/** How long building may take, and after how long what was never finished is removed, in milliseconds. */
+/** How long building may take, in milliseconds. */
 const buildMs = 120_000;
-const abandonedMs = 3_600_000;
 
 /** How much of the bundler's words is shown, in characters. */
 const maxReason = 500;
 
-/** The signals that end a start. */
-const endingSignals = ['SIGTERM', 'SIGINT'];
+/** The signals that end a start, and the exit code of a command that a signal ended, without the signal's number. */
+const endingSignals = /** @type {const} */ (['SIGTERM', 'SIGINT']);
+const signalCode = 128;
+
+/** A gateway that is ended has ended as it should; any other command has not done its work. */
+const isServing = /^(?:serve$|-)/.test(process.argv[2] ?? '');
 
 /** The name of the file in a bundle that says what it was built from. */
 const origin = 'built-from';
 
+/** What npm, pnpm and yarn write when they have installed packages. */
+const installed = ['.package-lock.json', '.modules.yaml', '.yarn-state.yml', '.yarn-integrity'];
+
 /** The file to run: the one of a bundle, or of the sources where there can't be one. */
 export async function findProgram() {
   const sources = listSources();
-  const found = findBundle(sources);
-  if (found !== null) return join(found, 'main.js');
   try {
-    return join(await buildBundle(sources), 'main.js');
+    return join(findBundle(sources) ?? (await buildBundle(sources)), 'main.js');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.stderr.write(`textgate starts from its sources, which takes longer: ${reason}\n`);
@@ -56,11 +57,10 @@ export async function findProgram() {
  * installed. Times and numbers of files tell changes that keep a size; the time of a file's last change of state can't be set.
  */
 function listSources() {
-  const installed = join(root, 'node_modules', '.package-lock.json');
   return [
     ...listFiles(import.meta.dirname, true),
     describe(join(root, 'config', 'rolldown.config.ts')),
-    describe(installed),
+    ...installed.map((name) => describe(join(root, 'node_modules', name))),
   ].join('\n');
 }
 
@@ -73,7 +73,7 @@ function listFiles(folder, isDeep) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) return isDeep ? listFiles(path, true) : [];
-    return entry.name === origin ? [] : [describe(path)];
+    return entry.name === origin || entry.name.startsWith(usedBy) ? [] : [describe(path)];
   });
 }
 
@@ -94,19 +94,6 @@ function describe(path) {
  */
 function findBundle(sources) {
   return builtFolders().find((folder) => isBuiltFrom(folder, sources)) ?? null;
-}
-
-/** The folders of all bundles, the newest first. */
-function builtFolders() {
-  try {
-    const names = readdirSync(bundles).filter((name) => name.startsWith('start-'));
-    return names
-      .toSorted()
-      .toReversed()
-      .map((name) => join(bundles, name));
-  } catch {
-    return [];
-  }
 }
 
 /**
@@ -137,40 +124,46 @@ function listChunks(folder) {
  * @param {string} sources
  */
 async function buildBundle(sources) {
+  const bundler = join(root, 'node_modules', 'rolldown', 'bin', 'cli.mjs');
+  if (!existsSync(bundler)) throw new Error('rolldown is not installed; `npm ci` installs it');
+  const unfinished = join(bundles, `unfinished-${process.pid}-${Date.now()}`);
+  mkdirSync(unfinished, { recursive: true });
   const stopped = new AbortController();
-  const stop = () => {
+  const remove = () => rmSync(unfinished, { recursive: true, force: true });
+  /** @param {NodeJS.Signals} signal */
+  const stop = (signal) => {
     stopped.abort();
-    process.exit(0);
+    remove();
+    process.exit(isServing ? 0 : signalCode + constants.signals[signal]);
   };
   for (const signal of endingSignals) process.once(signal, stop);
   process.stderr.write(
-    'textgate is bundled for this start and later ones: the sources are new or have changed\n',
+    'textgate is being bundled for this start and later ones: the sources are new or changed\n',
   );
-  const unfinished = join(bundles, `unfinished-${process.pid}-${Date.now()}`);
   try {
-    mkdirSync(unfinished, { recursive: true });
-    removeOldBundles();
-    await runBundler(unfinished, stopped.signal);
+    await runBundler(bundler, unfinished, stopped.signal);
     if (listSources() !== sources) throw new Error('the sources changed while they were bundled');
     writeFileSync(join(unfinished, origin), `${sources}\n\n${listChunks(unfinished)}`);
     const folder = join(bundles, `start-${Date.now()}-${process.pid}`);
     renameSync(unfinished, folder);
+    removeOldBundles();
     return folder;
   } finally {
-    rmSync(unfinished, { recursive: true, force: true });
+    remove();
     for (const signal of endingSignals) process.off(signal, stop);
   }
 }
 
 /**
+ * @param {string} bundler
  * @param {string} folder
  * @param {AbortSignal} signal
  */
-async function runBundler(folder, signal) {
-  const bundler = join(root, 'node_modules', 'rolldown', 'bin', 'cli.mjs');
-  if (!existsSync(bundler)) throw new Error('rolldown is not installed; `npm ci` installs it');
+async function runBundler(bundler, folder, signal) {
   const { spawn } = await import('node:child_process');
-  const args = [bundler, '-c', join(root, 'config', 'rolldown.config.ts'), '--dir', folder];
+  const config = join(root, 'config', 'rolldown.config.ts');
+  // Node reads the config: rolldown itself would write a copy beside it.
+  const args = [bundler, '-c', config, '--configLoader', 'native', '--dir', folder];
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
     cwd: root,
     env: { ...process.env, NO_COLOR: '1' },
@@ -180,17 +173,9 @@ async function runBundler(folder, signal) {
   });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
-  const end = await new Promise((resolve) => child.once('close', resolve).once('error', resolve));
-  if (end !== 0) throw new Error(`the bundler failed: ${said.trim().slice(0, maxReason) || end}`);
-}
-
-/** Removes the oldest bundles, and what starts have left that were killed. */
-function removeOldBundles() {
-  const unfinished = readdirSync(bundles).filter((name) => name.startsWith('unfinished-'));
-  const abandoned = unfinished.filter((name) => Date.now() - Number(name.split('-').at(-1)) > abandonedMs);
-  for (const folder of [
-    ...builtFolders().slice(maxBundles - 1),
-    ...abandoned.map((name) => join(bundles, name)),
-  ])
-    rmSync(folder, { recursive: true, force: true });
+  const end = await new Promise((resolve) =>
+    child.once('close', (code, killed) => resolve(killed ?? code)).once('error', resolve),
+  );
+  const reason = stripVTControlCharacters(said).trim().slice(0, maxReason);
+  if (end !== 0) throw new Error(`the bundler failed: ${reason || end}`);
 }

@@ -166,6 +166,7 @@ describe('the house', () => {
       'src/console/index.html',
       'src/console/style.css',
       'src/console/tsconfig.json',
+      'src/kept-bundles.js',
       'src/start.js',
     ]);
   });

@@ -11,6 +11,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -19,14 +20,15 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-const bundled = 'textgate is bundled for this start and later ones: the sources are new or have changed\n';
+const bundled = 'textgate is being bundled for this start and later ones: the sources are new or changed\n';
 
 /** A checkout whose program prints a word, whether it runs from the sources, and its arguments. */
 function makeCheckout(plugin = 'null') {
   const folder = makeTemporaryFolder();
   mkdirSync(join(folder, 'src'));
   mkdirSync(join(folder, 'config'));
-  for (const name of ['start.js', 'bundle.js']) cpSync(join(root, 'src', name), join(folder, 'src', name));
+  for (const name of ['start.js', 'bundle.js', 'kept-bundles.js'])
+    cpSync(join(root, 'src', name), join(folder, 'src', name));
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(
@@ -129,34 +131,49 @@ test.each(Object.entries(obstacles))(
     obstacle.put?.(checkout);
     const { code, stdout, stderr } = await checkout.run();
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'first sources \n' });
-    expect(stderr).toContain(bundled);
     expect(stderr).toContain('textgate starts from its sources, which takes longer: ');
     expect(stderr).toContain(obstacle.reason);
-    const isFolder = statSync(join(checkout.folder, 'dist')).isDirectory();
-    const left = isFolder ? checkout.bundles() : [];
+    const dist = statSync(join(checkout.folder, 'dist'), { throwIfNoEntry: false });
+    const left = dist?.isDirectory() === true ? checkout.bundles() : [];
     expect(left).toEqual([]);
   },
 );
 
-test('a start that is ended while it bundles ends at once with code 0 and leaves no bundle', async () => {
-  const { start, bundles } = makeCheckout(
+test.each([
+  ['a gateway', ['serve'], 0],
+  ['a command', ['keys', 'list'], 128 + constants.signals.SIGTERM],
+])('%s that is ended while it bundles ends at once, and leaves nothing', async (_name, args, code) => {
+  const { folder, start, bundles } = makeCheckout(
     `{ name: 'slow', generateBundle: () => new Promise((resolve) => setTimeout(resolve, 60_000)) }`,
   );
-  const { child, ended } = start();
+  const { child, ended } = start(...args);
   await new Promise((resolve) => child.stderr.once('data', resolve));
   child.kill('SIGTERM');
-  expect(await ended).toEqual({ code: 0, stdout: '', stderr: bundled });
-  expect(bundles().filter((name) => name.startsWith('start-'))).toEqual([]);
+  expect(await ended).toEqual({ code, stdout: '', stderr: bundled });
+  expect(bundles()).toEqual([]);
+  expect(readdirSync(join(folder, 'config'))).toEqual(['rolldown.config.ts']);
 });
 
-test('the eight newest bundles are kept, and what a killed start has left an hour ago is not', async () => {
+test('the eight newest bundles are kept, those of running processes, and nothing that was left an hour ago', async () => {
   const { folder, run, bundles } = makeCheckout();
   const hourAgo = Date.now() - 3_700_000;
-  const old = Array.from({ length: 9 }, (_, index) => `start-${hourAgo + index}-1`);
+  const old = Array.from({ length: 10 }, (_, index) => `start-${hourAgo + index}-1`);
   for (const name of [...old, `unfinished-1-${hourAgo}`, `unfinished-1-${Date.now()}`])
     mkdirSync(join(folder, 'dist', name), { recursive: true });
+  writeFileSync(join(folder, 'dist', old[0] ?? '', `used-by-${process.pid}`), '');
   await run();
   const left = bundles().toSorted();
-  expect(left.slice(0, 7)).toEqual(old.slice(2));
-  expect(left.slice(7).map((name) => name.split('-')[0])).toEqual(['start', 'unfinished']);
+  expect(left.slice(0, 8)).toEqual([old[0], ...old.slice(3)]);
+  expect(left.slice(8).map((name) => name.split('-')[0])).toEqual(['start', 'unfinished']);
+});
+
+test('a process says that it runs from its bundle until it ends', async () => {
+  const { folder, write, run, bundles } = makeCheckout();
+  write(
+    "', (await import('node:fs')).readdirSync(import.meta.dirname).filter((name) => name.startsWith('used')).join(), '",
+  );
+  const { stdout } = await run();
+  expect(stdout).toMatch(/ used-by-\d+ /);
+  const files = readdirSync(join(folder, 'dist', bundles()[0] ?? ''));
+  expect(files.filter((name) => name.startsWith('used'))).toEqual([]);
 });

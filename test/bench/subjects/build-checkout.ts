@@ -25,7 +25,15 @@ async function build(checkout: string): Promise<string> {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const bundler = join(checkout, 'node_modules', 'rolldown', 'bin', 'cli.mjs');
   const program = join(folder, 'dist', 'bundle');
-  const args = [bundler, '-c', join(checkout, 'config', 'rolldown.config.ts'), '--dir', program];
+  const args = [
+    bundler,
+    '-c',
+    join(checkout, 'config', 'rolldown.config.ts'),
+    '--configLoader',
+    'native',
+    '--dir',
+    program,
+  ];
   await promisify(execFile)(process.execPath, args, { timeout: buildMs });
   cpSync(join(checkout, 'package.json'), join(folder, 'package.json'));
   return join(program, 'main.js');
