@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts';
 
 const pages = 'test/domain/statements.test.ts';
 const engines = 'test/conformance/statements.test.ts';
-const histories = 'test/conformance/statements.property.test.ts';
+const histories = 'test/conformance/histories.test.ts';
 
 /** Faults of statements: what is sealed, what is signed, and what their reader finds. */
 export const statementFaults: readonly Mutation[] = [

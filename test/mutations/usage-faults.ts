@@ -1,6 +1,6 @@
 import type { Mutation } from './mutation.ts';
 
-const property = 'test/conformance/usage.property.test.ts';
+const property = 'test/conformance/histories.test.ts';
 
 /** Faults of the sums of usage. */
 export const usageFaults: readonly Mutation[] = [

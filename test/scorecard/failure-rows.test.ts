@@ -20,7 +20,7 @@ test('the table of failures has each row once, in order', () => {
 test.each(rows)(
   'row %i names tests that exist, by their names, and sections of the scorecard',
   (_, evidence) => {
-    const tests = [...evidence.matchAll(/`(test\/\S+\.test\.ts)`((?:: “[^”]+”)*)/g)];
+    const tests = [...evidence.matchAll(/`(test\/\S+\.ts)`((?:: “[^”]+”)*)/g)];
     for (const [, path = '', quoted = ''] of tests) {
       const text = readFileSync(join(root, path), 'utf8');
       const names = [...quoted.matchAll(/“([^”]+)”/g)].map(([, name]) => name);
