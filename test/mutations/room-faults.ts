@@ -146,7 +146,7 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a request that passes one that needs more of what its model has left',
     file: 'src/domain/rooms/room.ts',
-    find: 'ticket === null && !held.has(model)',
+    find: 'ticket === null && !isHeld(model)',
     replace: 'ticket === null',
     tests: ['test/coordination/rooms'],
   },
@@ -160,15 +160,15 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'limits of a model that take the place of those of its upstream',
     file: 'src/domain/rooms/room.ts',
-    find: "this.#ofAllInMs(tokens, 'share', nowMs) : 0",
+    find: "this.#ofAllInMs(model, tokens, 'share', nowMs) : 0",
     replace: '0 : 0',
     tests: ['test/coordination/rooms'],
   },
   {
     name: 'a model whose answers teach both its own limits and those of its upstream',
     file: 'src/domain/rooms/room.ts',
-    find: 'isOfModel ? silent : head',
-    replace: 'head',
+    find: 'this.ofAll.begin(request, nowMs, !this.models.learns(model))',
+    replace: 'this.ofAll.begin(request, nowMs)',
     tests: ['test/coordination/rooms'],
   },
   {

@@ -78,7 +78,8 @@ export class MemoryRooms implements ConfigurableRooms, SharedRooms {
   }
 
   pausedMs({ upstream, model }: Target): number {
-    return this.#rooms.get(upstream)?.models.pauses.leftMs(model, this.#clock.monotonicMs()) ?? 0;
+    const room = this.#rooms.get(upstream);
+    return room?.limits(model) === true ? room.models.pauses.leftMs(model, this.#clock.monotonicMs()) : 0;
   }
 
   views(): readonly RoomView[] {

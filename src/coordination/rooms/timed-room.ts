@@ -66,9 +66,10 @@ export class TimedRoom extends Room<WaitingEntry> {
    */
   misses(model: Model, { tokens }: Pick<RoomRequest, 'tokens'>, nowMs: number): boolean {
     const { shares = null } = this.#options;
-    if (shares === null || this.queue.size > 0 || this.startsInMs(model, tokens, 'whole', nowMs) > 0)
-      return false;
-    this.missed = { model, tokens };
+    // Those that wait for the model show already that a share is needed.
+    if (shares === null || this.queue.lanes.waitingFor(model).requests > 0) return false;
+    if (this.startsInMs(model, tokens, 'whole', nowMs) > 0) return false;
+    this.missed.add(model, tokens);
     return true;
   }
 

@@ -22,6 +22,7 @@ export class ModelLimits {
   readonly #upstream: string;
   readonly #ports: RoomPorts;
   readonly #limits = new Map<string, RoomLimits>();
+  #someLearn = false;
   #firstConfig = 0;
   pauses = new Pauses();
 
@@ -35,6 +36,16 @@ export class ModelLimits {
     return model === null ? undefined : this.#limits.get(model);
   }
 
+  /** Whether a model learns limits of its own: then what is learned of all models is nothing of it. */
+  learns(model: Model): boolean {
+    return this.of(model)?.settings.learnLimits === true;
+  }
+
+  /** Whether any model learns limits of its own. */
+  get someLearn(): boolean {
+    return this.#someLearn;
+  }
+
   all(): ReadonlyMap<string, RoomLimits> {
     return this.#limits;
   }
@@ -46,6 +57,7 @@ export class ModelLimits {
       if (known === undefined) this.#limits.set(model, this.#create(model, wanted));
       else known.configure(wanted);
     }
+    this.#someLearn = [...settings.values()].some(({ learnLimits }) => learnLimits);
     for (const model of this.#limits.keys()) if (!settings.has(model)) this.#limits.delete(model);
   }
 

@@ -14,6 +14,8 @@ import type { Stay } from './stay.ts';
 export interface LimitedStay extends Stay {
   /** The number of the config by which it was sent; infinite for the latest one. */
   readonly config: number;
+  /** Whether it counts in what is learned here: not where its model learns limits of its own. */
+  readonly learns: boolean;
   place: Place<LimitedStay> | null;
 }
 
@@ -36,6 +38,8 @@ export class RoomLimits {
   #learned = new LearnedLimits(() => this.#ofThisUpstream());
   /** The number of the first config with this upstream; answers to requests of earlier ones say nothing of it. */
   #firstConfig = 0;
+  /** How many of the requests in progress do not count in what is learned. */
+  #apart = 0;
   #seq = 0;
 
   /** `name` is that of their shares; `shareOf` says how much of a limit this process may use now, if it shares them. */
@@ -73,12 +77,20 @@ export class RoomLimits {
   }
 
   /** When a request may start: now or earlier if it may at once; `Infinity` if another one has to end first. */
-  availableAtMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
-    const maxInFlight = extent === 'certain' ? null : this.#maxInFlight(extent);
-    if (maxInFlight !== null && this.#stays.size >= maxInFlight) return Number.POSITIVE_INFINITY;
+  availableAtMs(tokens: RoomTokens, extent: Extent, nowMs: number, learns = true): number {
+    const most = extent === 'certain' ? null : this.#configured.most('maxInFlight', extent);
+    if (most !== null && this.#stays.size >= most) return Number.POSITIVE_INFINITY;
     const atMs = this.#configured.availableAtMs(tokens, extent, nowMs);
-    if (!this.#settings.learnLimits) return atMs;
-    return Math.max(atMs, this.#learned.availableAtMs(tokens, extent, nowMs));
+    return learns ? Math.max(atMs, this.learnedAtMs(tokens, extent, nowMs)) : atMs;
+  }
+
+  /** The same by what is learned alone. */
+  learnedAtMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
+    if (!this.#settings.learnLimits) return 0;
+    const { maxInFlight } = this.#learned;
+    const isFull = maxInFlight !== null && this.#stays.size - this.#apart >= maxInFlight;
+    if (isFull && extent !== 'certain') return Number.POSITIVE_INFINITY;
+    return this.#learned.availableAtMs(tokens, extent, nowMs);
   }
 
   /** What this process uses of each configured limit, and what those that wait need beside that. */
@@ -90,19 +102,22 @@ export class RoomLimits {
   begin(
     { tokens, config = Number.POSITIVE_INFINITY }: Pick<RoomRequest, 'tokens' | 'config'>,
     nowMs: number,
+    learns = true,
   ) {
     const stay: LimitedStay = {
       seq: this.#seq++,
       startedMs: nowMs,
       tokens,
       config,
+      learns,
       planned: tokens,
       isAnswered: false,
       isInputSeen: false,
       place: null,
     };
     this.#configured.began(stay, nowMs);
-    if (this.#settings.learnLimits && this.teaches(stay)) this.#learned.began(stay, nowMs);
+    if (this.#isTaught(stay)) this.#learned.began(stay, nowMs);
+    if (!learns) this.#apart++;
     stay.place = this.#stays.add(stay);
     return stay;
   }
@@ -110,19 +125,16 @@ export class RoomLimits {
   /** Notes the head of an answer. Returns the pause that it needs without having asked for one, in milliseconds. */
   answered(stay: LimitedStay, head: AnswerReport, nowMs: number): number {
     stay.isAnswered = true;
-    const isTaught = this.#settings.learnLimits && this.teaches(stay);
-    return isTaught ? this.#learned.answered(stay, head, nowMs) : 0;
+    return this.#isTaught(stay) ? this.#learned.answered(stay, head, nowMs) : 0;
   }
 
   /** A request ends; returns whether it was in progress. `usage` is `null` where it is unknown. */
   leave(stay: LimitedStay, usage: RoomTokens | null, nowMs: number): boolean {
     if (stay.place === null) return false;
     this.#configured.left(stay, usage, nowMs);
-    if (this.teaches(stay)) {
-      if (this.#settings.learnLimits) this.#learned.left(stay, usage, nowMs);
-      // A call that failed before its answer says nothing of how long answers take.
-      if (stay.isAnswered) this.#held.add(nowMs - stay.startedMs);
-    }
+    if (this.#isTaught(stay)) this.#learned.left(stay, usage, nowMs);
+    // A call that failed before its answer says nothing of how long answers take.
+    if (this.teaches(stay) && stay.isAnswered) this.#held.add(nowMs - stay.startedMs);
     return this.#remove(stay);
   }
 
@@ -130,19 +142,19 @@ export class RoomLimits {
   withdraw(stay: LimitedStay, nowMs: number): boolean {
     if (stay.place === null) return false;
     this.#configured.withdrawn(stay, nowMs);
-    if (this.#settings.learnLimits && this.teaches(stay)) this.#learned.withdrawn(stay, nowMs);
+    if (this.#isTaught(stay)) this.#learned.withdrawn(stay, nowMs);
     return this.#remove(stay);
   }
 
   /** How long a request has to wait behind some others, in milliseconds: an estimate. */
-  waitMs(ahead: Load, tokens: RoomTokens, nowMs: number): number {
+  waitMs(ahead: Load, tokens: RoomTokens, nowMs: number, learns = true): number {
     const sum = { input: ahead.input + tokens.input, output: ahead.output + tokens.output };
     const requests = ahead.requests + 1;
-    const maxInFlight = this.#maxInFlight();
+    const maxInFlight = learns ? this.#maxInFlight() : this.#configured.most('maxInFlight');
     const forPlaces =
       maxInFlight === null ? 0 : this.#held.waitMs(this.#stays.all(), maxInFlight, ahead.requests, nowMs);
     const forLimits = this.#configured.waitMs(requests, sum.input + sum.output, nowMs);
-    const forLearned = this.#settings.learnLimits ? this.#learned.waitMs(requests, sum, nowMs) : 0;
+    const forLearned = learns && this.#settings.learnLimits ? this.#learned.waitMs(requests, sum, nowMs) : 0;
     return Math.max(forPlaces, forLimits, forLearned);
   }
 
@@ -163,8 +175,8 @@ export class RoomLimits {
   }
 
   /** The most requests in progress now; `null` for any number. */
-  #maxInFlight(extent: Extent = 'share'): number | null {
-    const maxInFlight = this.#configured.most('maxInFlight', extent);
+  #maxInFlight(): number | null {
+    const maxInFlight = this.#configured.most('maxInFlight');
     const learned = this.#settings.learnLimits ? this.#learned.maxInFlight : null;
     if (maxInFlight === null || learned === null) return maxInFlight ?? learned;
     return Math.min(maxInFlight, learned);
@@ -173,12 +185,18 @@ export class RoomLimits {
   #remove(stay: LimitedStay): boolean {
     const { place } = stay;
     stay.place = null;
+    if (!stay.learns) this.#apart--;
     return place !== null && this.#stays.remove(place);
   }
 
-  /** The requests in progress but those that went to another upstream of this name. */
+  #isTaught(stay: LimitedStay): boolean {
+    return this.#settings.learnLimits && stay.learns && this.teaches(stay);
+  }
+
+  /** The requests in progress that count in what is learned: none that went to another upstream of this name. */
   #ofThisUpstream(): readonly Stay[] {
     const all = this.#stays.all();
-    return this.#firstConfig === 0 ? all : all.filter((stay) => this.teaches(stay));
+    const areAll = this.#firstConfig === 0 && this.#apart === 0;
+    return areAll ? all : all.filter((stay) => stay.learns && this.teaches(stay));
   }
 }

@@ -6,6 +6,7 @@ import type { HeldAndOpen, HeldLanes } from './lanes.ts';
 import type { AnswerReport } from './learned-limits.ts';
 import { noTokens } from './load.ts';
 import type { Ahead } from './load.ts';
+import { Missed } from './missed.ts';
 import { ModelLimits } from './model-limits.ts';
 import type { Model, RoomPorts } from './model-limits.ts';
 import { RoomLimits, isLimited } from './room-limits.ts';
@@ -18,9 +19,6 @@ export const maxQueue = 1_000;
 
 /** The answers with which a `retry-after` counts: some upstreams send it with answers that are none of these, too. */
 const pausingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
-
-/** An answer that says nothing of the limits to which it is told. */
-const silent: AnswerReport = { status: 0, retryAfterMs: null, report: null };
 
 /** A member of a room's queue: what it asks for. */
 export interface Waiting {
@@ -50,8 +48,7 @@ export class Room<Member extends Waiting> {
   readonly ofAll: RoomLimits;
   readonly models: ModelLimits;
   settings: RoomSettings;
-  /** A request that could not start at once and did not wait, until its need was told. */
-  missed: { readonly model: Model; readonly tokens: RoomTokens } | null = null;
+  readonly missed = new Missed();
   /** What a cost in the fair order is: one for a request, or its tokens. */
   #costsTokens: boolean;
 
@@ -95,7 +92,7 @@ export class Room<Member extends Waiting> {
   /** In how many milliseconds a request for a model may start: 0 at once, `Infinity` if another one has to end first. */
   startsInMs(model: Model, tokens: RoomTokens, extent: Extent, nowMs: number): number {
     const ofModelMs = this.models.startsInMs(model, tokens, extent, nowMs);
-    return Math.max(ofModelMs, this.#ofAllInMs(tokens, extent, nowMs));
+    return Math.max(ofModelMs, this.#ofAllInMs(model, tokens, extent, nowMs));
   }
 
   /**
@@ -105,8 +102,8 @@ export class Room<Member extends Waiting> {
   passes(model: Model, tokens: RoomTokens, nowMs: number): HeldLanes | null {
     if (this.startsInMs(model, tokens, 'share', nowMs) > 0) return null;
     if (this.queue.size === 0) return noLanes;
-    const { ticket, held, lanes } = this.next(nowMs);
-    return ticket === null && !held.has(model) ? lanes : null;
+    const { ticket, isHeld, lanes } = this.next(nowMs);
+    return ticket === null && !isHeld(model) ? lanes : null;
   }
 
   /** Who is next in the queue. */
@@ -114,7 +111,8 @@ export class Room<Member extends Waiting> {
     return nextTurn(this.queue, {
       ofModelMs: (model, tokens) => this.#ofModelInMs(model, tokens, 'share', nowMs),
       // Who waits for what has no limits any more waits for no pause either.
-      ofAllMs: (model, tokens) => (this.limits(model) ? this.#ofAllInMs(tokens, 'share', nowMs) : 0),
+      ofAllMs: (model, tokens) => (this.limits(model) ? this.#ofAllInMs(model, tokens, 'share', nowMs) : 0),
+      ofRestMs: (model, tokens) => this.#ofRestInMs(model, tokens, 'share', nowMs),
     });
   }
 
@@ -150,17 +148,15 @@ export class Room<Member extends Waiting> {
       model,
       cost,
       isByTokens: this.#costsTokens,
-      ofAll: this.ofAll.begin(request, nowMs),
+      ofAll: this.ofAll.begin(request, nowMs, !this.models.learns(model)),
       ofModel: limits === undefined ? null : { limits, stay: limits.begin(request, nowMs) },
     };
   }
 
   answered({ model, ofAll, ofModel }: RoomStay, head: AnswerReport, nowMs: number): void {
     const { status, retryAfterMs } = head;
-    // Where a model learns its own limits, those of all models are not what its answers speak of.
-    const isOfModel = ofModel?.limits.settings.learnLimits === true;
     const pausesMs = [
-      this.ofAll.answered(ofAll, isOfModel ? silent : head, nowMs),
+      this.ofAll.answered(ofAll, head, nowMs),
       ofModel?.limits.answered(ofModel.stay, head, nowMs) ?? 0,
       retryAfterMs !== null && pausingStatuses.has(status) ? retryAfterMs : 0,
     ];
@@ -187,14 +183,19 @@ export class Room<Member extends Waiting> {
   /** The lanes whose models hold all requests now, which others pass; of the whole limits, or of the share of them here. */
   heldAt(nowMs: number, extent: Extent = 'share'): HeldAndOpen {
     return this.queue.lanes.split(({ models }) =>
-      models.every((model) => this.#ofModelInMs(model, noTokens, extent, nowMs) > 0),
+      models.every(
+        (model) =>
+          this.#ofModelInMs(model, noTokens, extent, nowMs) > 0 ||
+          (this.#ofRestInMs(model, noTokens, extent, nowMs) ?? 0) > 0,
+      ),
     );
   }
 
   /** How long a request for any of some models has to wait behind others of the queue, in milliseconds: an estimate. */
   expectedMs(models: readonly Model[], { all, lane }: Ahead, tokens: RoomTokens, nowMs: number): number {
     const ofModels = models.map((model) => this.models.waitMs(model, lane, tokens, nowMs));
-    return Math.ceil(Math.max(Math.min(...ofModels), this.ofAll.waitMs(all, tokens, nowMs)));
+    const learns = !models.some((model) => this.models.learns(model));
+    return Math.ceil(Math.max(Math.min(...ofModels), this.ofAll.waitMs(all, tokens, nowMs, learns)));
   }
 
   get #countsTokens(): boolean {
@@ -210,11 +211,17 @@ export class Room<Member extends Waiting> {
     return this.limits(model) ? this.models.startsInMs(model, tokens, extent, nowMs) : 0;
   }
 
+  /** The same of what is learned of all models but those that learn limits of their own; `null` if there are none of these. */
+  #ofRestInMs(model: Model, tokens: RoomTokens, extent: Extent, nowMs: number): number | null {
+    if (!this.models.someLearn || this.models.learns(model) || !this.limits(model)) return null;
+    return Math.max(0, this.ofAll.learnedAtMs(tokens, extent, nowMs) - nowMs);
+  }
+
   /** In how many milliseconds nothing of all models holds a request; `Infinity` if another one has to end first. */
-  #ofAllInMs(tokens: RoomTokens, extent: Extent, nowMs: number): number {
+  #ofAllInMs(model: Model, tokens: RoomTokens, extent: Extent, nowMs: number): number {
     const atMs = Math.max(
       this.models.pauses.ofAllOverAtMs(extent),
-      this.ofAll.availableAtMs(tokens, extent, nowMs),
+      this.ofAll.availableAtMs(tokens, extent, nowMs, !this.models.learns(model)),
     );
     return Math.max(0, atMs - nowMs);
   }

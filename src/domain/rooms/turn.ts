@@ -14,8 +14,8 @@ export interface Turn<Member> {
   readonly model: Model;
   /** When to look again, in milliseconds: 0 if it may start now, `Infinity` if a request in progress has to end first. */
   readonly inMs: number;
-  /** The models for which a request waits that can't start yet. */
-  readonly held: ReadonlySet<Model>;
+  /** Whether a request waits that can't start yet for what a request for a model would take, too. */
+  readonly isHeld: (model: Model) => boolean;
   /** The lanes of those models alone: the next one passes them. */
   readonly lanes: HeldLanes;
 }
@@ -24,6 +24,8 @@ export interface Turn<Member> {
 interface Starts {
   readonly ofModelMs: (model: Model, tokens: RoomTokens) => number;
   readonly ofAllMs: (model: Model, tokens: RoomTokens) => number;
+  /** By what holds all models but some; `null` for one of these. */
+  readonly ofRestMs: (model: Model, tokens: RoomTokens) => number | null;
 }
 
 /**
@@ -32,38 +34,41 @@ interface Starts {
  */
 export function nextTurn<Member extends { readonly request: { readonly tokens: RoomTokens } }>(
   queue: FairQueue<Member>,
-  { ofModelMs, ofAllMs }: Starts,
+  { ofModelMs, ofAllMs, ofRestMs }: Starts,
 ): Turn<Member> {
   const held = new Set<Model>();
   let inMs = Number.POSITIVE_INFINITY;
-  const isHeld = (model: Model, tokens: RoomTokens): boolean => {
-    if (held.has(model)) return true;
+  let isRestHeld = false;
+  const isHeld = (model: Model): boolean =>
+    held.has(model) || (isRestHeld && ofRestMs(model, noTokens) !== null);
+  const isHeldFor = (model: Model, tokens: RoomTokens): boolean => {
+    if (isHeld(model)) return true;
     const modelMs = ofModelMs(model, tokens);
-    if (modelMs <= 0) return false;
-    held.add(model);
-    inMs = Math.min(inMs, modelMs);
+    const restMs = ofRestMs(model, tokens) ?? 0;
+    if (modelMs <= 0 && restMs <= 0) return false;
+    if (modelMs > 0) held.add(model);
+    isRestHeld ||= restMs > 0;
+    inMs = Math.min(inMs, Math.max(modelMs, restMs));
     return true;
   };
   const lanesHeld = (): HeldLanes =>
-    held.size === 0
-      ? noLanes
-      : queue.lanes.split(({ models }) => models.every((each) => held.has(each))).held;
+    held.size === 0 && !isRestHeld ? noLanes : queue.lanes.split(({ models }) => models.every(isHeld)).held;
   const turnOf = (ticket: Ticket<Member>): Turn<Member> | null => {
     const { tokens } = ticket.member.request;
     for (const model of ticket.lane.models)
-      if (!isHeld(model, tokens))
-        return { ticket, model, inMs: Math.min(inMs, ofAllMs(model, tokens)), held, lanes: lanesHeld() };
+      if (!isHeldFor(model, tokens))
+        return { ticket, model, inMs: Math.min(inMs, ofAllMs(model, tokens)), isHeld, lanes: lanesHeld() };
     return null;
   };
   const head = queue.head();
   const first = head === null ? null : turnOf(head);
   if (first !== null) return first;
   // What a model has no room for at all is passed over at once, however many keys wait for it, and in however many lanes.
-  for (const { models } of queue.lanes.all()) for (const model of models) isHeld(model, noTokens);
+  for (const { models } of queue.lanes.all()) for (const model of models) isHeldFor(model, noTokens);
   const lanes = lanesHeld();
   for (const ticket of lanes.size < queue.lanes.size ? queue.firsts(lanes) : []) {
     const turn = turnOf(ticket);
     if (turn !== null) return turn;
   }
-  return { ticket: null, model: null, inMs, held, lanes: lanesHeld() };
+  return { ticket: null, model: null, inMs, isHeld, lanes: lanesHeld() };
 }

@@ -163,11 +163,11 @@ describe('a model with limits of its own', () => {
 });
 
 describe('limits of models that are learned', () => {
-  const report = (left: number) => [
+  const report = (left: number, limit = 10) => [
     {
       name: 'requests',
       counts: 'requests',
-      limit: 10,
+      limit,
       remaining: left,
       resetMs: 60_000,
       resolutionMs: 1_000,
@@ -184,10 +184,35 @@ describe('limits of models that are learned', () => {
     expect(come('a2', forModel('big')).entry).toBeNull();
     expect(come('a3', forModel('small')).entry?.kind).toBe('entered');
     expect(rooms.views()).toMatchObject([
-      { learned: [], maxInFlight: null, models: [{ learned: [{ limit: 10, left: 0 }], waiting: 1 }] },
+      { learned: [], maxInFlight: 4, models: [{ learned: [{ limit: 10, left: 0 }], waiting: 1 }] },
     ]);
     await pass(61_000);
     expect(rooms.views()).toMatchObject([{ models: [{ waiting: 0, inFlight: 1 }] }]);
+  });
+
+  test('are nothing of what its upstream has learned: that holds and counts no request for this model', async () => {
+    const models = modelsOf({ small: { learnLimits: true } });
+    const { come, pass, rooms } = openRooms({ far: { learnLimits: true, queueWaitMs: 90_000, models } });
+    const first = placeOf(come('l1', forModel('large')));
+    first.answered(200, null, report(1));
+    first.leave(null);
+    const second = placeOf(come('l2', forModel('large')));
+    const waiting = come('l3', forModel('large'));
+    expect(waiting.entry).toBeNull();
+    const small = Array.from({ length: 4 }, (_, number) => placeOf(come(`s${number}`, forModel('small'))));
+    const behind = come('s9', forModel('small'));
+    expect(behind.entry).toBeNull();
+    for (const place of small) {
+      place.answered(200, null, report(900, 1_000));
+      place.leave(null);
+    }
+    await pass(0);
+    expect([waiting.entry, behind.entry?.kind]).toEqual([null, 'entered']);
+    expect(rooms.views()).toMatchObject([
+      { learned: [{ limit: 10, left: 0 }], waiting: 1, models: [{ learned: [{ limit: 1_000 }] }] },
+    ]);
+    second.leave(null);
+    expect(come('m1', forModel('medium')).entry).toBeNull();
   });
 
   test('follow from refusals without a reason, too: fewer of that model at a time', () => {
@@ -298,6 +323,17 @@ describe('settings of models that change', () => {
     expect(clock.scheduled).toBe(0);
   });
 
+  test('let in who waits for a limit that is gone behind a pause of all models, too', async () => {
+    const models = { big: { maxInFlight: 1 }, huge: { maxInFlight: 1 } };
+    const { come, pass, rooms } = openRooms({ far: { models: modelsOf(models) } });
+    placeOf(come('a1', forModel('big'))).answered(503, 20_000, null);
+    const waiting = come('a2', forModel('big'));
+    rooms.configure(limited({ huge: { maxInFlight: 1 } }));
+    await pass(0);
+    expect(waiting.entry?.kind).toBe('entered');
+    expect([rooms.pausedMs(at('far', 'huge')), rooms.pausedMs(at('far', 'big'))]).toEqual([20_000, 0]);
+  });
+
   test('hold those that wait from the moment at which a model gets limits', async () => {
     const { come, pass, rooms } = openRooms({ far: { maxInFlight: 1 } });
     const first = placeOf(come('a1', forModel('big')));
@@ -312,6 +348,20 @@ describe('settings of models that change', () => {
     await pass(0);
     expect(came[1]?.entry).toBeNull();
   });
+});
+
+test('requests that join no queue ask for shares of each of their models, also while others wait', () => {
+  const shares: RoomShares = { of: (name) => (name === 'far' ? 9 : 0), look() {} };
+  const limits = { maxInFlight: 4 };
+  const models = modelsOf({ big: limits, small: limits, tiny: limits });
+  const { come, rooms } = openRooms({ far: { maxInFlight: 9, models } }, { shares });
+  come('a1', forModel('big'));
+  for (const model of ['small', 'tiny', 'tiny', 'big'])
+    expect(
+      rooms.enterAtOnce({ keyId: 's', weight: 1, tokens: { input: 1, output: 1 }, ...forModel(model) }),
+    ).toBeNull();
+  expect(rooms.uses().map(({ waiting }) => waiting)).toEqual([3, 1, 1, 1]);
+  expect(rooms.uses().map(({ waiting }) => waiting)).toEqual([1, 1, 0, 0]);
 });
 
 test('a process asks for no share of its upstream for requests that their model holds', () => {
