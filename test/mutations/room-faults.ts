@@ -153,7 +153,7 @@ export const roomFaults: readonly Mutation[] = [
   {
     name: 'a 429 of one model that pauses all of its upstream',
     file: 'src/domain/rooms/pauses.ts',
-    find: 'status === 503 ? this.#ofAll : this.#keep(model)',
+    find: 'status === 503 ? this.#ofAll : this.#keep(model, nowMs)',
     replace: 'this.#ofAll',
     tests: ['test/coordination/rooms'],
   },

@@ -37,11 +37,11 @@ const limitFields = {
   queue: wholeNumber(0, maxQueue)
     .optional()
     .meta({
-      description: `How many requests may wait for it while one of its limits is reached; default: ${defaultQueue}.`,
+      description: `How many requests may wait for it while one of its limits is reached; default: ${defaultQueue}, of a model: as its upstream.`,
       examples: [defaultQueue],
     }),
   queueWait: duration.optional().meta({
-    description: `How long a request may wait for it; \`0s\` refuses it at once. Default: ${defaultQueueWaitMs / 1_000}s.`,
+    description: `How long a request may wait for it; \`0s\` refuses it at once. Default: ${defaultQueueWaitMs / 1_000}s, of a model: as its upstream.`,
     examples: ['30s'],
   }),
 };

@@ -1,5 +1,5 @@
 import type { Entry, Place, RoomRequest } from '../../domain/ports/rooms.ts';
-import type { Model } from '../../domain/rooms/model-limits.ts';
+import type { Model } from '../../domain/rooms/lanes.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
 import type { TimedRoom } from './timed-room.ts';
 
@@ -35,9 +35,9 @@ export function refusalBy(
   return {
     upstreams: asked.map(({ room: { upstream } }) => upstream),
     models: asked.flatMap(({ room, models }) =>
-      models
-        .filter((model) => room.models.of(model) !== undefined)
-        .map((model) => ({ upstream: room.upstream, model })),
+      models.flatMap((model) =>
+        model === null || room.models.of(model) === undefined ? [] : [{ upstream: room.upstream, model }],
+      ),
     ),
     ...shortest,
   };

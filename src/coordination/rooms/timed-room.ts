@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { RoomShares } from '../../domain/ports/room-shares.ts';
 import type { RoomRequest, RoomSettings } from '../../domain/ports/rooms.ts';
 import type { Extent } from '../../domain/rooms/configured-limits.ts';
-import type { Model } from '../../domain/rooms/model-limits.ts';
+import type { Model } from '../../domain/rooms/lanes.ts';
 import { Room } from '../../domain/rooms/room.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
 import type { WaitingEntry } from './waiting-entry.ts';

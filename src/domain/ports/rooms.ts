@@ -68,7 +68,7 @@ export interface Place extends Target {
 interface RefusedBy {
   readonly upstreams: readonly string[];
   /** Those of its models that have limits of their own there. */
-  readonly models: readonly Target[];
+  readonly models: readonly { readonly upstream: string; readonly model: string }[];
   readonly waiting: number;
   readonly expectedMs: number;
 }

@@ -3,9 +3,12 @@ import type { Target } from '../upstreams/sent-request.ts';
 import { LoadSum, noLoad } from './load.ts';
 import type { Ahead, Load } from './load.ts';
 
+/** A model by its name at an upstream; `null` for what is passed on verbatim. */
+export type Model = Target['model'];
+
 /** The members of a queue that wait for the same models: for any of them. */
 export interface Lane {
-  readonly models: readonly Target['model'][];
+  readonly models: readonly Model[];
   /** Its members, added up. */
   readonly load: LoadSum;
 }
@@ -25,7 +28,7 @@ export interface HeldAndOpen {
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   /** The members that wait for each model: a request for it asks how many there are. */
-  readonly #ofModels = new Map<Target['model'], LoadSum>();
+  readonly #ofModels = new Map<Model, LoadSum>();
 
   /** Adds a member that waits for some models; returns its lane. */
   join(models: Lane['models'], tokens: RoomTokens): Lane {
@@ -60,7 +63,7 @@ export class Lanes {
   }
 
   /** The members that wait for a model, added up. */
-  waitingFor(model: Target['model']): Load {
+  waitingFor(model: Model): Load {
     return this.#ofModels.get(model) ?? noLoad;
   }
 

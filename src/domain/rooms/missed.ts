@@ -1,5 +1,5 @@
 import type { RoomTokens } from '../ports/rooms.ts';
-import type { Model } from './model-limits.ts';
+import type { Model } from './lanes.ts';
 
 /** For how many models of one upstream requests are remembered that could not start. */
 const maxMissed = 100;

@@ -1,13 +1,10 @@
 import type { LimitUse, RoomLimit } from '../ports/room-shares.ts';
 import type { LimitSettings, RoomTokens } from '../ports/rooms.ts';
-import type { Target } from '../upstreams/sent-request.ts';
 import type { Extent } from './configured-limits.ts';
+import type { Model } from './lanes.ts';
 import type { Load } from './load.ts';
 import { Pauses } from './pauses.ts';
 import { RoomLimits } from './room-limits.ts';
-
-/** A model by its name at an upstream; `null` for what is passed on verbatim. */
-export type Model = Target['model'];
 
 /** What a room depends on. */
 export interface RoomPorts {
@@ -88,7 +85,7 @@ export class ModelLimits {
   }
 
   #create(model: string, settings: LimitSettings): RoomLimits {
-    // No upstream has a name like this one.
+    // Names of upstreams are chosen by operators, who have no reason to write one in this form.
     const name = JSON.stringify([this.#upstream, model]);
     const limits = new RoomLimits(name, settings, (limit) => this.#ports.shareOf(name, limit));
     limits.forget(this.#firstConfig);

@@ -1,12 +1,9 @@
-import type { Target } from '../upstreams/sent-request.ts';
 import type { Extent } from './configured-limits.ts';
+import type { Model } from './lanes.ts';
 import { Pause } from './pause.ts';
 import type { Stay } from './stay.ts';
 
-/** A model by its name at an upstream; `null` for what is passed on verbatim. */
-type Model = Target['model'];
-
-/** How many models of one upstream have a pause at a time: the oldest is forgotten beyond that. */
+/** How many models of one upstream have a pause at a time: beyond that, the one that ends first is forgotten. */
 const maxPauses = 1_000;
 
 /** The pauses that the answers of one upstream asked for: for all of its models, and for each alone. */
@@ -58,7 +55,7 @@ export class Pauses {
   ): void {
     this.ended(model, stay, nowMs);
     const pauseMs = Math.max(...pausesMs);
-    if (pauseMs > 0) (status === 503 ? this.#ofAll : this.#keep(model)).extend(pauseMs, nowMs);
+    if (pauseMs > 0) (status === 503 ? this.#ofAll : this.#keep(model, nowMs)).extend(pauseMs, nowMs);
   }
 
   /** A request is over, or was answered. */
@@ -71,14 +68,19 @@ export class Pauses {
     for (const pause of this.#of(model)) pause.withdrawn(stay);
   }
 
-  #keep(model: Model): Pause {
+  #keep(model: Model, nowMs: number): Pause {
     const known = this.#ofModels.get(model);
     if (known !== undefined) return known;
-    const [oldest] = this.#ofModels.size >= maxPauses ? this.#ofModels.keys() : [];
-    if (oldest !== undefined) this.#ofModels.delete(oldest);
+    if (this.#ofModels.size >= maxPauses) this.#forgetOne(nowMs);
     const pause = new Pause();
     this.#ofModels.set(model, pause);
     return pause;
+  }
+
+  #forgetOne(nowMs: number): void {
+    const lefts = [...this.#ofModels].map(([model, pause]) => ({ model, leftMs: pause.leftMs(nowMs) }));
+    const first = lefts.reduce((one, other) => (other.leftMs < one.leftMs ? other : one));
+    this.#ofModels.delete(first.model);
   }
 
   #of(model: Model): readonly Pause[] {

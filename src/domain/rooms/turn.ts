@@ -2,9 +2,8 @@ import type { RoomTokens } from '../ports/rooms.ts';
 import type { FairQueue } from './fair-queue.ts';
 import type { Ticket } from './key-queue.ts';
 import { noLanes } from './lanes.ts';
-import type { HeldLanes } from './lanes.ts';
+import type { HeldLanes, Model } from './lanes.ts';
 import { noTokens } from './load.ts';
-import type { Model } from './model-limits.ts';
 
 /** Who is next in a queue. */
 export interface Turn<Member> {

@@ -1,6 +1,6 @@
 import type { RoomView } from '../ports/rooms.ts';
 import { noLoad, noTokens } from './load.ts';
-import type { Model } from './model-limits.ts';
+import type { Model } from './lanes.ts';
 import type { Room, Waiting } from './room.ts';
 
 /** How a room is used at a moment of the monotonic clock, in milliseconds. */

@@ -31,7 +31,7 @@ export function roomInstruments({ counterBy, gauge, histogramBy }: Constructors)
     ),
     roomInFlight: gauge(
       'textgate_upstream_in_flight',
-      'Requests in progress at an upstream with limits, and at each of its models that has limits of its own.',
+      'Requests in progress at an upstream with limits, and at each of its models that has limits of its own; at an upstream that has none beside those, the requests for these models alone.',
       labels,
     ),
     roomLimit: gauge(
@@ -54,8 +54,7 @@ export function countRoom(room: RoomSummary | null, instruments: RoomInstruments
   if (refusal !== null) {
     const { upstreams, models, kind } = refusal;
     for (const refusing of upstreams) instruments.roomRefusals(refusing, allModels, kind).inc();
-    for (const refusing of models)
-      instruments.roomRefusals(refusing.upstream, refusing.model ?? allModels, kind).inc();
+    for (const refusing of models) instruments.roomRefusals(refusing.upstream, refusing.model, kind).inc();
   } else if (upstream !== null) {
     const names = limitedModel === null ? [allModels] : [allModels, limitedModel];
     for (const model of names) instruments.roomWaits(upstream, model).observe(waitMs / 1_000);

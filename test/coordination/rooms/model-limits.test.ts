@@ -273,6 +273,17 @@ describe('a pause of one model', () => {
     expect(rooms.views()).toMatchObject([{ waiting: 1_000 }]);
   });
 
+  test('is kept where a thousand models have paused and another one does: the pause that ends first is forgotten', () => {
+    const { come, rooms } = openRooms({ far: { maxInFlight: 2_000 } });
+    const pause = (model: string, pauseMs: number): void =>
+      placeOf(come('a', forModel(model))).answered(429, pauseMs, null);
+    pause('first', 60_000);
+    for (let count = 0; count < 999; count++) pause(`m${count}`, count === 500 ? 1_000 : 30_000);
+    pause('last', 30_000);
+    const left = ['first', 'm0', 'm500', 'last'].map((model) => rooms.pausedMs(at('far', model)));
+    expect(left).toEqual([60_000, 30_000, 0, 30_000]);
+  });
+
   test('that the room does not know of holds that model alone', async () => {
     const pausedMs = ({ model }: { model: string | null }): number => (model === 'big' ? 5_000 : 0);
     const { come } = openRooms({ far: { maxInFlight: 4 } }, { pausedMs });
