@@ -55,17 +55,22 @@ test('control characters of arguments are escaped in errors', async () => {
 describe('the config file is an argument, an option, or that of TEXTGATE_CONFIG', () => {
   test.each(commands)('of %s', async (_name, words, expected) => {
     const folder = folderWithConfig();
-    const ports = words[0] === 'serve' ? freePorts : {};
-    const own = startTextgate([...words, 'd.yaml'], folder, ports);
-    await own.printed(expected);
-    own.signal('SIGTERM');
-    await own.finished;
-    const option = startTextgate([...words, '--config', 'd.yaml'], folder, ports);
-    await option.printed(expected);
-    option.signal('SIGTERM');
-    await option.finished;
-    await startTextgate(words, folder, { ...ports, TEXTGATE_CONFIG: 'd.yaml' }).printed(expected);
-    const twice = await startTextgate([...words, 'd.yaml', '-c', 'd.yaml'], folder, ports).finished;
+    /** What the command prints; a gateway prints it while it runs. */
+    const printed = async (args: readonly string[], environment = {}): Promise<string> => {
+      if (words[0] !== 'serve') {
+        const { stdout, stderr } = await runCommand([...words, ...args], folder, environment);
+        return stdout + stderr;
+      }
+      const server = startTextgate([...words, ...args], folder, { ...freePorts, ...environment });
+      await server.printed(expected);
+      server.signal('SIGTERM');
+      await server.finished;
+      return server.output();
+    };
+    expect(await printed(['d.yaml'])).toMatch(expected);
+    expect(await printed(['--config', 'd.yaml'])).toMatch(expected);
+    expect(await printed([], { TEXTGATE_CONFIG: 'd.yaml' })).toMatch(expected);
+    const twice = await startTextgate([...words, 'd.yaml', '-c', 'd.yaml'], folder, freePorts).finished;
     expect(twice.code).not.toBe(0);
     expect(twice.stderr).toContain('give the config file once');
   });

@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { freePort } from '../support/free-port.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 import type { Finished } from '../support/textgate-process.ts';
 
@@ -15,7 +16,7 @@ models: { demo: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
 /** Runs `textgate health` as the image does: with the folder and the environment of the gateway. */
 function check(folder: string, environment: Record<string, string>, ...options: string[]): Promise<Finished> {
-  return startTextgate(['health', ...options], folder, environment).finished;
+  return runCommand(['health', ...options], folder, environment);
 }
 
 /** Starts a gateway with a config file, and waits until it serves. */
@@ -123,7 +124,7 @@ test('commands find the gateway and its token by the config that TEXTGATE_CONFIG
   const port = await freePort();
   const text = `server: { port: 0 }\nadmin: { port: ${port}, token: a-token-of-this-config }\n${demo}`;
   const { folder, variables } = await serve(text);
-  const made = await startTextgate(['keys', 'create', 'bob'], folder, variables).finished;
+  const made = await runCommand(['keys', 'create', 'bob'], folder, variables);
   expect(made).toMatchObject({ code: 0 });
   expect(made.stdout).toMatch(/^sk-tg-/);
 });

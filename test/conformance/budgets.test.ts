@@ -14,5 +14,5 @@ async function openSqlite() {
 describeBudgets('SQLite', openSqlite);
 describeGroupBudgets('SQLite', openSqlite);
 describeBudgetEvents('SQLite', openSqlite);
-describeBudgetHistories('SQLite', openSqlite, 150);
-describeGroupHistories('SQLite', openSqlite, 150);
+describeBudgetHistories('SQLite', openSqlite, 30);
+describeGroupHistories('SQLite', openSqlite, 30);

@@ -25,4 +25,4 @@ function onFile(path = join(makeTemporaryFolder(), 'textgate.db')): HistoryDatab
   };
 }
 
-describeChangingBudgets('SQLite', async () => onFile(), 8);
+describeChangingBudgets('SQLite', async () => onFile(), 3);

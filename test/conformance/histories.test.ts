@@ -5,6 +5,6 @@ import { describeUsageHistories } from './usage-histories.ts';
 
 const open = () => Promise.resolve(openTestEngine(':memory:'));
 
-describeRetentionHistories('SQLite', open, 60);
-describeStatementHistories('SQLite', open, 60);
-describeUsageHistories('SQLite', open, 30);
+describeRetentionHistories('SQLite', open, 20);
+describeStatementHistories('SQLite', open, 20);
+describeUsageHistories('SQLite', open, 10);

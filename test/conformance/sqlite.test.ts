@@ -57,15 +57,9 @@ describeKeyPages('SQLite in a file', open);
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
-describePrepaidSecrets('SQLite in a file', open, 60);
+describePrepaidSecrets('SQLite in a file', open, 6);
 describeRetention('SQLite in a file', open);
 describeRefusals('SQLite in a file', open);
-describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 50);
+describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 15);
 
-describeStore('SQLite in memory', async () => {
-  const engine = openTestEngine(':memory:');
-  await engine.ready;
-  return engine;
-});
-describeLeases('SQLite in memory', () => openTimedSqlite(':memory:'));
 describeOutbox('SQLite in memory', () => openTimedSqlite(':memory:'));
