@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-import { enableCompileCache, getCompileCacheDir } from 'node:module';
+import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findProgram } from './bundle.js';
@@ -14,12 +14,13 @@ import { keepBundle } from './kept-bundles.js';
 const program = await findProgram();
 if (program.endsWith('.js')) {
   keepBundle(dirname(program));
-  // Compiled code goes with the bundle whose code it is, unless the environment names another folder.
-  if (getCompileCacheDir() === undefined) {
+  // Compiled code goes with the bundle whose code it is, unless the environment names another folder; an older Node, which the
+  // program refuses in words, has no such functions.
+  if (modules.getCompileCacheDir?.() === undefined) {
     const compiled = join(dirname(program), 'compiled');
-    enableCompileCache(compiled);
+    modules.enableCompileCache?.(compiled);
     // Threads and workers enable theirs by this variable alone.
-    if (getCompileCacheDir() !== undefined) process.env['NODE_COMPILE_CACHE'] = compiled;
+    if (modules.getCompileCacheDir?.() !== undefined) process.env['NODE_COMPILE_CACHE'] = compiled;
   }
 }
 // Workers are started by this name: they must be of the same version, whatever becomes of the sources.

@@ -40,7 +40,12 @@ describe.skipIf(oldNode === null)('the package on an older Node (needs one at /u
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     const compile = `-p ${join(root, 'config', 'tsconfig.build.json')} --outDir ${join(folder, 'dist')}`;
-    await run(join(root, 'node_modules', '.bin', 'tsc'), compile.split(' '));
+    const config = join(root, 'config', 'rolldown.config.ts');
+    const bundle = ['-c', config, '--configLoader', 'native', '--dir', join(folder, 'dist', 'bundle')];
+    await Promise.all([
+      run(join(root, 'node_modules', '.bin', 'tsc'), compile.split(' ')),
+      run(join(root, 'node_modules', '.bin', 'rolldown'), bundle),
+    ]);
     const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       exports: { '.': { default: string } };
       bin: { textgate: string };
