@@ -72,9 +72,13 @@ const chosen = Array.from({ length: Math.min(count, all.length) }, () =>
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'textgate-mutants-')));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const listed = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
-for (const file of listed.stdout.split('\n').filter(Boolean)) cpSync(join(root, file), join(folder, file));
+for (const file of listed.stdout.split('\n').filter(Boolean))
+  cpSync(join(root, file), join(folder, file), { recursive: true });
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 process.stdout.write(`mutants: ${chosen.length} of ${all.length + chosen.length} (--seed ${seed})\n`);
+
+/** Test files that failed beside others and not alone: they find nothing, and are run no more. */
+const unsure = new Set<string>();
 
 const survivors: string[] = [];
 for (const { file, mutant } of chosen) {
@@ -88,20 +92,33 @@ const share = ((1 - survivors.length / chosen.length) * 100).toFixed(1);
 process.stdout.write(`${chosen.length - survivors.length} of ${chosen.length} found (${share} %)\n`);
 for (const name of survivors) process.stdout.write(`- ${name}\n`);
 
-/** The test file that found a fault; `null` if none did. */
+/** The test file that found a fault: alone it fails with it, and passes without it. `null` if there is none. */
 function findIn(file: string, { start, end, text }: Mutant): string | null {
   const source = readFileSync(join(root, file), 'utf8');
+  const changed = source.slice(0, start) + text + source.slice(end);
+  const fails = (files: readonly string[], content: string): readonly string[] => {
+    writeFileSync(join(folder, file), content);
+    return failedOf(files);
+  };
   const related = [...testsOf(file)];
-  for (let step = 0; related.length > 0; step++) {
-    const files = related.splice(0, steps[step] ?? Infinity);
-    writeFileSync(join(folder, file), source.slice(0, start) + text + source.slice(end));
-    const failed = failedOf(files);
+  try {
+    for (let step = 0; related.length > 0; step++) {
+      let next = related.splice(0, steps[step] ?? Infinity).filter((test) => !unsure.has(test));
+      while (next.length > 0) {
+        const failed = fails(next, changed);
+        if (failed.length === 0) break;
+        const isFound = (test: string): boolean =>
+          fails([test], changed).length > 0 && fails([test], source).length === 0;
+        const found = failed.find(isFound);
+        if (found !== undefined) return found;
+        for (const test of failed) unsure.add(test);
+        next = next.filter((test) => !unsure.has(test));
+      }
+    }
+    return null;
+  } finally {
     writeFileSync(join(folder, file), source);
-    // One that fails without the fault, too, has not found it.
-    const found = failed.find((test) => failedOf([test]).length === 0);
-    if (found !== undefined) return found;
   }
-  return null;
 }
 
 /** The first test file that fails; without a report, such as after an endless loop, all of them. */
