@@ -4,7 +4,7 @@ import { interimOverflow } from '../domain/diagnosis/fault-explanations.ts';
 /** How much may come before the answer to a call, in bytes: two thousand heads of `100 Continue`, or one with many headers. */
 const maxInterimBytes = 65_536;
 
-/** An answer begins as an interim one that may be skipped: any 1xx but 101, after which no HTTP follows. */
+/** The beginning of an interim answer, which is skipped: any status 1xx but 101, after which no HTTP follows. */
 const interim = /^HTTP\/1\.\d 1(?!01)\d\d/;
 /** Completes the beginning of an answer that is too short to tell. */
 const example = 'HTTP/1.1 100';

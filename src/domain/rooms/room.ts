@@ -25,7 +25,7 @@ export interface Waiting {
   readonly request: RoomRequest;
 }
 
-/** A request in progress: under the limits of its upstream, and under those of its model where that has any. */
+/** A request in progress. It counts in the limits of its upstream, and in those of its model if that has any. */
 export interface RoomStay {
   readonly keyId: string;
   readonly model: Model;
