@@ -18,7 +18,8 @@ const inLanguage = (language: string): readonly PageBlock[] =>
   blocks.filter((block) => block.language === language);
 
 /** A block's first line, by which the lists below name it. */
-const firstLine = ({ text }: PageBlock): string => text.split('\n', 1)[0] ?? '';
+/** The first line of a block, without a comment. */
+const firstLine = ({ text }: PageBlock): string => (text.split('\n', 1)[0] ?? '').replace(/ +# .*/, '');
 const named = (list: readonly PageBlock[]) =>
   list.map((block) => [`${block.page}:${block.line}`, block] as const);
 
@@ -141,10 +142,10 @@ const notRun: Readonly<Record<string, string>> = {
   'curl -N "http://127.0.0.1:8081/admin/try/chat/completions?key=key_4fG7hJ2kLmN9" \\':
     'needs the id of a key: test/e2e/try-out.test.ts sends such requests',
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
-  'npm test             # five minutes on two cores, without any service': 'runs this test',
-  'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
+  'npm test': 'runs this test',
+  'npm ci && npm pack':
     'needs a package registry: test/e2e/package.long.test.ts',
-  'npm run bench                       # everything, in up to half an hour':
+  'npm run bench':
     'takes minutes; its options are checked by test/bench',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',
