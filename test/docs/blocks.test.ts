@@ -143,10 +143,8 @@ const notRun: Readonly<Record<string, string>> = {
     'needs the id of a key: test/e2e/try-out.test.ts sends such requests',
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
   'npm test': 'runs this test',
-  'npm ci && npm pack':
-    'needs a package registry: test/e2e/package.long.test.ts',
-  'npm run bench':
-    'takes minutes; its options are checked by test/bench',
+  'npm ci && npm pack': 'needs a package registry: test/e2e/package.long.test.ts',
+  'npm run bench': 'takes minutes; its options are checked by test/bench',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',
 };

@@ -1,4 +1,4 @@
-import type { Worker } from 'node:worker_threads';
+import { MessageChannel } from 'node:worker_threads';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { startThread } from '../../shared/thread-file.ts';
@@ -9,7 +9,13 @@ import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-message
 import { WaitingUnits } from './waiting-units.ts';
 
 /** The part of a worker thread that is used here. */
-type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;
+interface ThreadPort {
+  postMessage(request: ThreadRequest): void;
+  on(event: 'message', listener: (reply: ThreadReply) => void): unknown;
+  on(event: 'error', listener: (error: unknown) => void): unknown;
+  on(event: 'exit', listener: () => void): unknown;
+  terminate(): Promise<unknown>;
+}
 
 /** Starts a thread. Tests pass their own, to end threads at a moment of their choice. */
 export type StartThread = (options: ThreadOptions) => ThreadPort;
@@ -154,10 +160,28 @@ function receive(
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
+  if (options.path === ':memory:') return serveHere(options);
   return startThread(import.meta.url, 'sqlite-worker', {
     workerData: options,
     name: `textgate-sqlite-${options.role}`,
     // The descriptor of a writer that dies: closing it would release the locks that the reader has on the file.
     trackUnmanagedFds: false,
   });
+}
+
+/**
+ * Serves a database in memory in the thread of its caller: it never waits for a disk, and a thread would take 25 ms of CPU to
+ * start.
+ */
+function serveHere(options: ThreadOptions): ThreadPort {
+  const { port1: near, port2: far } = new MessageChannel();
+  void import('./serve-database.ts').then(({ serveDatabase }) => serveDatabase(far, options));
+  return {
+    postMessage: (request) => near.postMessage(request),
+    on: (event: string, listener: (value: never) => void) =>
+      near.on(event === 'exit' ? 'close' : event, listener as (value: unknown) => void),
+    async terminate() {
+      near.close();
+    },
+  };
 }
