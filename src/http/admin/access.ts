@@ -2,6 +2,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { isLoopback, networkOf } from '../../shared/ip-address.ts';
+import { atMost } from '../../shared/at-most.ts';
 
 /** How many wrong tokens one network may try within a window. */
 const maxFailures = 10;
@@ -63,7 +64,7 @@ export interface AdminAccess {
  * another token ends all sessions of the former one. Only the logout is state, and of this process alone.
  */
 export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock): AdminAccess {
-  const failures = new LRUCache<string, number>({ max: maxWatchedNetworks, ttl: failureWindowMs });
+  const failures = new LRUCache<string, number>({ ...atMost(maxWatchedNetworks), ttl: failureWindowMs });
   const known = [
     credentialOf('admin', admin),
     ...(readOnly === null ? [] : [credentialOf('read_only', readOnly)]),
@@ -139,7 +140,7 @@ function credentialOf(role: Role, token: string): Credential {
     role,
     digest: digest(token),
     sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
-    ended: new LRUCache({ max: maxEndedSessions, ttl: sessionMs }),
+    ended: new LRUCache({ ...atMost(maxEndedSessions), ttl: sessionMs }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { ConnectionDeadlines, ConnectionLimits } from '../../domain/edge/co
 import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
+import { atMost } from '../../shared/at-most.ts';
 import type { ConnectionEvents } from './connection-events.ts';
 import { Connection } from './connection.ts';
 
@@ -61,7 +62,7 @@ export class ConnectionTable {
   readonly #idleKnown = new Map<Connection, number>();
   readonly #addresses = new Map<string, AddressUse>();
   /** When a known key was last used at an address, in milliseconds. */
-  readonly #clientAddresses = new LRUCache<string, number>({ max: maxClientAddresses });
+  readonly #clientAddresses = new LRUCache<string, number>(atMost(maxClientAddresses));
   readonly #events: ConnectionEvents;
 
   constructor({ limits, deadlines: { idle: idleMs }, clock, onRefused, isProxy }: ConnectionTablePorts) {

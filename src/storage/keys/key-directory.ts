@@ -10,6 +10,7 @@ import type { DeclaredHashes, KeyDirectory, NamedKey } from '../../domain/ports/
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { storageUnavailable } from '../../domain/storage-refusal.ts';
 import { sumFaults } from '../../domain/summed-fault.ts';
+import { atMost } from '../../shared/at-most.ts';
 import { ConfirmedReads } from './confirmed-reads.ts';
 
 /** How many keys the cache holds. */
@@ -67,9 +68,8 @@ export function createKeyDirectory(
   { onFault, onShed }: DirectoryReports,
   { maxUnconfirmedMs }: SharedKeys = { maxUnconfirmedMs: Number.POSITIVE_INFINITY },
 ): ManagedKeyDirectory {
-  const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
-  // By a size of 1 each, because `max` would take their memory at the start.
-  const known = new LRUCache<string, true>({ maxSize: maxKnownKeys, sizeCalculation: () => 1 });
+  const cache = new LRUCache<string, ApiKey>({ ...atMost(maxCachedKeys), ttl: cacheMs });
+  const known = new LRUCache<string, true>(atMost(maxKnownKeys));
   /** The look-ups under way, by hash: identical ones are shared. */
   const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
   const readFailed = sumFaults('keys could not be read', onFault, clock);
