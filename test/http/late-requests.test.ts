@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { expect, test as waiting } from 'vitest';
+import { expect, test } from 'vitest';
 import type { TestContext } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { readBody } from '../../src/http/body.ts';
@@ -11,11 +11,10 @@ import { openRaw } from '../support/raw-socket.ts';
 /** How long requests may take in these tests, in milliseconds; Node checks once a second. */
 const timeoutMs = 300;
 
+// These tests wait for Node's own timers: all of them at the same time.
+
 /** Longer than the timeout and two of those checks, in milliseconds. */
 const tooLongMs = 2_500;
-
-/** These tests wait for Node's own timers: all wait at the same time. */
-const test = waiting.concurrent;
 
 const large = 'x'.repeat(1_000_000);
 
@@ -60,7 +59,7 @@ const post = (headers: string, body: string): string =>
   `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n${body}`;
 const wait = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, tooLongMs));
 
-test('a listener reads a large body although its request waited for a slot longer than the request timeout', async (context) => {
+test.concurrent('a listener reads a large body although its request waited for a slot longer than the request timeout', async (context) => {
   const { client, asked, open } = await listen(context);
   client.socket.write(post(`Content-Length: ${large.length}\r\n`, large));
   await eventually('the request arrived', () => asked() === 1);
@@ -70,7 +69,7 @@ test('a listener reads a large body although its request waited for a slot longe
   await eventually('the answer has arrived', () => client.text().includes(`read ${large.length};`));
 });
 
-test('a listener sends 100 Continue although the request waited for its slot longer than the request timeout', async (context) => {
+test.concurrent('a listener sends 100 Continue although the request waited for its slot longer than the request timeout', async (context) => {
   const { client, asked, open } = await listen(context);
   client.socket.write(post('Content-Length: 2\r\nExpect: 100-continue\r\n', ''));
   await eventually('the request arrived', () => asked() === 1);
@@ -81,7 +80,7 @@ test('a listener sends 100 Continue although the request waited for its slot lon
   await eventually('the answer has arrived', () => client.text().includes('read 2;'));
 });
 
-test('a listener sends all pending answers although it stopped reading in the middle of the next head', async (context) => {
+test.concurrent('a listener sends all pending answers although it stopped reading in the middle of the next head', async (context) => {
   const { client, asked, open } = await listen(context);
   const whole = post('Content-Length: 2\r\n', '{}');
   client.socket.write(whole.repeat(8) + whole.slice(0, 30));
@@ -92,7 +91,7 @@ test('a listener sends all pending answers although it stopped reading in the mi
   await eventually('all are answered', () => client.text().split('read 2;').length === 10);
 });
 
-test('a listener refuses a body that is late while it is read', async (context) => {
+test.concurrent('a listener refuses a body that is late while it is read', async (context) => {
   const { client, asked, open } = await listen(context);
   open();
   client.socket.write(post('Content-Length: 2\r\n', '{'));
@@ -100,7 +99,7 @@ test('a listener refuses a body that is late while it is read', async (context) 
   await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
-test('a listener refuses a body that does not arrive after the wait for a slot', async (context) => {
+test.concurrent('a listener refuses a body that does not arrive after the wait for a slot', async (context) => {
   const { client, asked, open } = await listen(context);
   client.socket.write(post('Content-Length: 2\r\nExpect: 100-continue\r\n', ''));
   await eventually('the request arrived', () => asked() === 1);
@@ -109,7 +108,7 @@ test('a listener refuses a body that does not arrive after the wait for a slot',
   await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
-test('a listener sends an answer that takes long, although its body came late while the request waited for its slot', async (context) => {
+test.concurrent('a listener sends an answer that takes long, although its body came late while the request waited for its slot', async (context) => {
   const answering = Promise.withResolvers<void>();
   const { client, asked, open } = await listen(context, answering.promise);
   client.socket.write(post('Content-Length: 2\r\n', '{'));
@@ -126,7 +125,7 @@ test('a listener sends an answer that takes long, although its body came late wh
   await eventually('both are answered', () => client.text().split('read 2;').length === 3);
 });
 
-test('a listener refuses a late head', async (context) => {
+test.concurrent('a listener refuses a late head', async (context) => {
   const { client } = await listen(context);
   client.socket.write('POST / HT');
   await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
