@@ -61,7 +61,8 @@ const shared = {
 export default defineConfig({
   root,
   test: {
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests wait for deadlines, and for processes.
+    maxWorkers: 3,
     reporters: [
       'default',
       seedAndSkippedTests,

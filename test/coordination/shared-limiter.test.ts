@@ -8,7 +8,7 @@ import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 
-describeLimiter('the shared limiter over a store in memory', () => {
+const create = () => {
   const clock = createFakeClock();
   const keys = new Map<string, Partial<Limits>>();
   const store = createMemorySlots(
@@ -32,7 +32,8 @@ describeLimiter('the shared limiter over a store in memory', () => {
     settled: () => setImmediate(),
     close: () => limiter.close(),
   };
-});
+};
+describeLimiter('the shared limiter over a store in memory', create, { startsPerWindow: 500 });
 
 const { signal } = new AbortController();
 const limits = { concurrency: 2, requestsPerMinute: 1_000, queueWaitMs: 0 };
