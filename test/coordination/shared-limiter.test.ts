@@ -5,10 +5,11 @@ import type { LimitDecision, Limits } from '../../src/domain/limits/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
+import type { TestedLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 
-const create = () => {
+const create = (): TestedLimiter => {
   const clock = createFakeClock();
   const keys = new Map<string, Partial<Limits>>();
   const store = createMemorySlots(
