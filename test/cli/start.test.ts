@@ -3,9 +3,12 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { isServing } from '../../src/cli/early-signals.ts';
 import { eventually } from '../support/eventually.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { runCommand } from '../support/run-command.ts';
 import { freePorts, signalAgain, startTextgate } from '../support/textgate-process.ts';
 
 const config = `
@@ -40,7 +43,7 @@ describe('the options of serve', () => {
       TEXTGATE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
       TEXTGATE_PORT: '1',
     };
-    const server = startTextgate(`${options} ${adminOptions}`.split(' '), makeTemporaryFolder(), environment);
+    const server = serveHere(`${options} ${adminOptions}`.split(' '), makeTemporaryFolder(), environment);
     const [, admin = ''] = await server.printed(/serves http:\/\/127\.0\.0\.1:\d+\/v1 \(admin: (\S+)\)/);
     expect(admin).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
     const port = new URL(admin).port;
@@ -57,7 +60,7 @@ describe('the options of serve', () => {
     const options = ['--upstream', upstream.url, '--upstream-key-env', 'MY_KEY', '--port', '0'];
     const adminToken = 'an-admin-token-for-tests';
     const environment = { MY_KEY: 'sk-up', TEXTGATE_ADMIN_PORT: '0', TEXTGATE_ADMIN_TOKEN: adminToken };
-    const server = startTextgate(options, makeTemporaryFolder(), environment);
+    const server = serveHere(options, makeTemporaryFolder(), environment);
     await server.printed(/MY_KEY/);
     await server.printed(/^console: \S+ \(log in with the admin token\)$/m);
     expect(server.output()).not.toContain('TEXTGATE_UPSTREAM');
@@ -67,12 +70,13 @@ describe('the options of serve', () => {
   test('have precedence over the config file, at its reload, too', async () => {
     const folder = folderWith(config.replace('server: { port: 0 }', 'server: { port: 1, host: 10.9.8.7 }'));
     const options = ['--config', 'textgate.yaml', '--port', '0', '--host', '127.0.0.1'];
-    const server = startTextgate(options, folder);
+    const server = serveHere(options, folder);
     await server.printed(/serves http:\/\/127\.0\.0\.1:\d+\/v1/);
     writeFileSync(
       join(folder, 'textgate.yaml'),
       config.replace('server: { port: 0 }', 'server: { port: 2, drain: 20s }'),
     );
+    server.signal('SIGHUP');
     await server.printed(/config reloaded/);
     expect(server.errors()).toMatch(/config reloaded: textgate\.yaml\n/);
   });
@@ -84,13 +88,13 @@ describe('the options of serve', () => {
     [['--config', 'c.yaml', '--upstream', 'demo:'], /--upstream can't be used with the config file c\.yaml/],
     [['--prot', '1'], /unknown option '--prot'\n\(Did you mean --port\?\)/],
   ])('%j are refused with the reason', async (options, reason) => {
-    const { code, stdout, stderr } = await startTextgate(options, makeTemporaryFolder()).finished;
+    const { code, stdout, stderr } = await runCommand(options);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(reason);
   });
 
   test('textgate alone prints help with examples', async () => {
-    const { code, stderr } = await startTextgate([], makeTemporaryFolder()).finished;
+    const { code, stderr } = await runCommand([]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^Usage: textgate [^]*textgate --upstream http:\S+ /);
   });
@@ -102,7 +106,7 @@ describe('a start that fails', () => {
     folder = makeTemporaryFolder(),
     environment: Readonly<Record<string, string>> = freePorts,
   ): Promise<string> => {
-    const { code, stderr } = await startTextgate(options, folder, environment).finished;
+    const { code, stderr } = await serveHere(options, folder, environment).finished;
     expect(code).toBe(1);
     return stderr.slice(stderr.indexOf('textgate can'));
   };
@@ -128,7 +132,7 @@ describe('a start that fails', () => {
   test('because both listeners would have one port says so before it takes it', async () => {
     const folder = makeTemporaryFolder();
     const options = ['serve', '--port', '8080', '--admin-port', '8080'];
-    const { code, stderr } = await startTextgate(options, folder, freePorts).finished;
+    const { code, stderr } = await runCommand(options, folder, freePorts);
     expect([code, stderr]).toEqual([
       1,
       "the command line can't be used:\n" +
@@ -155,11 +159,11 @@ describe('a start that fails', () => {
 
   test('because of a second process on its database names that process and what to do, and nothing else', async () => {
     const folder = makeTemporaryFolder();
-    const first = startTextgate(['serve'], folder, freePorts);
+    const first = serveHere(['serve'], folder, freePorts);
     await first.printed(/textgate serves/);
     const { code, stdout, stderr } = await startTextgate(['serve'], folder, freePorts).finished;
     // Other systems than Linux don't say which process has a lock.
-    const id = process.platform === 'linux' ? ` (process id ${first.pid})` : '';
+    const id = process.platform === 'linux' ? ` (process id ${process.pid})` : '';
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr.replaceAll(/\n +/g, ' ')).toBe(
       `textgate can't start: the database ${join(folder, 'data', 'textgate.db')} can't be opened: another textgate process is ` +
@@ -170,23 +174,32 @@ describe('a start that fails', () => {
 });
 
 describe('SIGTERM during the start', () => {
-  test.each([[['serve']], [['--port', '0']]])(
-    'with the arguments %j ends it before the program is loaded',
-    async (args) => {
-      const hook = `import { registerHooks } from 'node:module';
+  test('ends it before the program is loaded', async () => {
+    const hook = `import { registerHooks } from 'node:module';
       registerHooks({ load(url, context, next) {
         if (url.endsWith('/cli/program.ts')) process.kill(process.pid, 'SIGTERM');
         return next(url, context);
       } });`;
-      const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
-      // The module has its name in the sources alone.
-      const program = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-      const environment = { ...freePorts, NODE_OPTIONS };
-      const server = startTextgate(args, makeTemporaryFolder(), environment, { program });
-      const { code, stdout } = await server.finished;
-      expect([code, stdout]).toEqual([0, '']);
-    },
-  );
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
+    // The module has its name in the sources alone.
+    const program = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+    const environment = { ...freePorts, NODE_OPTIONS };
+    const server = startTextgate(['--port', '0'], makeTemporaryFolder(), environment, { program });
+    const { code, stdout } = await server.finished;
+    expect([code, stdout]).toEqual([0, '']);
+  });
+
+  test.each([
+    [['serve'], true],
+    [['serve', '--port', '0'], true],
+    [['--port', '0'], true],
+    [['--help'], false],
+    [['-V'], false],
+    [['keys', 'list'], false],
+    [[], false],
+  ])('is waited for with the arguments %j: %s', (args, waits) => {
+    expect(isServing(args)).toBe(waits);
+  });
 
   test.each([
     ['before the database is opened', join('data', 'admin-token')],
@@ -219,7 +232,7 @@ describe('server.shutdownDelay', () => {
   });
 
   test('is followed by the drain, and may come from a variable', async () => {
-    const server = startTextgate(['serve'], makeTemporaryFolder(), {
+    const server = serveHere(['serve'], makeTemporaryFolder(), {
       ...freePorts,
       TEXTGATE_SHUTDOWN_DELAY: '100ms',
     });
@@ -235,7 +248,7 @@ describe('server.shutdownDelay', () => {
 
 test('a reload names the settings that count from the next start on', async () => {
   const folder = folderWith(config);
-  const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder);
+  const server = serveHere(['serve', '--config', 'textgate.yaml'], folder);
   await server.printed(/textgate serves/);
   writeFileSync(
     join(folder, 'textgate.yaml'),
@@ -243,6 +256,7 @@ test('a reload names the settings that count from the next start on', async () =
       .replace('server: { port: 0 }', 'server: { port: 4711, host: 0.0.0.0 }')
       .replace('admin: { port: 0 }', 'admin: { port: 4712 }'),
   );
+  server.signal('SIGHUP');
   await server.printed(/config reloaded: .*\n/);
   expect(server.errors()).toContain(
     'config reloaded: textgate.yaml; these changes count from the next start on: server.host, server.port, admin.port\n',
@@ -260,7 +274,7 @@ test('workers on a SQLite database whose URL is in a file are refused', async ()
     models: { from: 'demo' },
   };
   writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(ofWorkers));
-  const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
+  const { code, stderr } = await runCommand(['serve', '--config', 'textgate.yaml'], folder);
   expect(code).toBe(1);
   expect(stderr).toContain('server.workers: several workers need a PostgreSQL database');
 });

@@ -112,7 +112,7 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that can't
     proxy.answers = [errorMessage('57P03', 'the database system is starting up')];
     const { connection, clock } = keep(url);
     await eventually('it was tried several times', () => {
-      clock.advance(1);
+      clock.advance(20);
       return proxy.accepted > 3;
     });
     expect(connection.fault?.message).toContain('starting up');
