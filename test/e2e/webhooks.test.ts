@@ -197,9 +197,9 @@ describe('events that the gateway watches for', () => {
     const { key } = await gateway.gateway.createKey('guest', { expiresAt });
     await gateway.gateway.createKey('short', { expiresAt: clock.now() + hourMs });
     await passUntil('the short one was told', () => receiver.handled.length === 1);
-    await strideUntil('the first notice came', () => receiver.handled.length === 2);
-    await strideUntil('the second notice came', () => receiver.handled.length === 3);
-    await strideUntil('the key has expired', () => clock.now() > expiresAt + dayMs);
+    await strideUntil('the first notice came', () => receiver.handled.length === 2, dayMs / 4);
+    await strideUntil('the second notice came', () => receiver.handled.length === 3, dayMs / 4);
+    await strideUntil('the key has expired', () => clock.now() > expiresAt + dayMs, dayMs / 4);
     const [short, ...own] = receiver.handled.map(({ type, data }) => ({ type, ...data }));
     expect(short).toMatchObject({ type: 'key.expiring', within: '1d' });
     expect(own).toEqual(

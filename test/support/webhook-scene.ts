@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { plant } from './canaries.ts';
-import { eventually } from './eventually.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { sayTexts, startUpstream } from './scripted-upstream.ts';
@@ -68,12 +67,15 @@ export async function makePayer(gateway: TestGateway, name: string) {
   };
 }
 
+/** How long a condition may take to come true, in milliseconds: a bound against hanging, not a measure. */
+const patienceMs = 60_000;
+
 /** Lets fake time pass, a second for each turn of the event loop, until a condition holds. */
 export async function advanceUntil(clock: FakeClock, what: string, condition: () => boolean): Promise<void> {
-  await eventually(what, () => {
+  for (const startedMs = performance.now(); !condition(); await setImmediate()) {
+    if (performance.now() - startedMs > patienceMs) throw new Error(`never became true: ${what}`);
     clock.advance(1_000);
-    return condition();
-  });
+  }
 }
 
 /** Lets fake time pass, a second for each turn of the event loop. */
