@@ -6,7 +6,8 @@ import { adminTokenOf } from '../../src/cli/serve/own-admin-token.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand } from '../support/run-command.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 const postgres = 'postgres://gateway@127.0.0.1:5432/textgate';
 
@@ -41,21 +42,20 @@ describe('a generated admin token', () => {
     const folder = makeTemporaryFolder();
     mkdirSync(join(folder, 'data'));
     writeFileSync(join(folder, 'data', 'admin-token'), 'a-token-of-an-earlier-version\n', { mode: 0o600 });
-    const tokens = await Promise.all(
-      ['one', 'two'].map(async (name) => {
-        const storage = { TEXTGATE_STORAGE_URL: `sqlite:${name}/textgate.db` };
-        const server = startTextgate(['serve'], folder, { ...freePorts, ...storage });
-        const [, admin = ''] = await server.printed(/\(admin: (\S+)\)/);
-        await server.printed(new RegExp(`log in with the token in ${name}/admin-token`));
-        expect(server.errors()).toContain(
-          `data/admin-token, where earlier versions kept the admin token, is not read`,
-        );
-        const variables = { TEXTGATE_ADMIN_URL: admin, ...storage };
-        expect((await runCommand(['keys', 'list'], folder, variables)).code).toBe(0);
-        return readFileSync(join(folder, name, 'admin-token'), 'utf8');
-      }),
-    );
-    expect(new Set(tokens).size).toBe(2);
+    const tokens = new Set<string>();
+    for (const name of ['one', 'two']) {
+      const storage = { TEXTGATE_STORAGE_URL: `sqlite:${name}/textgate.db` };
+      const server = serveHere(['serve'], folder, { ...freePorts, ...storage });
+      const [, admin = ''] = await server.printed(/\(admin: (\S+)\)/);
+      await server.printed(new RegExp(`log in with the token in ${name}/admin-token`));
+      expect(server.errors()).toContain(
+        `data/admin-token, where earlier versions kept the admin token, is not read`,
+      );
+      const variables = { TEXTGATE_ADMIN_URL: admin, ...storage };
+      expect((await runCommand(['keys', 'list'], folder, variables)).code).toBe(0);
+      tokens.add(readFileSync(join(folder, name, 'admin-token'), 'utf8'));
+    }
+    expect(tokens.size).toBe(2);
   });
 
   test('is found by a command that knows the config file of a gateway elsewhere', async () => {
@@ -69,7 +69,7 @@ describe('a generated admin token', () => {
       models: { from: 'demo' },
     };
     writeFileSync(file, JSON.stringify(config));
-    const server = startTextgate(['serve', '--config', file], elsewhere);
+    const server = serveHere(['serve', '--config', file], elsewhere);
     const [, admin = ''] = await server.printed(/\(admin: (\S+)\)/);
     expect(existsSync(join(folder, 'secrets', 'admin-token'))).toBe(true);
     const known = { TEXTGATE_ADMIN_URL: admin, TEXTGATE_CONFIG: file };

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand } from '../support/run-command.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 function folderWithConfig(): string {
   const folder = makeTemporaryFolder();
@@ -61,7 +62,7 @@ describe('the config file is an argument, an option, or that of TEXTGATE_CONFIG'
         const { stdout, stderr } = await runCommand([...words, ...args], folder, environment);
         return stdout + stderr;
       }
-      const server = startTextgate([...words, ...args], folder, { ...freePorts, ...environment });
+      const server = serveHere([...words, ...args], folder, { ...freePorts, ...environment });
       await server.printed(expected);
       server.signal('SIGTERM');
       await server.finished;
@@ -70,7 +71,7 @@ describe('the config file is an argument, an option, or that of TEXTGATE_CONFIG'
     expect(await printed(['d.yaml'])).toMatch(expected);
     expect(await printed(['--config', 'd.yaml'])).toMatch(expected);
     expect(await printed([], { TEXTGATE_CONFIG: 'd.yaml' })).toMatch(expected);
-    const twice = await startTextgate([...words, 'd.yaml', '-c', 'd.yaml'], folder, freePorts).finished;
+    const twice = await runCommand([...words, 'd.yaml', '-c', 'd.yaml'], folder, freePorts);
     expect(twice.code).not.toBe(0);
     expect(twice.stderr).toContain('give the config file once');
   });

@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { environmentNotices } from '../../src/cli/serve/environment-notices.ts';
 import type { ServeOptions } from '../../src/cli/serve/serve-config.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 type Case = readonly [
   name: string,
@@ -84,7 +86,7 @@ describe('a start warns of what has no effect:', () => {
   );
 
   test('before it serves, and it says that the demo is the demo', async () => {
-    const server = startTextgate(['serve'], makeTemporaryFolder(), {
+    const server = serveHere(['serve'], makeTemporaryFolder(), {
       ...freePorts,
       TEXTGATE_UPSTEAM_URL: url,
     });
@@ -95,7 +97,7 @@ describe('a start warns of what has no effect:', () => {
   test('an option that npm took ends the start if its value became an argument', async () => {
     const taken = { ...npm, npm_config_port: 'true' };
     for (const args of [['33086'], ['33086', '33087']]) {
-      const { code, stderr } = await startTextgate(['serve', ...args], makeTemporaryFolder(), taken).finished;
+      const { code, stderr } = await runCommand(['serve', ...args], makeTemporaryFolder(), taken);
       expect([code, stderr]).toEqual([1, expect.stringContaining('write -- before options: npm start --')]);
     }
   });

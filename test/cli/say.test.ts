@@ -10,6 +10,7 @@ import { startCommanded } from '../support/commanded-gateway.ts';
 import { runCommand } from '../support/run-command.ts';
 import type { Finished } from '../support/textgate-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { serveHere } from '../support/serve-here.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 /** A gateway in front of a scripted upstream, and `textgate say` at it. */
@@ -194,7 +195,7 @@ describe('textgate say', () => {
   });
 
   test('is offered by the greeting, as a line that works', async () => {
-    const served = startTextgate(['serve'], makeTemporaryFolder(), {
+    const served = serveHere(['serve'], makeTemporaryFolder(), {
       TEXTGATE_PORT: '0',
       TEXTGATE_ADMIN_PORT: '0',
       TEXTGATE_STORAGE_URL: 'sqlite::memory:',

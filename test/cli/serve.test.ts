@@ -5,6 +5,8 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { runCommand } from '../support/run-command.ts';
+import { serveHere } from '../support/serve-here.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
@@ -14,7 +16,7 @@ const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g,
 describe('textgate serve without a config', () => {
   test('prints a first key once, and a curl command that streams an answer', async () => {
     const folder = makeTemporaryFolder();
-    const first = startTextgate(['serve'], folder, freePorts);
+    const first = serveHere(['serve'], folder, freePorts);
     const [, curl = ''] = await first.printed(/^ {2}(curl .*)$/m);
     await first.printed(/export OPENAI_API_KEY=sk-tg-.*\n/);
     const { stdout } = await run('bash', ['-c', `${curl} --silent`]);
@@ -27,7 +29,7 @@ describe('textgate serve without a config', () => {
     first.signal('SIGTERM');
     expect((await first.finished).code).toBe(0);
 
-    const second = startTextgate(['serve'], folder, freePorts);
+    const second = serveHere(['serve'], folder, freePorts);
     await second.printed(
       /create another key with:\s+TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
     );
@@ -35,7 +37,7 @@ describe('textgate serve without a config', () => {
   });
 
   test('prints two OPENAI variables that point the official client at the gateway', async () => {
-    const server = startTextgate(['serve'], makeTemporaryFolder(), freePorts);
+    const server = serveHere(['serve'], makeTemporaryFolder(), freePorts);
     const [, baseURL = '', apiKey = ''] = await server.printed(
       /export OPENAI_BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/,
     );
@@ -71,7 +73,7 @@ describe('textgate serve with an upstream from the environment', () => {
       TEXTGATE_UPSTREAM_URL: upstream.url,
       TEXTGATE_UPSTREAM_API_KEY: 'sk-up',
     };
-    const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+    const server = serveHere(['serve'], makeTemporaryFolder(), environment);
     await server.printed(/curl .*"model":"org\/model-7"/);
     await server.printed(new RegExp(`^models: 1 of ${new URL(upstream.url).host}$`, 'm'));
     expect(upstream.seen[0]).toMatchObject({ method: 'GET', path: '/v1/models' });
@@ -85,7 +87,7 @@ describe('textgate serve with an upstream from the environment', () => {
     const upstream = await startUpstream();
     await upstream.close();
     const environment = { ...freePorts, TEXTGATE_UPSTREAM_URL: upstream.url };
-    const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+    const server = serveHere(['serve'], makeTemporaryFolder(), environment);
     const sentences =
       `GET ${upstream.url}/models: connection refused. Start the server, or correct the host and port of ` +
       'TEXTGATE_UPSTREAM_URL (in a container, 127.0.0.1 is the container itself).';
@@ -121,7 +123,7 @@ test('a log for people names once why the models can not be listed, below the gr
     TEXTGATE_UPSTREAM_URL: upstream.url,
     TEXTGATE_LOG_FORMAT: 'text',
   };
-  const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+  const server = serveHere(['serve'], makeTemporaryFolder(), environment);
   await server.printed(/models: none yet/);
   const output = server.output();
   expect(output.split('connection refused')).toHaveLength(2);
@@ -140,7 +142,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'textgate.yaml'), config);
     const environment = { TOKEN: 'a-token-from-the-environment' };
-    const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
+    const server = serveHere(['serve', '--config', 'textgate.yaml'], folder, environment);
     const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+) \(admin: (\S+)\)/);
     const [, first = ''] = await server.printed(/This is your first key.*\n {2}(sk-tg-\S+)\n/);
     const own = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${first}` } });
@@ -157,17 +159,17 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       '--balance',
       '2.5',
     ];
-    const made = await startTextgate(['keys', 'create', 'bob', ...options], folder, cli).finished;
+    const made = await runCommand(['keys', 'create', 'bob', ...options], folder, cli);
     expect(made.code).toBe(0);
     const [key = ''] = made.stdout.match(/sk-tg-\S+/) ?? [];
     const models = await fetch(`${url}/models`, { headers: { authorization: `Bearer ${key}` } });
     expect(await models.json()).toMatchObject({ data: [{ id: 'words' }] });
 
-    const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
+    const listed = await runCommand(['keys', 'list'], folder, cli);
     expect(listed.stdout).toMatch(
       /ID +NAME +CREATED +AT ONCE +PER MIN +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
     );
-    const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
+    const json = await runCommand(['keys', 'list', '--json'], folder, cli);
     expect(JSON.parse(json.stdout)).toMatchObject([
       { name: 'bob', limits: { concurrency: 5 }, compatibility: { sampling: 'strict' } },
       { name: 'first key' },
@@ -175,12 +177,12 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
     const [id = ''] = listed.stdout.match(/key_\w{12}/) ?? [];
     const pay = ['keys', 'credit', id, '1.25', '--reference', 'invoice 7'];
-    expect((await startTextgate(pay, folder, cli).finished).stdout).toBe('booked; the balance is 3.75 USD\n');
-    expect((await startTextgate(pay, folder, cli).finished).stdout).toBe(
+    expect((await runCommand(pay, folder, cli)).stdout).toBe('booked; the balance is 3.75 USD\n');
+    expect((await runCommand(pay, folder, cli)).stdout).toBe(
       'already booked earlier; the balance is 3.75 USD\n',
     );
 
-    const textgate = async (...args: string[]) => (await startTextgate(args, folder, cli).finished).stdout;
+    const textgate = async (...args: string[]) => (await runCommand(args, folder, cli)).stdout;
     expect(await textgate('keys', 'update', id, '--name', 'robert', '--model', 'words')).toContain(
       'is changed',
     );
@@ -207,8 +209,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
     expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
 
-    const wrong = await startTextgate(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' })
-      .finished;
+    const wrong = await runCommand(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' });
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
     expect(wrong.stderr).toContain('admin token');
   }, 120_000);
@@ -219,7 +220,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       join(folder, 'bad.yaml'),
       config.replace('upstreams', 'upstream').replace('"${TOKEN}"', 'abc'),
     );
-    const { code, stderr } = await startTextgate(['serve', '--config', 'bad.yaml'], folder).finished;
+    const { code, stderr } = await runCommand(['serve', '--config', 'bad.yaml'], folder);
     expect(code).toBe(1);
     expect(stderr).toContain("upstream: unknown key; did you mean 'upstreams'?");
     expect(stderr).toContain('admin.token');
@@ -232,7 +233,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       join(folder, 'textgate.yaml'),
       `storage: { url: "sqlite:broken.db" }\n${config.replace('"${TOKEN}"', 'a-token-long-enough')}`,
     );
-    const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
+    const { code, stderr } = await runCommand(['serve', '--config', 'textgate.yaml'], folder);
     expect(code).toBe(1);
     expect(stderr).toContain("broken.db can't be opened");
   });
@@ -241,8 +242,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 describe('textgate', () => {
   test('reports that the gateway does not answer when none is running', async () => {
     const environment = { TEXTGATE_ADMIN_URL: 'http://127.0.0.1:1', TEXTGATE_ADMIN_TOKEN: 'x' };
-    const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
-      .finished;
+    const { code, stderr } = await runCommand(['keys', 'list'], makeTemporaryFolder(), environment);
     expect(code).toBe(1);
     expect(stderr).toContain('does not answer on http://127.0.0.1:1');
   });
@@ -251,8 +251,7 @@ describe('textgate', () => {
     const other = await startUpstream();
     other.play((response) => void response.end('<html>'));
     const environment = { TEXTGATE_ADMIN_URL: other.url, TEXTGATE_ADMIN_TOKEN: 'x' };
-    const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
-      .finished;
+    const { code, stderr } = await runCommand(['keys', 'list'], makeTemporaryFolder(), environment);
     expect([code, stderr]).toEqual([
       1,
       `textgate: ${other.url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address\n`,
@@ -262,8 +261,8 @@ describe('textgate', () => {
 
   test('prints help, and suggests a command for a misspelled one', async () => {
     const folder = makeTemporaryFolder();
-    expect(await startTextgate(['--help'], folder).finished).toMatchObject({ code: 0 });
-    const { code, stderr } = await startTextgate(['key'], folder).finished;
+    expect(await runCommand(['--help'], folder)).toMatchObject({ code: 0 });
+    const { code, stderr } = await runCommand(['key'], folder);
     expect(code).toBe(1);
     expect(stderr).toContain('Did you mean keys?');
   });

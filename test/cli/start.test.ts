@@ -225,6 +225,7 @@ describe('server.shutdownDelay', () => {
     server.signal('SIGTERM');
     await server.printed(/textgate: shutting down in 1h; requests are taken until then\n/);
     expect((await fetch(`${adminUrl}/readyz`)).status).toBe(503);
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
     const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
     expect(models.status).toBe(200);
     await signalAgain(server);

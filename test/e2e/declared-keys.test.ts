@@ -9,7 +9,8 @@ import { hashKey } from '../../src/shared/hash-key.ts';
 import { eventually } from '../support/eventually.ts';
 import { findCanaries, plant, readDatabaseFiles } from '../support/canaries.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 const adminToken = 'an-admin-token-for-tests';
 const older = 'sk-Yq3vT9LmW0zKc7Rb1';
@@ -279,7 +280,7 @@ test('the key of the environment is changed there, and not in the config, says a
 
 describe('textgate serve', () => {
   const serve = (environment: Readonly<Record<string, string>>, folder = makeTemporaryFolder()) =>
-    startTextgate(['serve'], folder, { ...freePorts, ...environment });
+    serveHere(['serve'], folder, { ...freePorts, ...environment });
   const statusOf = async (url: string, key: string): Promise<number> =>
     (await fetch(`${url}/key`, { headers: { authorization: `Bearer ${key}` } })).status;
 
@@ -340,7 +341,7 @@ describe('textgate serve', () => {
       join(folder, 'textgate.yaml'),
       'upstreams: { demo: { url: "demo:" } }\nmodels: { demo: { routes: [{ upstream: demo, model: demo }], free: true } }\n',
     );
-    const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, {
+    const server = serveHere(['serve', '--config', 'textgate.yaml'], folder, {
       ...freePorts,
       TEXTGATE_KEY_FILE: 'key',
     });
@@ -361,7 +362,7 @@ describe('textgate serve', () => {
         `keys: ${keys}\nupstreams: { demo: { url: "demo:" } }\nmodels: { demo: { routes: [{ upstream: demo, model: demo }], free: true } }\n`,
       );
     write('{ bob: { key: "${APP_KEY}" } }');
-    const server = startTextgate(['serve', '--config', file], folder, {
+    const server = serveHere(['serve', '--config', file], folder, {
       ...freePorts,
       APP_KEY: older,
       TEXTGATE_KEY: other,
@@ -370,6 +371,7 @@ describe('textgate serve', () => {
     await server.printed(/keys declared: bob, environment\n/);
     expect([await statusOf(url, older), await statusOf(url, other)]).toEqual([200, 200]);
     write('{}');
+    server.signal('SIGHUP');
     await server.printed(/config reloaded/);
     expect([await statusOf(url, older), await statusOf(url, other)]).toEqual([401, 200]);
   });

@@ -6,8 +6,9 @@ import { startCollector } from '../support/otlp-collector.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
-import type { TextgateProcess } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
+import type { ServedHere } from '../support/serve-here.ts';
 
 /** What an upstream says of an error, with its key, the prompt and its addresses. */
 const saidOfKeys = JSON.stringify({
@@ -31,7 +32,7 @@ afterEach(async () => {
 });
 
 interface Running {
-  readonly server: TextgateProcess;
+  readonly server: ServedHere;
   readonly keyId: string;
   readonly secret: string;
   readonly ask: (asked: object, headers?: Record<string, string>) => Promise<string>;
@@ -39,7 +40,7 @@ interface Running {
   readonly requestLines: (count: number) => Promise<readonly Record<string, unknown>[]>;
 }
 
-/** Runs the service as a process, as operators do; its log is the standard output. */
+/** Runs the service as operators do; its log is the standard output. */
 async function serve(variables: Record<string, string> = {}): Promise<Running> {
   const folder = makeTemporaryFolder();
   const config = {
@@ -59,7 +60,7 @@ async function serve(variables: Record<string, string> = {}): Promise<Running> {
   };
   writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
   const environment = { ...freePorts, TEXTGATE_ADMIN_TOKEN: 'canary-admin-token', ...variables };
-  const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
+  const server = serveHere(['serve', '--config', 'textgate.yaml'], folder, environment);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
   const made = await fetch(`${adminUrl}/admin/keys`, {
     method: 'POST',

@@ -1,9 +1,12 @@
 import OpenAI from 'openai';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
+import { checkConfig } from '../../src/config/load.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
+import { composeGateway } from '../../src/gateway.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 import { sayTexts, sendJson } from '../support/scripted-upstream.ts';
-import { startServing } from '../support/serving-process.ts';
 import { openStage } from '../support/stage.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
@@ -73,15 +76,29 @@ describe('the probes of the listener for clients', () => {
   });
 
   test('/readyz is 503 from SIGTERM on, while requests are still taken and /healthz is 200', async () => {
-    const serving = await startServing({ environment: { TEXTGATE_SHUTDOWN_DELAY: '60s' } });
-    const { server, url } = serving;
+    const config = {
+      server: { port: 0, shutdownDelay: '1h' },
+      admin: { port: 0 },
+      storage: { url: 'sqlite::memory:' },
+      upstreams: { demo: { url: 'demo:' } },
+      models: { from: 'demo' },
+    };
+    // Nothing is left of the delay when the test is over.
+    const withoutHours: Clock = {
+      ...systemClock,
+      schedule: (ms, callback) => (ms >= 3_600_000 ? () => {} : systemClock.schedule(ms, callback)),
+    };
+    const leaving = composeGateway(checkConfig(config, 'the test'), { clock: withoutHours });
+    onTestFinished(() => leaving.close());
+    const { url } = await leaving.listen();
+    const key = await leaving.createFirstKey();
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
-    server.signal('SIGTERM');
-    await eventually('it is not ready', async () => (await fetch(`${url}/readyz`)).status === 503);
+    // What SIGTERM calls.
+    leaving.leave();
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect((await serving.ask()).status).toBe(200);
-    server.signal('SIGKILL');
-    await server.finished;
+    const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    expect(models.status).toBe(200);
   });
 
   test('are no paths of an app that mounts the routes', async () => {

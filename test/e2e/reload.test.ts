@@ -10,7 +10,8 @@ import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 const adminToken = 'an-admin-token-for-tests';
 let upstreams: readonly ScriptedUpstream[];
@@ -103,7 +104,7 @@ test('close after a reload leaves no timer that would keep the process alive', a
   expect(clock.scheduled).toBe(0);
 });
 
-test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps the old config when the file is bad', async () => {
+test('textgate serve reloads a changed file, on SIGHUP and by itself, even one that changed while it started, and keeps the old config when the file is bad', async () => {
   const folder = makeTemporaryFolder();
   const file = join(folder, 'textgate.yaml');
   const write = (model: string, more = ''): void =>
@@ -112,8 +113,9 @@ test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps 
       `upstreams: { demo: { url: "demo:" } }\nmodels: { ${model}: { routes: [{ upstream: demo, model: demo }], free: true } }\n${more}`,
     );
   write('first');
-  const server = startTextgate(['serve', '--config', file], folder, freePorts);
-  await server.printed(/textgate serves/);
+  const server = serveHere(['serve', '--config', file], folder, freePorts);
+  // Made after the config was read, and before the gateway is.
+  await eventually('the admin token is made', () => existsSync(join(folder, 'data', 'admin-token')));
   write('second');
   await server.printed(/config reloaded: \S*textgate.yaml\n/);
   write('third', 'surprise: 1\n');
@@ -136,22 +138,6 @@ test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps 
   );
   server.signal('SIGTERM');
   expect((await server.finished).code).toBe(0);
-});
-
-test('textgate serve reloads a file that changed while it started', async () => {
-  const folder = makeTemporaryFolder();
-  const file = join(folder, 'textgate.yaml');
-  const write = (model: string): void =>
-    writeFileSync(
-      file,
-      `upstreams: { demo: { url: "demo:" } }\nmodels: { ${model}: { routes: [{ upstream: demo, model: demo }], free: true } }\n`,
-    );
-  write('first');
-  const server = startTextgate(['serve', '--config', file], folder, freePorts);
-  // Made after the config was read, and before the gateway is.
-  await eventually('the admin token is made', () => existsSync(join(folder, 'data', 'admin-token')));
-  write('another');
-  await server.printed(/config reloaded: \S*textgate.yaml\n/);
 });
 
 describe('an upstream after a reload', () => {
@@ -226,7 +212,7 @@ test('an invalid config file is reported without a quotation, because the line m
   const good =
     'upstreams: { demo: { url: "demo:" } }\nmodels: { a: { routes: [{ upstream: demo, model: demo }], free: true } }\n';
   writeFileSync(file, good);
-  const server = startTextgate(['serve', '--config', file], folder, freePorts);
+  const server = serveHere(['serve', '--config', file], folder, freePorts);
   await server.printed(/textgate serves/);
   for (const [index, line] of [
     'upstreams: { x: { apiKey: "sk-canary-of-the-file }',

@@ -10,7 +10,9 @@ import { checkConfig } from '../../src/config/load.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { runCommand } from '../support/run-command.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { freePorts } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
@@ -65,7 +67,7 @@ describe('the sidecar of the compose file', () => {
     const { app, textgate } = readServices({ TEXTGATE_KEY: key, TEXTGATE_UPSTREAM_URL: upstream.url });
     expect(dockerfile).toMatch(/^ENTRYPOINT \["textgate"\]$/m);
     const folder = makeTemporaryFolder();
-    const server = startTextgate(imageCommand, folder, {
+    const server = serveHere(imageCommand, folder, {
       ...imageEnvironment,
       ...textgate.environment,
       ...freePorts,
@@ -78,7 +80,7 @@ describe('the sidecar of the compose file', () => {
     const [kind, program, ...check] = textgate.healthcheck?.test ?? [];
     expect([kind, program]).toEqual(['CMD', 'textgate']);
     const ports = { TEXTGATE_ADMIN_PORT: adminPort };
-    const { code } = await startTextgate(check, folder, { ...textgate.environment, ...ports }).finished;
+    const { code } = await runCommand(check, folder, { ...textgate.environment, ...ports });
     expect(code).toBe(0);
 
     // The host name and the port of the network of services are those of this machine here.

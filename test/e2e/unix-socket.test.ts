@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { call } from '../support/call-socket.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
+import { serveHere } from '../support/serve-here.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 const body = { model: 'demo', messages: [{ role: 'user', content: 'x' }] };
@@ -24,11 +25,10 @@ test('textgate serve replaces the socket of a process that was killed, and says 
   const folder = makeTemporaryFolder();
   const socket = join(folder, 'textgate.sock');
   writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(configOf(socket)));
-  const start = () =>
-    startTextgate(['serve', '--config', 'textgate.yaml'], folder, { TEXTGATE_HOST: '0.0.0.0' });
-  const first = start();
+  const started = [['serve', '--config', 'textgate.yaml'], folder, { TEXTGATE_HOST: '0.0.0.0' }] as const;
+  const first = startTextgate(...started);
   await first.printed(/curl -N --unix-socket \S+ http:\/\/localhost\/llm\/v1\/chat\/completions/);
-  const second = await start().finished;
+  const second = await serveHere(...started).finished;
   expect(second.code).toBe(1);
   expect(second.stderr.replaceAll(/\s+/g, ' ')).toContain(
     `server.socket: a process listens on ${socket} already: stop it, or write another path`,
@@ -36,7 +36,7 @@ test('textgate serve replaces the socket of a process that was killed, and says 
   first.signal('SIGKILL');
   await first.finished;
   expect(existsSync(socket)).toBe(true);
-  const third = start();
+  const third = serveHere(...started);
   await third.printed(/serves http:\/\/unix:\S+:\/llm\/v1/);
   const [key] = await third.printed(/sk-tg-\S+/);
   expect((await call(socket, '/llm/v1/chat/completions', key, body))[0]).toBe(200);
