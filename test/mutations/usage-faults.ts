@@ -6,14 +6,14 @@ const property = 'test/conformance/histories.test.ts';
 export const usageFaults: readonly Mutation[] = [
   {
     name: 'usage that keeps what a record said before it was settled late',
-    file: 'src/storage/sqlite/usage-groups-step.ts',
-    find: "AFTER UPDATE ON records BEGIN ${count('OLD', '-')} ",
+    file: 'src/storage/sqlite/schema.ts',
+    find: "AFTER UPDATE ON records BEGIN ${countRecord('OLD', '-', 'sqlite')} ",
     replace: 'AFTER UPDATE ON records BEGIN ',
     tests: [property],
   },
   {
     name: 'usage of a rolled day that a late settlement does not mark',
-    file: 'src/storage/sqlite/usage-groups-step.ts',
+    file: 'src/storage/schema/usage.ts',
     find: "SET state = 'stale'",
     replace: 'SET state = state',
     tests: [property],
@@ -34,7 +34,7 @@ export const usageFaults: readonly Mutation[] = [
   },
   {
     name: 'usage of a day that waits for no transaction which may not have seen it begun',
-    file: 'src/storage/postgres/migrations/usage.ts',
+    file: 'src/storage/postgres/schema.ts',
     find: 'CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)',
     replace: 'CAST(9000000000000000 AS BIGINT)',
     tests: ['test/storage/usage.test.ts'],

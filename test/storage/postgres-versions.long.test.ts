@@ -1,15 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
-import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
+import type { Migration } from '../../src/storage/migration.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { migrations } from '../../src/storage/postgres/migrations/all.ts';
-import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
+import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { beginningOf, budgetClaim, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
+import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
@@ -50,52 +48,46 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
   });
 });
 
-/** The tables of an earlier version. */
-async function makeEarlierSteps(client: Client): Promise<void> {
-  await client.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
-  for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
-    for (const statement of statements) await client.query(statement);
-    await client.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
-  }
+/** The steps of a later version, beside which this one still runs. */
+const laterSteps: readonly Migration[] = [
+  ...migrations,
+  {
+    number: migrations.length + 1,
+    runsWith: migrations.length,
+    name: 'a further step',
+    sql: 'ALTER TABLE records ADD COLUMN later TEXT; ALTER TABLE open_requests ADD COLUMN later TEXT',
+  },
+];
+
+/** A database of this version. */
+async function makeEarlier() {
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  const engine = createPostgresEngine({ url: database.url, clock: systemClock });
+  await engine.ready;
+  await engine.close();
+  return database;
 }
 
-describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on PostgreSQL${absent}`, () => {
-  /** A database of the earlier version, a session of one of its nodes, and the engine of this version that waits for it. */
-  async function openEarlier() {
-    const database = await createDatabase();
-    const clients = [0, 1].map(() => new Client({ connectionString: database.url }));
-    const [reader, settler] = clients as [Client, Client];
-    onTestFinished(async () => {
-      await Promise.all(clients.map((client) => client.end()));
-      await database.drop();
-    });
-    for (const client of clients) await client.connect();
-    await makeEarlierSteps(reader);
-    // As a list of records; of the two sides, the steps find the deadlock.
-    await reader.query(
-      `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
-    );
-    const engine = createPostgresEngine({ url: database.url, clock: systemClock });
-    onTestFinished(() => engine.close());
-    const waits = (table: string) => async (): Promise<boolean> => {
-      const waiting = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`;
-      return (await onServer(waiting, database.url)).length > 0;
-    };
-    await eventually('a step waits', waits('records'));
-    return { reader, settler, engine, waits };
-  }
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  onTestFinished(() => client.end());
+  await client.connect();
+  return client;
+}
 
-  test('is brought up to date by one of four nodes that start together; the others wait, and all of them serve', async () => {
-    const database = await createDatabase();
+describe.skipIf(postgresAbsence !== null)(`nodes that start together on PostgreSQL${absent}`, () => {
+  test.each([
+    ['an empty database', createDatabase, migrations],
+    ['a database of an earlier version', makeEarlier, laterSteps],
+  ])('bring %s up to date once; three wait for one, and all of them serve', async (_what, make, steps) => {
+    const database = await make();
     onTestFinished(() => database.drop());
-    const client = new Client({ connectionString: database.url });
-    onTestFinished(() => client.end());
-    await client.connect();
-    await makeEarlierSteps(client);
+    const client = await connect(database.url);
     // All of them stand before the first step.
     await client.query(`BEGIN; SELECT pg_advisory_xact_lock(7483912)`);
     const nodes = Array.from({ length: 4 }, () =>
-      createPostgresEngine({ url: database.url, clock: systemClock }),
+      createPostgresEngine({ url: database.url, clock: systemClock, steps }),
     );
     onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
     const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
@@ -104,47 +96,67 @@ describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on
     await client.query('COMMIT');
     await Promise.all(nodes.map((node) => node.ready));
     const made = await client.query('SELECT number FROM migrations ORDER BY number');
-    expect(made.rows.map(({ number }) => number)).toEqual(migrations.map((_, at) => at + 1));
+    expect(made.rows).toEqual(steps.map(({ number }) => ({ number })));
     for (const [at, node] of nodes.entries()) {
       const store = createStore(node, { nextId: () => `id ${at}`, now: () => 7, report: () => {} });
       await store.createKey({ ...payingKey, id: `key_${at}` }, `hash ${at}`, 1_000);
-      expect(await store.open({ ...openedRecord, requestId: `req_${at}`, keyId: `key_${at}` })).toMatchObject(
-        {
-          granted: true,
-        },
-      );
+      const opened = { ...openedRecord, requestId: `req_${at}`, keyId: `key_${at}` };
+      expect(await store.open(opened)).toMatchObject({ granted: true });
     }
     const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
     expect((await client.query(deadlocks)).rows).toEqual([{ count: '0' }]);
   });
-
-  test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
-    const { reader, engine } = await openEarlier();
-    await reader.query('SELECT * FROM open_requests; COMMIT');
-    await engine.ready;
-    expect(await engine.read([{ sql: 'SELECT max(number) AS number FROM migrations', values: [] }])).toEqual([
-      [{ number: migrations.length }],
-    ]);
-  });
-
-  test('settles requests meanwhile, which wait for the steps and not the steps for them', async () => {
-    const { reader, settler, engine, waits } = await openEarlier();
-    await settler.query(`SET deadlock_timeout = '1min'`);
-    const settled = settler.query(
-      `SELECT 1 FROM accounts WHERE key_id = (SELECT key_id FROM open_requests WHERE request_id = 'x') FOR UPDATE`,
-    );
-    await eventually(
-      'the settlement waits',
-      async () => (await waits('accounts')()) || waits('open_requests')(),
-    );
-    const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
-    await reader.query('COMMIT');
-    await engine.ready;
-    await settled;
-    await settler.query('SELECT pg_stat_clear_snapshot()');
-    expect((await settler.query(deadlocks)).rows).toEqual([{ count: '0' }]);
-  });
 });
+
+describe.skipIf(postgresAbsence !== null)(
+  `an earlier version beside a later one on PostgreSQL${absent}`,
+  () => {
+    /** A database of this version, two sessions of one of its nodes, and the engine of the later version that waits for one. */
+    async function openEarlier() {
+      const { url } = await makeEarlier();
+      const [reader, settler] = [await connect(url), await connect(url)];
+      // As a list of records; of the two sides, the steps find the deadlock.
+      await reader.query(
+        `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
+      );
+      const engine = createPostgresEngine({ url, clock: systemClock, steps: laterSteps });
+      onTestFinished(() => engine.close());
+      const waits = (table: string) => async (): Promise<boolean> => {
+        const waiting = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`;
+        return (await onServer(waiting, url)).length > 0;
+      };
+      await eventually('a step waits', waits('records'));
+      return { reader, settler, engine, waits };
+    }
+
+    test('may meet the steps of that one in a deadlock, after which they are made again', async () => {
+      const { reader, engine } = await openEarlier();
+      await reader.query('SELECT * FROM open_requests; COMMIT');
+      await engine.ready;
+      expect(
+        await engine.read([{ sql: 'SELECT max(number) AS number FROM migrations', values: [] }]),
+      ).toEqual([[{ number: laterSteps.length }]]);
+    });
+
+    test('settles requests meanwhile, which wait for the steps and not the steps for them', async () => {
+      const { reader, settler, engine, waits } = await openEarlier();
+      await settler.query(`SET deadlock_timeout = '1min'`);
+      const settled = settler.query(
+        `SELECT 1 FROM accounts WHERE key_id = (SELECT key_id FROM open_requests WHERE request_id = 'x') FOR UPDATE`,
+      );
+      await eventually(
+        'the settlement waits',
+        async () => (await waits('accounts')()) || waits('open_requests')(),
+      );
+      const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
+      await reader.query('COMMIT');
+      await engine.ready;
+      await settled;
+      await settler.query('SELECT pg_stat_clear_snapshot()');
+      expect((await settler.query(deadlocks)).rows).toEqual([{ count: '0' }]);
+    });
+  },
+);
 
 describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on PostgreSQL${absent}`, () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/operators/nodes.md'), 'utf8');
@@ -181,34 +193,29 @@ describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on 
   });
 });
 
-describe.skipIf(postgresAbsence !== null)(`budgets in which an earlier version counts, too${absent}`, () => {
-  test('have no event of the number of levels that it writes, and one with the next charge of this version', async () => {
-    const engine = await openPostgres();
-    onTestFinished(() => engine.close());
-    const { url } = engine.database;
-    const store = createStore(engine, { nextId: randomUUID, now: () => 7, report: () => {} });
-    await createOutbox(engine, randomUUID).storeSettings({ lowBalanceNanos: null, budgetLevels: true });
-    await store.createKey(payingKey, 'hash', 1_000);
-    const events = async () =>
-      (await onServer('SELECT data FROM outbox', url)).map(
-        ({ data }) => JSON.parse(String(data)) as Readonly<Record<string, unknown>>,
+describe.skipIf(postgresAbsence !== null)(
+  `a database of a development version on PostgreSQL${absent}`,
+  () => {
+    test('is refused at the start with what to do, and stays as it is', async () => {
+      const { url } = await makeEarlier();
+      const steps = Array.from(
+        { length: 16 },
+        (_, at) => `(${at + 1}, 'keys and records', 'of step ${at + 1}', 6)`,
       );
-    const { id, startMs, endMs } = budgetClaim;
-    // As version 11 of the schema settles: it counts the levels that are reached, and knows no amount.
-    const earlier = (level: number) =>
-      onServer(
-        `INSERT INTO budgets (id, period_start, period_end, spent, held, level) VALUES ('${id}', ${startMs}, ${endMs}, 5, 0, ${level})
-         ON CONFLICT (id) DO UPDATE SET spent = budgets.spent + excluded.spent, level = excluded.level`,
-        url,
+      await onServer(`DELETE FROM migrations; INSERT INTO migrations VALUES ${steps.join()}`, url);
+      const state = async (): Promise<unknown> => [
+        await onServer('SELECT * FROM migrations ORDER BY number', url),
+        // A row of a catalogue is another one after every change.
+        await onServer('SELECT oid, xmin, relname FROM pg_class ORDER BY oid', url),
+        await onServer('SELECT oid, xmin, proname FROM pg_proc ORDER BY oid', url),
+      ];
+      const before = await state();
+      const engine = createPostgresEngine({ url, clock: systemClock });
+      onTestFinished(() => engine.close());
+      await expect(engine.ready).rejects.toThrow(
+        /made by a development version of textgate.*left as it is\. Set storage\.url to another database.*textgate keys list/,
       );
-    await earlier(1);
-    await earlier(2);
-    expect(await events()).toEqual([]);
-    const opened = { ...openedRecord, budgets: [budgetClaim] };
-    await store.open(opened);
-    await store.settle({ ...settledRecord, begun: beginningOf(opened), chargeNanos: 5 });
-    expect(await events()).toMatchObject([{ level: 10, amount_nanos: 100, spent_nanos: 15 }]);
-    await earlier(3);
-    expect(await events()).toHaveLength(1);
-  });
-});
+      expect(await state()).toEqual(before);
+    });
+  },
+);

@@ -1,137 +1,172 @@
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
-import { madeSteps } from '../../src/storage/sqlite/migrate.ts';
-import { migrations } from '../../src/storage/sqlite/migrations.ts';
-import { createStore } from '../../src/storage/store.ts';
-import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
-import { budgetClaim, budgetedRecord, payingKey, settledBudgeted } from '../support/stored-rows.ts';
+import type { Migration } from '../../src/storage/migration.ts';
+import { checkSource } from '../../src/storage/move/sqlite-source.ts';
+import { migrate } from '../../src/storage/sqlite/migrate.ts';
+import { restoreDatabase } from '../../src/storage/sqlite/restore.ts';
+import { migrations } from '../../src/storage/sqlite/schema.ts';
+import { fillDatabase } from '../support/filled-database.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
-/** The steps of the version before records could end. */
-const earlier = stepsBefore('the end of old records');
-
-function stepsBefore(words: string): typeof migrations {
-  return migrations.slice(
-    0,
-    migrations.findIndex(({ name }) => name.includes(words)),
-  );
+/** A further step, by its place behind those of this version. */
+function further(place: number, sql: string): Migration {
+  return { number: migrations.length + place, name: `further step ${place}`, sql };
 }
+
+/** The steps of a later version: it keeps the colour of each key, which those that are there get. */
+const laterSteps = [
+  ...migrations,
+  further(1, `ALTER TABLE api_keys ADD COLUMN colour TEXT; UPDATE api_keys SET colour = name || ' is green'`),
+];
 
 const keys = 3;
 const records = 300;
-const startMs = Date.UTC(2025, 0, 1);
 
-/** An empty database of the version before a step, which is found by words of its name. */
-function makeEarlierThan(words: string): string {
+/** A database as this version has made and used it. */
+async function makeUsed(): Promise<string> {
   const file = join(makeTemporaryFolder(), 'textgate.db');
-  const database = new DatabaseSync(file);
-  database.exec(createMigrationTable());
-  for (const { number, name, statements, checksum } of findPending(stepsBefore(words), new Map())) {
-    for (const statement of statements) database.exec(statement);
-    database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(number, name, checksum);
-  }
-  database.close();
-  return file;
-}
-
-/** A database as that version has made and used it. */
-function makeEarlier(): string {
-  const file = makeEarlierThan('the end of old records');
-  fillDatabase(file, { keys, records, startMs });
-  return file;
-}
-
-async function openAt(file: string) {
   const engine = openTestEngine(file);
-  onTestFinished(() => engine.close());
   await engine.ready;
-  const store = createStore(engine, { nextId: () => 'id', now: () => startMs, report: () => {} });
-  const keyIds = Array.from({ length: keys }, (_, number) => keyIdOf(number));
-  return {
-    engine,
-    store,
-    books: async () => Object.fromEntries(await store.accounts(keyIds)),
-    verified: () => verifyLedger(createLedgerAudit(engine)),
-  };
+  await engine.close();
+  fillDatabase(file, { keys, records });
+  return file;
 }
 
-/** Reads the balances of a file, as they are stored. */
-function balancesOf(file: string): readonly unknown[] {
-  const database = new DatabaseSync(file, { readOnly: true });
-  const rows = database.prepare('SELECT key_id, balance, held, spent FROM accounts ORDER BY key_id').all();
+/** Opens a file without an engine. */
+function open(file: string): DatabaseSync {
+  const database = new DatabaseSync(file);
+  onTestFinished(() => {
+    if (database.isOpen) database.close();
+  });
+  return database;
+}
+
+/** Makes the steps of a version, as its start does. */
+function start(file: string, steps: readonly Migration[]): void {
+  const database = open(file);
+  try {
+    migrate(database, steps);
+  } finally {
+    database.close();
+  }
+}
+
+function read(file: string, sql: string): readonly unknown[] {
+  const database = open(file);
+  const rows = database.prepare(sql).all();
   database.close();
   return rows;
 }
 
-describe('a SQLite database of the earlier version', () => {
-  test('is brought up to date with the same books, and its records can then be removed', async () => {
-    const file = makeEarlier();
-    const before = balancesOf(file);
-    const { engine, books, verified } = await openAt(file);
-    expect(balancesOf(file)).toEqual(before);
-    expect(await verified()).toMatchObject({ accounts: keys, records, imbalanceNanos: 0, faults: [] });
-    const upgraded = await books();
-    const retention = createRetention(engine);
-    const read = await retention.listOldest(startMs + 200, null, 500);
-    await retention.removeRecords(
-      read.map(({ requestId }) => ({ requestId, isLost: false })),
-      startMs + 200,
-    );
-    expect(await retention.foldLedgers(async () => {})).toBe(200 + keys);
-    expect(await verified()).toMatchObject({ records: 100, imbalanceNanos: 0, faults: [] });
-    expect(await books()).toEqual(upgraded);
+const balances = 'SELECT key_id, balance, held, spent FROM accounts ORDER BY key_id';
+const made = 'SELECT number, name FROM migrations ORDER BY number';
+const tables = 'SELECT type, name, sql FROM sqlite_schema ORDER BY type, name';
+
+/** The faults of the ledger, found by the audit of this version. */
+async function faultsOf(file: string): Promise<readonly string[]> {
+  const engine = openTestEngine(file);
+  onTestFinished(() => engine.close());
+  const verified = await verifyLedger(createLedgerAudit(engine));
+  expect(verified).toMatchObject({ accounts: keys, records, imbalanceNanos: 0 });
+  await engine.close();
+  return verified.faults;
+}
+
+describe('a SQLite database that a later version starts on', () => {
+  test('gets the further steps once, with its rows as they were', async () => {
+    const file = await makeUsed();
+    const before = read(file, balances);
+    start(file, laterSteps);
+    start(file, laterSteps);
+    expect(read(file, made)).toMatchObject(laterSteps.map(({ number, name }) => ({ number, name })));
+    expect(read(file, balances)).toEqual(before);
+    expect(read(file, "SELECT colour FROM api_keys WHERE id LIKE '%2'")).toEqual([
+      { colour: 'key 2 is green' },
+    ]);
+    const fresh = join(makeTemporaryFolder(), 'textgate.db');
+    start(fresh, laterSteps);
+    expect(read(fresh, tables)).toEqual(read(file, tables));
   });
 
-  test('is restored from the backup that was made before the upgrade, for that version and for this one', async () => {
-    const file = makeEarlier();
+  test('is restored from the backup that was made before, for this version and for the later one', async () => {
+    const file = await makeUsed();
     const backup = `${file}.backup`;
     copyFileSync(file, backup);
-    const before = balancesOf(file);
-    const { engine } = await openAt(file);
-    await engine.close();
+    start(file, laterSteps);
     copyFileSync(backup, file);
-    const restored = new DatabaseSync(file, { readOnly: true });
-    // The earlier version finds nothing to do and nothing unknown: it can go on with it.
-    expect(findPending(earlier, madeSteps(restored))).toEqual([]);
-    restored.close();
-    expect(balancesOf(file)).toEqual(before);
-    expect(await (await openAt(file)).verified()).toMatchObject({ records, faults: [] });
+    expect(await faultsOf(file)).toEqual([]);
+    start(file, laterSteps);
+    expect(read(file, made)).toHaveLength(laterSteps.length);
   });
 
-  test('has the levels of its budgets set anew by the next charge, whatever they counted before', async () => {
-    const file = makeEarlierThan('groups of keys');
-    const { id, startMs: periodMs, endMs } = budgetClaim;
-    const used = new DatabaseSync(file);
-    used
-      .prepare(
-        'INSERT INTO budgets (id, period_start, period_end, spent, held, level) VALUES (?, ?, ?, 79, 0, 3)',
-      )
-      .run(id, periodMs, endMs);
-    used.close();
-    const { store } = await openAt(file);
-    const level = async () => (await store.budgetPeriods([id])).get(id)?.level;
-    expect(await level()).toBe(0);
-    await store.createKey(payingKey, 'hash of a payer', 1_000);
-    await store.open(budgetedRecord);
-    await store.settle(settledBudgeted);
-    expect(await level()).toBe(800);
-  });
-
-  test('is refused by that version once it is brought up to date', async () => {
-    const file = makeEarlier();
-    const { engine } = await openAt(file);
-    await engine.close();
-    const upgraded = new DatabaseSync(file, { readOnly: true });
-    onTestFinished(() => upgraded.close());
-    expect(() => findPending(earlier, madeSteps(upgraded))).toThrow(
+  test('is refused by this version from then on', async () => {
+    const file = await makeUsed();
+    start(file, laterSteps);
+    await expect(faultsOf(file)).rejects.toThrow(
       'the database was made by a newer version of textgate: start that version, or restore the backup from before its start',
     );
+  });
+
+  test('keeps the steps before one that fails, of which nothing is left, and goes on with it at the next start', async () => {
+    const file = await makeUsed();
+    const failing = further(2, 'CREATE TABLE shapes (a TEXT); INSERT INTO nowhere VALUES (1)');
+    expect(() => start(file, [...laterSteps, failing])).toThrow('no such table: nowhere');
+    expect(read(file, made)).toHaveLength(laterSteps.length);
+    start(file, [...laterSteps, further(2, 'CREATE TABLE shapes (a TEXT)')]);
+    expect(read(file, made)).toHaveLength(laterSteps.length + 1);
+  });
+
+  test('is refused by a version of which a step has another text', async () => {
+    const file = await makeUsed();
+    start(file, laterSteps);
+    const before = readFileSync(file);
+    expect(() => start(file, [...migrations, further(1, 'CREATE TABLE shapes (a TEXT)')])).toThrow(
+      `step ${migrations.length + 1} of the database's schema differs from this version's`,
+    );
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+});
+
+describe('a SQLite database of a development version', () => {
+  const reason =
+    /made by a development version of textgate.*left as it is\. Set storage\.url to another database.*textgate keys list/;
+
+  /** A database with the steps of such a version: there were 24 of them. */
+  async function makeOfDevelopment(): Promise<string> {
+    const file = await makeUsed();
+    const database = open(file);
+    const steps = Array.from(
+      { length: 24 },
+      (_, at) => `(${at + 1}, 'keys and records', 'of step ${at + 1}')`,
+    );
+    database.exec(`DELETE FROM migrations; INSERT INTO migrations VALUES ${steps.join()}`);
+    database.close();
+    return file;
+  }
+
+  test('is refused at the start with what to do, and stays as it is', async () => {
+    const file = await makeOfDevelopment();
+    const before = readFileSync(file);
+    const engine = openTestEngine(file);
+    await expect(engine.ready).rejects.toThrow(reason);
+    await engine.close();
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test('is neither restored nor moved', async () => {
+    const file = await makeOfDevelopment();
+    const before = readFileSync(file);
+    const folder = makeTemporaryFolder();
+    const backup = join(folder, 'backup.db');
+    copyFileSync(file, backup);
+    const restored = restoreDatabase(backup, join(folder, 'textgate.db'), { allowMigrated: false });
+    await expect(restored).rejects.toThrow(reason);
+    expect(() => checkSource(file)).toThrow(reason);
+    expect(readFileSync(file).equals(before)).toBe(true);
   });
 });

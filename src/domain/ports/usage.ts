@@ -39,14 +39,13 @@ export interface UsageFilter {
 }
 
 /**
- * What the ended requests of one group amount to. Of the groups it has those that were asked for. What keys spent before
- * usage was counted, and has no record any more, is in the first hour of 1970, with empty texts and without requests.
+ * What the ended requests of one group amount to. Of the groups it has those that were asked for.
  */
 export interface UsageRow {
   /** The beginning of the hour, day or month. */
   readonly startMs?: number;
   readonly keyId?: string;
-  /** `null` also for what was counted by versions that knew no groups in usage. */
+  /** `null` for the requests of keys without a group. */
   readonly group?: string | null;
   readonly model?: string;
   readonly upstream?: string;

@@ -36,16 +36,4 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
   ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
   ['moved_to', 'the mark of an earlier copy, which is of the file alone'],
-  ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
-]);
-
-/** Columns of the source that are not copied, and why. */
-export const columnsLeftOut: ReadonlyMap<string, string> = new Map([
-  ['records.owner', 'open requests have their owners in a table of their own'],
-]);
-
-/** What is copied in the place of a null that an early version wrote, and the target can't have. */
-export const valuesForNulls: ReadonlyMap<string, string> = new Map([
-  // The first versions closed lost records without a status; later ones write this one.
-  ['records.status', '500'],
 ]);

@@ -1,4 +1,4 @@
-import { columnsLeftOut, copiedTables, tablesLeftOut, valuesForNulls } from './copied-tables.ts';
+import { copiedTables, tablesLeftOut } from './copied-tables.ts';
 
 /** The types of columns that can be copied, as `information_schema` writes them. */
 const columnTypes = ['text', 'bigint', 'integer'] as const;
@@ -10,8 +10,6 @@ export interface CopiedColumn {
   readonly name: string;
   readonly type: ColumnType;
   readonly isNullable: boolean;
-  /** The expression that reads its values from the source. */
-  readonly source: string;
 }
 
 /** A column of the target, as it describes itself. */
@@ -32,7 +30,11 @@ export interface TablePlan {
 /** Throws when the source has a table that is neither copied nor left out on purpose: its rows would be lost unnoticed. */
 export function checkTables(found: readonly string[]): void {
   const unknown = found.filter(
-    (table) => !copiedTables.some((known) => known === table) && !tablesLeftOut.has(table),
+    (table) =>
+      !copiedTables.some((known) => known === table) &&
+      !tablesLeftOut.has(table) &&
+      // Of SQLite itself, as those of its statistics.
+      !table.startsWith('sqlite_'),
   );
   if (unknown.length > 0)
     throw new Error(`tables that this version can't move: ${unknown.join(', ')}; nothing was copied`);
@@ -44,19 +46,16 @@ export function planTable(
   source: readonly string[],
   target: readonly TargetColumn[],
 ): TablePlan {
-  const copied = source.filter((name) => !columnsLeftOut.has(`${table}.${name}`));
-  const columns = copied.map((name) => {
+  const columns = source.map((name) => {
     const counterpart = target.find((column) => column.name === name);
     if (counterpart === undefined) throw new Error(`${table}.${name} has no counterpart in PostgreSQL`);
     const type = columnTypes.find((known) => known === counterpart.type);
     if (type === undefined)
       throw new Error(`${table}.${name} has the type ${counterpart.type}, which can't be copied`);
-    const forNull = valuesForNulls.get(`${table}.${name}`);
-    const expression = forNull === undefined ? name : `coalesce(${name}, ${forNull})`;
-    return { name, type, isNullable: counterpart.isNullable, source: expression };
+    return { name, type, isNullable: counterpart.isNullable };
   });
   for (const { name, isNullable, hasDefault } of target)
-    if (!copied.includes(name) && !isNullable && !hasDefault)
+    if (!source.includes(name) && !isNullable && !hasDefault)
       throw new Error(`${table}.${name} has no counterpart in SQLite, and needs a value`);
   return { table, columns };
 }

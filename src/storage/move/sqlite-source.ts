@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue, StatementSync } from 'node:sqlite';
 import { findPending } from '../migration.ts';
 import { madeSteps } from '../sqlite/migrate.ts';
-import { migrations } from '../sqlite/migrations.ts';
+import { migrations } from '../sqlite/schema.ts';
 import { fitValue } from './fit-value.ts';
 import type { TablePlan } from './plan-table.ts';
 import type { TableSums } from './table-sums.ts';
@@ -81,7 +81,7 @@ export class SqliteSource {
     const keys = this.#describe(table)
       .filter(({ isKey }) => isKey)
       .map(({ name }) => name);
-    const read = columns.map(({ name, source }) => `${source} AS ${name}`).join(', ');
+    const read = columns.map(({ name }) => name).join(', ');
     let page = columns.map((): (string | null)[] => []);
     let [rows, characters] = [0, 0];
     for (const row of this.#prepare(`SELECT ${read} FROM ${table}`).iterate()) {
@@ -102,10 +102,10 @@ export class SqliteSource {
 
   /** Adds a table up without reading it into this process. */
   sums({ table, columns }: TablePlan): TableSums {
-    const parts = columns.flatMap(({ source, type }) =>
+    const parts = columns.flatMap(({ name, type }) =>
       type === 'text'
-        ? [`count(${source})`, `0`, `coalesce(sum(length(CAST(${source} AS BLOB))), 0)`]
-        : [`count(${source})`, ...['/', '%'].map((part) => `coalesce(sum(${source} ${part} ${sumUnit}), 0)`)],
+        ? [`count(${name})`, `0`, `coalesce(sum(length(CAST(${name} AS BLOB))), 0)`]
+        : [`count(${name})`, ...['/', '%'].map((part) => `coalesce(sum(${name} ${part} ${sumUnit}), 0)`)],
     );
     const named = ['count(*)', ...parts].map((part, at) => `${part} AS part_${at}`);
     const row = this.#prepare(`SELECT ${named.join(', ')} FROM ${table}`).get() ?? {};

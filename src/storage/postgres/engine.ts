@@ -4,6 +4,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine, FixedUnitName, Results, Row, SqlValue, Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
+import type { Migration } from '../migration.ts';
 import type { ConnectionWatch, KeptConnection } from './connection/connection.ts';
 import { readTarget } from './connection/connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
@@ -33,6 +34,8 @@ export interface PostgresOptions {
   readonly unitLimits?: ServerLimits;
   /** Is told when the first connection is lost, and when all of them are open again. */
   readonly watch?: ConnectionWatch;
+  /** Other steps of the schema than those of this version. */
+  readonly steps?: readonly Migration[];
 }
 
 /** An engine that many processes may share. */
@@ -63,8 +66,10 @@ export function createPostgresEngine({
   onFault = () => {},
   unitLimits: limits = unitLimits,
   watch,
+  steps,
 }: PostgresOptions): PostgresEngine {
-  const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
+  const target = readTarget(url);
+  const connections = openConnections({ target, limits, clock }, watch ?? null, onFault, steps);
   const { statements, fixed, own, reads, lookUps, ready } = connections;
   const locked = new LockedRows(clock);
   let closed: StorageError | null = null;

@@ -3,12 +3,12 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import { createMigrationTable, findPending, runsWithOf } from '../migration.ts';
-import type { MadeMigration } from '../migration.ts';
+import type { MadeMigration, Migration } from '../migration.ts';
 import type { KeptConnection } from './connection/connection.ts';
 import { adviceOn } from './connection/connection-advice.ts';
 import { functionOf } from './fixed-functions.ts';
 import { createJsonPatch } from './json-patch.ts';
-import { migrations } from './migrations/all.ts';
+import { migrations } from './schema.ts';
 import { shareFunctions } from './nodes/share-functions.ts';
 import { queryOf } from './connection/queries.ts';
 import { repeatUnit } from './repeat-unit.ts';
@@ -40,12 +40,12 @@ type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]
  * Brings the schema up to date and creates the functions of this version, in one transaction. Nothing else may be sent on
  * the connection until it is done. It is made again after a deadlock: nodes that run meanwhile lock tables in an order of theirs.
  */
-export async function migrate(connection: KeptConnection): Promise<void> {
+export async function migrate(connection: KeptConnection, steps = migrations): Promise<void> {
   const send: Send = async (statements) => connection.send(statements.map(queryOf));
   const makeAll = async (): Promise<void> => {
     try {
       await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
-      await makeSteps(send);
+      await makeSteps(send, steps);
       await send([say('COMMIT')]);
     } catch (error) {
       await send([say('ROLLBACK')]).catch(() => {});
@@ -63,16 +63,16 @@ export async function migrate(connection: KeptConnection): Promise<void> {
  * Makes the steps that the schema lacks, inside a transaction. A database may have more of them than this version, as while
  * nodes are replaced by newer ones: they say which versions they leave running.
  */
-export async function makeSteps(send: Send): Promise<void> {
+export async function makeSteps(send: Send, steps: readonly Migration[] = migrations): Promise<void> {
   const createTable = createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0');
   await send([say(`SELECT pg_advisory_xact_lock(${migrationLock})`), say(createTable)]);
   const [found] = await send([say('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
   const rows = (found?.rows ?? []) as readonly (MadeMigration & { readonly number: number })[];
-  const pending = findPending(migrations, new Map(rows.map((made) => [made.number, made])));
+  const pending = findPending(steps, new Map(rows.map((made) => [made.number, made])));
   if (rows.length > 0 && pending.length > 0) await send([lockChanged]);
   for (const step of pending)
     await send([
-      ...step.statements.map((sql) => say(sql)),
+      say(step.sql),
       say(
         'INSERT INTO migrations VALUES (?, ?, ?, ?)',
         step.number,

@@ -1,16 +1,17 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
-import type { MadeMigration, PendingMigration } from '../migration.ts';
-import { migrations } from './migrations.ts';
+import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
+import { migrations } from './schema.ts';
 
-/** Brings the schema up to date. A database with other migrations than this version has is refused. */
-export function migrate(database: DatabaseSync): void {
-  database.exec(createMigrationTable());
-  for (const step of findPending(migrations, madeSteps(database))) apply(database, step);
+/** Brings the schema up to date. A database with other steps than this version has is refused, and stays as it is. */
+export function migrate(database: DatabaseSync, steps: readonly Migration[] = migrations): void {
+  for (const step of findPending(steps, madeSteps(database))) apply(database, step);
 }
 
 /** The steps that a database has: a file is used by one version at a time, so each needs a version that knows it. */
 export function madeSteps(database: DatabaseSync): ReadonlyMap<number, MadeMigration> {
+  const [table] = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'migrations'`).all();
+  if (table === undefined) return new Map();
   const rows = database.prepare('SELECT number, checksum FROM migrations').all();
   return new Map(
     rows.map((row) => {
@@ -20,9 +21,8 @@ export function madeSteps(database: DatabaseSync): ReadonlyMap<number, MadeMigra
   );
 }
 
-function apply(database: DatabaseSync, { number, name, statements, checksum }: PendingMigration): void {
-  database.exec('BEGIN IMMEDIATE');
-  for (const statement of statements) database.exec(statement);
+function apply(database: DatabaseSync, { number, name, sql, checksum }: PendingMigration): void {
+  database.exec(`BEGIN IMMEDIATE; ${createMigrationTable()}; ${sql}`);
   database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(number, name, checksum);
   database.exec('COMMIT');
 }

@@ -20,7 +20,7 @@ import { realPlace } from '../../shared/real-place.ts';
 import { checkBeforeUse, whyDamaged, whyMoved } from './check-file.ts';
 import { filesOf } from './file-ids.ts';
 import { madeSteps } from './migrate.ts';
-import { migrations } from './migrations.ts';
+import { migrations } from './schema.ts';
 import { lockOwnership } from './owner-lock.ts';
 
 /** What was restored. */

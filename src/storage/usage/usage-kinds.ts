@@ -4,7 +4,7 @@ import type { UsageDimension } from '../../domain/ports/usage.ts';
 export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
 
-/** Hours from here on are rolled up: in those before is what was charged before usage was counted. */
+/** Hours from here on are rolled up: those before are of a clock that was not set. */
 export const firstRolledMs = 24 * hourMs;
 
 /** The column of each dimension. */
@@ -40,10 +40,8 @@ export interface UsageKind {
   readonly rowsPerKey: number;
 }
 
-/** Its name does not tell the group, so that versions without groups in usage read the same rows, and add them up. */
 function kind(period: RolledPeriod, dimensions: readonly UsageDimension[], rowsPerKey: number): UsageKind {
-  const named = dimensions.filter((one) => one !== 'group');
-  return { name: `${period}:${named.join(',')}`, dimensions, rowsPerKey };
+  return { name: `${period}:${dimensions.join(',')}`, dimensions, rowsPerKey };
 }
 
 const withoutKey: readonly UsageDimension[] = ['group', 'model', 'upstream', 'outcome', 'tag'];

@@ -6,7 +6,6 @@ const column = (type: CopiedColumn['type'], isNullable = false): CopiedColumn =>
   name: 'a',
   type,
   isNullable,
-  source: 'a',
 });
 const fits = (text: string | null) => ({ kind: 'fits', text });
 const unfit = (why: string) => ({ kind: 'unfit', why });

@@ -217,14 +217,6 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     ).toEqual([{ at: '9007199254740993' }]);
   });
 
-  test('gives lost records of early versions, which had no status, the one that they get today', async () => {
-    const [file, target] = [usedFile(), await emptyDatabase()];
-    change(file, "UPDATE records SET status = NULL WHERE request_id = 'req_closed'");
-    await move(file, target.url);
-    const found = await storeOver(usePostgres(target.url)).findRecord('req_closed', null);
-    expect(found).toMatchObject({ outcome: 'lost', status: 500 });
-  });
-
   test.each([
     [
       'a text with U+0000',

@@ -1,5 +1,6 @@
 import type { ReportFault } from '../../../domain/ports/telemetry.ts';
 import type { StorageError } from '../../../domain/storage-refusal.ts';
+import type { Migration } from '../../migration.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
 import { KeptConnection } from './connection.ts';
 import type { ConnectionWatch } from './connection.ts';
@@ -47,11 +48,15 @@ export interface Connections {
   close(): Promise<void>;
 }
 
-/** Opens the connections of an engine, and keeps the partitions of its records. `options` are those of its units. */
+/**
+ * Opens the connections of an engine, and keeps the partitions of its records. `options` are those of its units, `steps` those
+ * of the schema, if not this version's.
+ */
 export function openConnections(
   options: Omit<ConnectionOptions, 'isReadOnly'>,
   watch: ConnectionWatch | null,
   onFault: ReportFault,
+  steps?: readonly Migration[],
 ): Connections {
   const readOnly = { ...options, isReadOnly: true };
   const shared = watch === null ? null : watchAll(watch);
@@ -72,7 +77,7 @@ export function openConnections(
   };
   const ready = (async () => {
     await setUp.opened;
-    await migrate(setUp);
+    await migrate(setUp, steps);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
     await Promise.all([statements, fixed, own, reads, lookUps].map(({ opened }) => opened));

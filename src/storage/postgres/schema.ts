@@ -1,0 +1,219 @@
+import type { Migration } from '../migration.ts';
+import { markOf } from '../outbox/mark-of-key.ts';
+import { books } from '../schema/books.ts';
+import { events } from '../schema/events.ts';
+import { ledger } from '../schema/ledger.ts';
+import { filled, id, sql } from '../schema/parts.ts';
+import { countRecord, usage } from '../schema/usage.ts';
+
+const functions = sql`
+CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+  $$ SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) $$;
+
+-- A transaction with a number below the oldest one has ended, and what begins later sees what it did.
+CREATE FUNCTION transaction_number() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+  $$ SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) $$;
+CREATE FUNCTION oldest_transaction() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+  $$ SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) $$;
+`;
+
+// Partitions of months begin with the month, in UTC, in which the table is made, as the creation of each reads the whole
+// default partition. Records that come from another database are earlier, or have ids of a version whose ids were
+// random: the last time of a month here is in the year 2109.
+const partitions = sql`
+DO $$ BEGIN EXECUTE format('CREATE TABLE records_earlier PARTITION OF records FOR VALUES FROM (MINVALUE) TO (%L)',
+  'req_' || lpad(to_hex(CAST(extract(epoch FROM date_trunc('month', now(), 'UTC')) * 1000 AS BIGINT)), 12, '0'));
+END $$;
+CREATE TABLE records_high PARTITION OF records FOR VALUES FROM ('req_04') TO (MAXVALUE);
+CREATE TABLE records_default PARTITION OF records DEFAULT;
+`;
+
+/** What the processes that share a database have to know of each other. */
+const shared = sql`
+-- Names the database, so that what is kept outside of it is not taken for that of another one.
+CREATE TABLE database_id (id TEXT NOT NULL);
+INSERT INTO database_id VALUES (left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 12));
+
+-- How often keys were changed. Triggers count it, so that no statement can forget it; none of them runs for a request.
+CREATE TABLE key_changes (count BIGINT NOT NULL);
+INSERT INTO key_changes VALUES (0);
+
+-- Requests that another process has to stop.
+CREATE TABLE cancellations (request_id ${id} PRIMARY KEY, owner ${id} NOT NULL);
+CREATE INDEX cancellations_by_owner ON cancellations (owner);
+
+-- What one process does for all, and which one.
+CREATE TABLE duties (name ${id} PRIMARY KEY, owner ${id} NOT NULL);
+
+-- The counts of a key's rows in the next tables. Its row here is locked before them.
+CREATE TABLE key_limits (
+  key_id ${id} PRIMARY KEY,
+  running BIGINT NOT NULL DEFAULT 0,
+  waiting BIGINT NOT NULL DEFAULT 0,
+  starts BIGINT NOT NULL DEFAULT 0,
+  last_start_at BIGINT NOT NULL DEFAULT 0,
+  last_ticket BIGINT NOT NULL DEFAULT 0
+)${filled(50)};
+
+CREATE TABLE slots (
+  request_id ${id} PRIMARY KEY,
+  key_id ${id} NOT NULL,
+  owner ${id} NOT NULL
+)${filled(50)};
+CREATE INDEX slots_by_owner ON slots (owner);
+
+-- When requests of a key have started within the last minute.
+CREATE TABLE starts (key_id ${id} NOT NULL, at BIGINT NOT NULL);
+CREATE INDEX starts_by_key ON starts (key_id, at);
+
+-- The lines of requests that wait for a slot, with the limits in force for them.
+CREATE TABLE waiting_requests (
+  key_id ${id} NOT NULL,
+  ticket BIGINT NOT NULL,
+  request_id ${id} NOT NULL UNIQUE,
+  owner ${id} NOT NULL,
+  concurrency BIGINT NOT NULL,
+  requests_per_minute BIGINT NOT NULL,
+  PRIMARY KEY (key_id, ticket)
+);
+CREATE INDEX waiting_requests_by_owner ON waiting_requests (owner);
+
+-- What became of a request that wanted a slot, and the limits of its key as a client sees them.
+CREATE TYPE limit_decision AS (verdict TEXT, in_flight BIGINT, remaining_starts BIGINT, reset_ms BIGINT);
+
+-- The waits that have ended, until their process takes them.
+CREATE TABLE ended_waits (
+  number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  request_id ${id} NOT NULL UNIQUE,
+  owner ${id} NOT NULL,
+  verdict TEXT NOT NULL,
+  in_flight BIGINT NOT NULL,
+  remaining_starts BIGINT NOT NULL,
+  reset_ms BIGINT NOT NULL
+);
+CREATE INDEX ended_waits_by_owner ON ended_waits (owner);
+
+-- The shares of processes in the limits of upstreams.
+CREATE TABLE room_shares (
+  upstream ${id} NOT NULL,
+  limit_name ${id} NOT NULL,
+  owner ${id} NOT NULL,
+  turn BIGINT NOT NULL, -- the number of the call that wrote the row: one that was overtaken changes nothing
+  most BIGINT NOT NULL, -- the limit, as this process has it
+  share BIGINT NOT NULL,
+  needs BIGINT NOT NULL, -- what it uses, or has requests for
+  wants BIGINT NOT NULL, -- what it would use beside that
+  lost_at BIGINT, -- when its process was found to have ended
+  PRIMARY KEY (upstream, limit_name, owner)
+)${filled(50)};
+`;
+
+const newEventId = `'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20)`;
+
+const triggers = sql`
+CREATE FUNCTION count_key_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN UPDATE key_changes SET count = count + 1; RETURN NULL; END $$;
+CREATE TRIGGER keys_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON api_keys EXECUTE FUNCTION count_key_change();
+CREATE TRIGGER secrets_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON old_secrets EXECUTE FUNCTION count_key_change();
+CREATE TRIGGER balance_begun AFTER UPDATE OF balance ON accounts FOR EACH ROW
+  WHEN ((OLD.balance IS NULL) <> (NEW.balance IS NULL)) EXECUTE FUNCTION count_key_change();
+
+-- What nothing may change: rows of the ledger, unless they are folded; seals and roots.
+CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
+CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR TRUNCATE ON ledger EXECUTE FUNCTION refuse_ledger_change();
+CREATE FUNCTION refuse_unfolded_deletion() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF OLD.number > coalesce((SELECT number FROM ledger_folds WHERE key_id = OLD.key_id), 0) THEN
+      RAISE EXCEPTION 'the ledger is append-only';
+    END IF;
+    RETURN OLD;
+  END $$;
+CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger
+  FOR EACH ROW EXECUTE FUNCTION refuse_unfolded_deletion();
+CREATE FUNCTION refuse_seal_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
+CREATE TRIGGER ledger_seals_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_seals
+  EXECUTE FUNCTION refuse_seal_change();
+CREATE TRIGGER ledger_roots_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_roots
+  EXECUTE FUNCTION refuse_seal_change();
+
+-- What is folded could not be hashed any more, and no statement could begin behind it.
+CREATE FUNCTION refuse_unsealed_fold() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF EXISTS (SELECT 1 FROM ledger WHERE key_id = NEW.key_id AND number <= NEW.number)
+      AND NOT EXISTS (SELECT 1 FROM ledger_seals WHERE key_id = NEW.key_id AND number = NEW.number) THEN
+      RAISE EXCEPTION 'the postings of a fold are not sealed';
+    END IF;
+    RETURN NEW;
+  END $$;
+CREATE TRIGGER ledger_folds_are_sealed BEFORE INSERT OR UPDATE ON ledger_folds
+  FOR EACH ROW EXECUTE FUNCTION refuse_unsealed_fold();
+
+-- Usage is counted in the transaction that writes a record. Its account is locked by then, so no other settlement waits for
+-- these rows. Its day is marked if it is rolled up: that row is shared, and so it is only locked where it says something else,
+-- and behind all other rows of a settlement but those of its own account and request.
+CREATE FUNCTION count_usage() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF TG_OP = 'UPDATE' THEN ${countRecord('OLD', '-', 'pg')} END IF;
+    ${countRecord('NEW', '', 'pg')}
+    RETURN NULL;
+  END $$;
+CREATE TRIGGER usage_of_records AFTER INSERT OR UPDATE ON records FOR EACH ROW EXECUTE FUNCTION count_usage();
+
+CREATE FUNCTION give_mark() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN NEW.low_mark := ${markOf('NEW.key_id')}; RETURN NEW; END $$;
+CREATE TRIGGER account_gets_mark BEFORE INSERT ON accounts FOR EACH ROW
+  WHEN (NEW.low_mark IS NULL) EXECUTE FUNCTION give_mark();
+CREATE FUNCTION change_mark() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN UPDATE accounts SET low_mark = ${markOf('NEW.id')} WHERE key_id = NEW.id; RETURN NULL; END $$;
+CREATE TRIGGER mark_of_key_changed AFTER UPDATE OF low_balance ON api_keys FOR EACH ROW
+  WHEN (OLD.low_balance IS DISTINCT FROM NEW.low_balance) EXECUTE FUNCTION change_mark();
+
+-- In the unit that charges, so that neither a kill nor a crash parts the crossing and its event. What is free and held
+-- together falls with charges alone: no other change of an account has to be compared.
+CREATE FUNCTION note_low_balance() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+    SELECT ${newEventId},
+      'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, now_ms(),
+      CAST(json_build_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
+        'low_balance_nanos', NEW.low_mark) AS TEXT)
+    FROM api_keys WHERE api_keys.id = NEW.key_id
+    ON CONFLICT (name) DO NOTHING;
+    RETURN NULL;
+  END $$;
+CREATE TRIGGER balance_fell AFTER UPDATE OF spent ON accounts FOR EACH ROW
+  WHEN (OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark)
+  EXECUTE FUNCTION note_low_balance();
+
+CREATE FUNCTION note_budget_level() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+    SELECT ${newEventId},
+      'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.level, 'budget.level',
+      'budget:' || NEW.id, NEW.period_start + NEW.level, now_ms(),
+      CAST(json_build_object('budget', NEW.id,
+        'key_name', (SELECT name FROM api_keys WHERE api_keys.id = split_part(NEW.id, ' ', 1)),
+        'level', NEW.level, 'amount_nanos', NEW.amount, 'spent_nanos', NEW.spent,
+        'period_start', NEW.period_start, 'period_end', NEW.period_end) AS TEXT)
+    FROM event_settings WHERE event_settings.id = 1 AND budget_levels = 1
+    ON CONFLICT (name) DO NOTHING;
+    RETURN NULL;
+  END $$;
+-- A row only moves forward: its level rises within a period, and begins anew with the next one.
+CREATE TRIGGER budget_reached_level_by_insert AFTER INSERT ON budgets FOR EACH ROW
+  WHEN (NEW.level > 0 AND NEW.amount IS NOT NULL) EXECUTE FUNCTION note_budget_level();
+CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF amount ON budgets FOR EACH ROW
+  WHEN (NEW.level > 0 AND (NEW.level > OLD.level OR NEW.period_start > OLD.period_start))
+  EXECUTE FUNCTION note_budget_level();
+`;
+
+/** Every step of the schema, in order. */
+export const migrations: readonly Migration[] = [
+  {
+    number: 1,
+    name: 'the first tables',
+    sql: sql`${functions}${books}${ledger}${usage}${events}${partitions}${shared}${triggers}`('postgres'),
+  },
+];
