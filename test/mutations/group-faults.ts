@@ -60,20 +60,20 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'an event of a level that does not come where the charge begins the period',
     file: 'src/storage/sqlite/schema.ts',
-    find: "${budgetReached('insert', 'INSERT ON budgets\\nWHEN NEW.level > 0')}",
+    find: 'CREATE TRIGGER budget_reached_level_by_insert AFTER INSERT ON budgets WHEN NEW.level > 0 BEGIN ${addBudgetLevel} END;',
     replace: '',
     tests: conformance,
   },
   {
     name: 'an event of a level that does not come again with the next period',
-    file: 'src/storage/sqlite/schema.ts',
+    file: 'src/storage/schema/events.ts',
     find: "'budget.level:' || NEW.id || ':' || NEW.period_start ||",
     replace: "'budget.level:' || NEW.id ||",
     tests: conformance,
   },
   {
     name: 'an event of a level although no webhook wants it',
-    file: 'src/storage/postgres/schema.ts',
+    file: 'src/storage/schema/events.ts',
     find: 'WHERE event_settings.id = 1 AND budget_levels = 1',
     replace: 'WHERE event_settings.id = 1',
     tests: conformance,

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { Migration } from '../../src/storage/migration.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -83,13 +84,14 @@ describe.skipIf(postgresAbsence !== null)(`nodes that start together on PostgreS
   ])('bring %s up to date once; three wait for one, and all of them serve', async (_what, make, steps) => {
     const database = await make();
     onTestFinished(() => database.drop());
+    const nodes: PostgresEngine[] = [];
+    // Behind the end of the client, for whose lock they wait.
+    onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
     const client = await connect(database.url);
     // All of them stand before the first step.
     await client.query(`BEGIN; SELECT pg_advisory_xact_lock(7483912)`);
-    const nodes = Array.from({ length: 4 }, () =>
-      createPostgresEngine({ url: database.url, clock: systemClock, steps }),
-    );
-    onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
+    for (let count = 0; count < 4; count++)
+      nodes.push(createPostgresEngine({ url: database.url, clock: systemClock, steps }));
     const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
     await eventually('all of them wait', async () => (await onServer(waiting, database.url)).length === 4);

@@ -1,7 +1,7 @@
 import type { Migration } from '../migration.ts';
 import { markOf } from '../outbox/mark-of-key.ts';
 import { books } from '../schema/books.ts';
-import { events } from '../schema/events.ts';
+import { addBudgetLevel, addLowBalance, events } from '../schema/events.ts';
 import { ledger } from '../schema/ledger.ts';
 import { filled, id, sql } from '../schema/parts.ts';
 import { countRecord, usage } from '../schema/usage.ts';
@@ -9,7 +9,6 @@ import { countRecord, usage } from '../schema/usage.ts';
 const functions = sql`
 CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) $$;
-
 -- A transaction with a number below the oldest one has ended, and what begins later sees what it did.
 CREATE FUNCTION transaction_number() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) $$;
@@ -17,10 +16,10 @@ CREATE FUNCTION oldest_transaction() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) $$;
 `;
 
-// Partitions of months begin with the month, in UTC, in which the table is made, as the creation of each reads the whole
-// default partition. Records that come from another database are earlier, or have ids of a version whose ids were
-// random: the last time of a month here is in the year 2109.
 const partitions = sql`
+-- Partitions of months begin with the month, in UTC, in which the table is made, as the creation of each reads the whole
+-- default partition. Records that come from another database are earlier, or have ids that do not begin with a time: the last
+-- time of a month here is in the year 2109.
 DO $$ BEGIN EXECUTE format('CREATE TABLE records_earlier PARTITION OF records FOR VALUES FROM (MINVALUE) TO (%L)',
   'req_' || lpad(to_hex(CAST(extract(epoch FROM date_trunc('month', now(), 'UTC')) * 1000 AS BIGINT)), 12, '0'));
 END $$;
@@ -28,100 +27,84 @@ CREATE TABLE records_high PARTITION OF records FOR VALUES FROM ('req_04') TO (MA
 CREATE TABLE records_default PARTITION OF records DEFAULT;
 `;
 
-/** What the processes that share a database have to know of each other. */
+/** What processes that share a database have to know of each other. */
 const shared = sql`
 -- Names the database, so that what is kept outside of it is not taken for that of another one.
 CREATE TABLE database_id (id TEXT NOT NULL);
 INSERT INTO database_id VALUES (left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 12));
 
--- How often keys were changed. Triggers count it, so that no statement can forget it; none of them runs for a request.
+-- How often keys were changed: one row.
 CREATE TABLE key_changes (count BIGINT NOT NULL);
 INSERT INTO key_changes VALUES (0);
 
--- Requests that another process has to stop.
+-- Requests that their process has to stop.
 CREATE TABLE cancellations (request_id ${id} PRIMARY KEY, owner ${id} NOT NULL);
 CREATE INDEX cancellations_by_owner ON cancellations (owner);
 
--- What one process does for all, and which one.
+-- Which process does what one of them does for all.
 CREATE TABLE duties (name ${id} PRIMARY KEY, owner ${id} NOT NULL);
 
--- The counts of a key's rows in the next tables. Its row here is locked before them.
+-- How many rows a key has in the next tables. Its row here is locked before those.
 CREATE TABLE key_limits (
   key_id ${id} PRIMARY KEY,
-  running BIGINT NOT NULL DEFAULT 0,
-  waiting BIGINT NOT NULL DEFAULT 0,
-  starts BIGINT NOT NULL DEFAULT 0,
-  last_start_at BIGINT NOT NULL DEFAULT 0,
-  last_ticket BIGINT NOT NULL DEFAULT 0
+  running BIGINT NOT NULL DEFAULT 0, waiting BIGINT NOT NULL DEFAULT 0, starts BIGINT NOT NULL DEFAULT 0,
+  last_start_at BIGINT NOT NULL DEFAULT 0, last_ticket BIGINT NOT NULL DEFAULT 0
 )${filled(50)};
-
-CREATE TABLE slots (
-  request_id ${id} PRIMARY KEY,
-  key_id ${id} NOT NULL,
-  owner ${id} NOT NULL
-)${filled(50)};
+CREATE TABLE slots (request_id ${id} PRIMARY KEY, key_id ${id} NOT NULL, owner ${id} NOT NULL)${filled(50)};
 CREATE INDEX slots_by_owner ON slots (owner);
-
--- When requests of a key have started within the last minute.
 CREATE TABLE starts (key_id ${id} NOT NULL, at BIGINT NOT NULL);
 CREATE INDEX starts_by_key ON starts (key_id, at);
-
--- The lines of requests that wait for a slot, with the limits in force for them.
 CREATE TABLE waiting_requests (
   key_id ${id} NOT NULL,
-  ticket BIGINT NOT NULL,
+  ticket BIGINT NOT NULL, -- their order
   request_id ${id} NOT NULL UNIQUE,
   owner ${id} NOT NULL,
-  concurrency BIGINT NOT NULL,
-  requests_per_minute BIGINT NOT NULL,
+  concurrency BIGINT NOT NULL, requests_per_minute BIGINT NOT NULL, -- the limits in force for it
   PRIMARY KEY (key_id, ticket)
 );
 CREATE INDEX waiting_requests_by_owner ON waiting_requests (owner);
 
--- What became of a request that wanted a slot, and the limits of its key as a client sees them.
+-- What became of a request that wants a slot, with what is left of the limits of its key.
 CREATE TYPE limit_decision AS (verdict TEXT, in_flight BIGINT, remaining_starts BIGINT, reset_ms BIGINT);
-
--- The waits that have ended, until their process takes them.
+-- The same of a request that has waited, until its process has read it.
 CREATE TABLE ended_waits (
   number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   request_id ${id} NOT NULL UNIQUE,
   owner ${id} NOT NULL,
-  verdict TEXT NOT NULL,
-  in_flight BIGINT NOT NULL,
-  remaining_starts BIGINT NOT NULL,
-  reset_ms BIGINT NOT NULL
+  verdict TEXT NOT NULL, in_flight BIGINT NOT NULL, remaining_starts BIGINT NOT NULL, reset_ms BIGINT NOT NULL
 );
 CREATE INDEX ended_waits_by_owner ON ended_waits (owner);
 
 -- The shares of processes in the limits of upstreams.
 CREATE TABLE room_shares (
-  upstream ${id} NOT NULL,
-  limit_name ${id} NOT NULL,
-  owner ${id} NOT NULL,
-  turn BIGINT NOT NULL, -- the number of the call that wrote the row: one that was overtaken changes nothing
-  most BIGINT NOT NULL, -- the limit, as this process has it
+  upstream ${id} NOT NULL, limit_name ${id} NOT NULL, owner ${id} NOT NULL,
+  turn BIGINT NOT NULL, -- the number of the call that wrote it: one that was overtaken changes nothing
+  most BIGINT NOT NULL, -- the limit, as its process knows it
   share BIGINT NOT NULL,
-  needs BIGINT NOT NULL, -- what it uses, or has requests for
-  wants BIGINT NOT NULL, -- what it would use beside that
+  needs BIGINT NOT NULL, -- what it has requests for
+  wants BIGINT NOT NULL, -- its needs, and what it expects of the next seconds
   lost_at BIGINT, -- when its process was found to have ended
   PRIMARY KEY (upstream, limit_name, owner)
 )${filled(50)};
 `;
 
-const newEventId = `'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20)`;
-
 const triggers = sql`
+-- Changes of keys are counted by triggers, so that no statement can forget it. None of them runs for a request. Whether a key
+-- has a balance is in its account, and counts as a change of the key.
 CREATE FUNCTION count_key_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN UPDATE key_changes SET count = count + 1; RETURN NULL; END $$;
-CREATE TRIGGER keys_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON api_keys EXECUTE FUNCTION count_key_change();
-CREATE TRIGGER secrets_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON old_secrets EXECUTE FUNCTION count_key_change();
+CREATE TRIGGER keys_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON api_keys
+  EXECUTE FUNCTION count_key_change();
+CREATE TRIGGER secrets_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON old_secrets
+  EXECUTE FUNCTION count_key_change();
 CREATE TRIGGER balance_begun AFTER UPDATE OF balance ON accounts FOR EACH ROW
   WHEN ((OLD.balance IS NULL) <> (NEW.balance IS NULL)) EXECUTE FUNCTION count_key_change();
 
--- What nothing may change: rows of the ledger, unless they are folded; seals and roots.
+-- The ledger, its seals and roots only grow, but for rows that are folded.
 CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
-CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR TRUNCATE ON ledger EXECUTE FUNCTION refuse_ledger_change();
+CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR TRUNCATE ON ledger
+  EXECUTE FUNCTION refuse_ledger_change();
 CREATE FUNCTION refuse_unfolded_deletion() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
     IF OLD.number > coalesce((SELECT number FROM ledger_folds WHERE key_id = OLD.key_id), 0) THEN
@@ -137,7 +120,6 @@ CREATE TRIGGER ledger_seals_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE O
   EXECUTE FUNCTION refuse_seal_change();
 CREATE TRIGGER ledger_roots_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_roots
   EXECUTE FUNCTION refuse_seal_change();
-
 -- What is folded could not be hashed any more, and no statement could begin behind it.
 CREATE FUNCTION refuse_unsealed_fold() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
@@ -150,13 +132,13 @@ CREATE FUNCTION refuse_unsealed_fold() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER ledger_folds_are_sealed BEFORE INSERT OR UPDATE ON ledger_folds
   FOR EACH ROW EXECUTE FUNCTION refuse_unsealed_fold();
 
--- Usage is counted in the transaction that writes a record. Its account is locked by then, so no other settlement waits for
--- these rows. Its day is marked if it is rolled up: that row is shared, and so it is only locked where it says something else,
--- and behind all other rows of a settlement but those of its own account and request.
+-- Whatever writes a record is counted in the same transaction. The record's account is locked by then, so no other settlement
+-- waits for these rows. The row of a rolled day is shared, and so it is only locked where it says something else, and behind
+-- all other rows of a settlement but those of its own account and request.
 CREATE FUNCTION count_usage() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
-    IF TG_OP = 'UPDATE' THEN ${countRecord('OLD', '-', 'pg')} END IF;
-    ${countRecord('NEW', '', 'pg')}
+    IF TG_OP = 'UPDATE' THEN ${countRecord('OLD', '-')} END IF;
+    ${countRecord('NEW', '')}
     RETURN NULL;
   END $$;
 CREATE TRIGGER usage_of_records AFTER INSERT OR UPDATE ON records FOR EACH ROW EXECUTE FUNCTION count_usage();
@@ -170,41 +152,19 @@ CREATE FUNCTION change_mark() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER mark_of_key_changed AFTER UPDATE OF low_balance ON api_keys FOR EACH ROW
   WHEN (OLD.low_balance IS DISTINCT FROM NEW.low_balance) EXECUTE FUNCTION change_mark();
 
--- In the unit that charges, so that neither a kill nor a crash parts the crossing and its event. What is free and held
+-- In the unit that charges, so that neither a kill nor a crash can part the crossing and its event. What is free and held
 -- together falls with charges alone: no other change of an account has to be compared.
 CREATE FUNCTION note_low_balance() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN
-    INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-    SELECT ${newEventId},
-      'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, now_ms(),
-      CAST(json_build_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
-        'low_balance_nanos', NEW.low_mark) AS TEXT)
-    FROM api_keys WHERE api_keys.id = NEW.key_id
-    ON CONFLICT (name) DO NOTHING;
-    RETURN NULL;
-  END $$;
+  $$ BEGIN ${addLowBalance} RETURN NULL; END $$;
 CREATE TRIGGER balance_fell AFTER UPDATE OF spent ON accounts FOR EACH ROW
   WHEN (OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark)
   EXECUTE FUNCTION note_low_balance();
-
+-- A budget's level rises within a period, and begins anew with the next one.
 CREATE FUNCTION note_budget_level() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN
-    INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-    SELECT ${newEventId},
-      'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.level, 'budget.level',
-      'budget:' || NEW.id, NEW.period_start + NEW.level, now_ms(),
-      CAST(json_build_object('budget', NEW.id,
-        'key_name', (SELECT name FROM api_keys WHERE api_keys.id = split_part(NEW.id, ' ', 1)),
-        'level', NEW.level, 'amount_nanos', NEW.amount, 'spent_nanos', NEW.spent,
-        'period_start', NEW.period_start, 'period_end', NEW.period_end) AS TEXT)
-    FROM event_settings WHERE event_settings.id = 1 AND budget_levels = 1
-    ON CONFLICT (name) DO NOTHING;
-    RETURN NULL;
-  END $$;
--- A row only moves forward: its level rises within a period, and begins anew with the next one.
+  $$ BEGIN ${addBudgetLevel} RETURN NULL; END $$;
 CREATE TRIGGER budget_reached_level_by_insert AFTER INSERT ON budgets FOR EACH ROW
-  WHEN (NEW.level > 0 AND NEW.amount IS NOT NULL) EXECUTE FUNCTION note_budget_level();
-CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF amount ON budgets FOR EACH ROW
+  WHEN (NEW.level > 0) EXECUTE FUNCTION note_budget_level();
+CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets FOR EACH ROW
   WHEN (NEW.level > 0 AND (NEW.level > OLD.level OR NEW.period_start > OLD.period_start))
   EXECUTE FUNCTION note_budget_level();
 `;

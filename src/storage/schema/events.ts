@@ -1,11 +1,12 @@
-import { byKey, id, sql } from './parts.ts';
+import { byKey, either, id, postgres, sql, sqlite } from './parts.ts';
+import type { Part } from './parts.ts';
 
 /** Events and their deliveries to webhooks. */
 export const events = sql`
 -- What the processes write of their config: one row.
 CREATE TABLE event_settings (
   id INTEGER PRIMARY KEY CHECK (id = 1),
-  low_balance BIGINT, -- of keys without one of their own; NULL where no event is wanted
+  low_balance BIGINT, -- of the keys without one of their own; NULL where no event is wanted
   is_applied INTEGER NOT NULL DEFAULT 0, -- 1 where all accounts have their low_mark by it
   budget_levels INTEGER NOT NULL DEFAULT 0 -- 1 where an event is wanted when a budget reaches a level
 );
@@ -14,12 +15,12 @@ CREATE TABLE outbox (
   id ${id} PRIMARY KEY,
   name ${id} NOT NULL UNIQUE, -- what has happened, once
   type TEXT NOT NULL,
-  subject ${id} NOT NULL, -- of whose events each is delivered after the one before
-  position BIGINT NOT NULL, -- their order
+  subject ${id} NOT NULL, -- events of a subject are delivered one after the other, in the order of their positions
+  position BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   data TEXT NOT NULL, -- JSON
-  kept_until BIGINT NOT NULL DEFAULT 0, -- as long as its name has to be remembered
-  stage INTEGER NOT NULL DEFAULT 0 -- 0: added, 1: in the unit that makes its deliveries, 2: has them
+  kept_until BIGINT NOT NULL DEFAULT 0, -- until when its name has to be remembered
+  stage INTEGER NOT NULL DEFAULT 0 -- 0 as long as it has no deliveries, 1 in the unit that makes them, then 2
 )${byKey};
 CREATE INDEX outbox_by_stage ON outbox (stage, position, created_at, id) WHERE stage < 2;
 CREATE INDEX outbox_by_time ON outbox (created_at, id);
@@ -29,10 +30,10 @@ CREATE TABLE webhook_deliveries (
   webhook ${id} NOT NULL,
   number BIGINT NOT NULL UNIQUE, -- the order of all deliveries
   subject ${id} NOT NULL,
-  since BIGINT NOT NULL, -- when its attempts began
+  since BIGINT NOT NULL, -- from when on its attempts count
   state ${id} NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead')),
   attempts INTEGER NOT NULL DEFAULT 0,
-  due_at BIGINT, -- NULL while an earlier one of its subject waits
+  due_at BIGINT, -- NULL behind an earlier one of its subject
   ended_at BIGINT,
   result TEXT, -- of the last attempt
   PRIMARY KEY (event_id, webhook)
@@ -48,8 +49,41 @@ CREATE INDEX webhook_deliveries_ended ON webhook_deliveries (ended_at) WHERE end
 -- The upstreams that are down, and the processes that see it.
 CREATE TABLE upstream_outages (upstream ${id} PRIMARY KEY, since BIGINT NOT NULL)${byKey};
 CREATE TABLE upstream_outage_nodes (
-  upstream ${id} NOT NULL,
-  owner ${id} NOT NULL,
-  PRIMARY KEY (upstream, owner)
+  upstream ${id} NOT NULL, owner ${id} NOT NULL, PRIMARY KEY (upstream, owner)
 )${byKey};
 `;
+
+/** With what every SQLite has: a trigger that needs a function of this process would refuse every other tool that writes. */
+const nowMs = either(`CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, 'now_ms()');
+
+const newEventId = either(
+  `'evt_' || printf('%012x', ${nowMs('sqlite')}) || lower(hex(randomblob(10)))`,
+  `'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20)`,
+);
+
+/** A JSON text of names and values. */
+const json = (pairs: Part): Part =>
+  sql`${sqlite('json_object(')}${postgres('CAST(json_build_object(')}${pairs})${postgres(' AS TEXT)')}`;
+
+const keyOfBudget = either(`substr(NEW.id, 1, instr(NEW.id, ' ') - 1)`, `split_part(NEW.id, ' ', 1)`);
+
+/** Adds the event of an account whose balance falls below its mark: for a trigger. */
+export const addLowBalance = sql`
+  INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+  SELECT ${newEventId}, 'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low',
+    'key:' || NEW.key_id, NEW.postings, ${nowMs},
+    ${json(sql`'key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
+      'low_balance_nanos', NEW.low_mark`)}
+  FROM api_keys WHERE api_keys.id = NEW.key_id
+  ON CONFLICT (name) DO NOTHING;`;
+
+/** Adds the event of a budget that reaches a level: for a trigger. */
+export const addBudgetLevel = sql`
+  INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+  SELECT ${newEventId}, 'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.level, 'budget.level',
+    'budget:' || NEW.id, NEW.period_start + NEW.level, ${nowMs},
+    ${json(sql`'budget', NEW.id, 'key_name', (SELECT name FROM api_keys WHERE api_keys.id = ${keyOfBudget}),
+      'level', NEW.level, 'amount_nanos', NEW.amount, 'spent_nanos', NEW.spent,
+      'period_start', NEW.period_start, 'period_end', NEW.period_end`)}
+  FROM event_settings WHERE event_settings.id = 1 AND budget_levels = 1
+  ON CONFLICT (name) DO NOTHING;`;

@@ -9,18 +9,23 @@ export function sql(texts: TemplateStringsArray, ...parts: readonly (Part | stri
       .replaceAll(/^\s*\n/gm, '');
 }
 
+/** A part that the two engines write in their own ways. */
+export function either(inSqlite: string, inPostgres: string): Part {
+  return (engine) => (engine === 'sqlite' ? inSqlite : inPostgres);
+}
+
 /** A part that only SQLite has. */
 export function sqlite(part: string): Part {
-  return (engine) => (engine === 'sqlite' ? part : '');
+  return either(part, '');
 }
 
 /** A part that only PostgreSQL has. */
 export function postgres(part: string): Part {
-  return (engine) => (engine === 'postgres' ? part : '');
+  return either('', part);
 }
 
 /** The type of ids, names and other texts that are compared by their bytes. */
-export const id: Part = (engine) => (engine === 'sqlite' ? 'TEXT' : 'TEXT COLLATE "C"');
+export const id = either('TEXT', 'TEXT COLLATE "C"');
 
 /** Behind a table whose rows SQLite keeps in the index of their primary key. */
 export const byKey = sqlite(' WITHOUT ROWID');

@@ -230,8 +230,9 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     ],
     [
       'a null where there is none',
-      "UPDATE records SET outcome = NULL WHERE request_id = 'req_closed'",
-      'records.outcome is null, and needs a value, in the row with request_id "req_closed"',
+      `DROP TABLE refusals; CREATE TABLE refusals (day, key_id, limit_name, requests, PRIMARY KEY (day, key_id, limit_name));
+       INSERT INTO refusals VALUES (0, 'key_a', 'budget', NULL)`,
+      'refusals.requests is null, and needs a value, in the row with day 0, key_id "key_a", limit_name "budget"',
     ],
     [
       'a column of another version',
