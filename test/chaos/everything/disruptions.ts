@@ -159,7 +159,8 @@ export async function disrupt(world: World, stopped: AbortSignal): Promise<void>
     const work = Promise.race([done, late])
       .catch((error: unknown) => world.faults.push(`${name} at gateway ${gateway.node}: ${String(error)}`))
       .finally(() => {
-        busy.delete(gateway);
+        // A light one that ends during a heavy one must not let a second one begin: both would start a process.
+        if (isHeavy) busy.delete(gateway);
         running.delete(work);
       });
     running.add(work);
