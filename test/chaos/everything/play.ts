@@ -15,6 +15,7 @@ import { disrupt } from './disruptions.ts';
 import type { LiveKey, World } from './disruptions.ts';
 import { createGateway, footprintOf } from './gateways.ts';
 import type { Broken, Footprint, Gateway } from './gateways.ts';
+import { sampleMemory } from './memory-samples.ts';
 import { drawConfig, reportingUpstream, routed, shadowUpstream, tags } from './settings.ts';
 import { startMoodyServers } from './upstreams.ts';
 import type { MoodyServers } from './upstreams.ts';
@@ -94,6 +95,7 @@ export async function playEverything({ seed, minutes, server, keep = false }: Pl
   const before = new Map(gateways.flatMap((one) => one.workers()).map((pid) => [pid, footprintOf(pid)]));
   const clients = createClients(random);
   const stopped = AbortSignal.timeout(minutes * 60_000);
+  const sampled = sampleMemory(gateways, stopped);
   await Promise.all([...load(world, clients, stopped), disrupt(world, stopped)]);
   clients.close();
   upstreams.calm();
@@ -122,7 +124,14 @@ export async function playEverything({ seed, minutes, server, keep = false }: Pl
   upstreams.close();
   await database?.drop();
   if (!keep) rmSync(folder, { recursive: true });
-  return { faults, figures: { ...describe(evidence, world, upstreams), ...(keep ? { folder } : {}) } };
+  return {
+    faults,
+    figures: {
+      ...describe(evidence, world, upstreams),
+      'MB of a process': await sampled,
+      ...(keep ? { folder } : {}),
+    },
+  };
 }
 
 function load({ gateways, keys, random }: World, clients: Clients, stopped: AbortSignal): Promise<void>[] {
