@@ -5,7 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
-import { serveFolder } from '../support/served-folder.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { serveFolderBy } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -22,7 +23,7 @@ const before = ['--before', '2024-01-02'];
 /** What the summary says of that half, each of which was charged 30,000 nano-USD. */
 const half = '1500 records with charges of 0.045 USD';
 
-/** A gateway in a process, whose database has old records. */
+/** A gateway whose database has old records. */
 async function serveOld() {
   const folder = makeTemporaryFolder();
   mkdirSync(join(folder, 'data'));
@@ -38,7 +39,7 @@ async function serveOld() {
   });
   const upstream = await startUpstream();
   onTestFinished(() => upstream.close());
-  const gateway = await serveFolder(folder, upstream.url);
+  const gateway = await serveFolderBy(serveHere, folder, upstream.url);
   return {
     gateway,
     database,

@@ -3,11 +3,12 @@ import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { serveFolder } from '../support/served-folder.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { serveFolderBy } from '../support/served-folder.ts';
 import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -43,7 +44,7 @@ describe('textgate backup', () => {
   test(
     'copies a running gateway’s database so that another gateway serves its keys with a balanced ledger',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       const payer = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
       const others = await Promise.all(
         ['a', 'b', 'c'].map((name) => gateway.ask('POST', '/keys', { name, balance: '2.00' })),
@@ -69,7 +70,7 @@ describe('textgate backup', () => {
       const restored = makeTemporaryFolder();
       mkdirSync(join(restored, 'data'));
       copyFileSync(file, join(restored, 'data', 'textgate.db'));
-      const next = await serveFolder(restored, upstream.url);
+      const next = await serveFolderBy(serveHere, restored, upstream.url);
       const verified = await run(['ledger', 'verify'], next.environment);
       expect(verified).toMatchObject({
         code: 0,
@@ -83,7 +84,7 @@ describe('textgate backup', () => {
   test(
     'replaces an existing file only with --force',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       writeFileSync(join(folder, 'copy.db'), 'mine');
       const refused = await run(['backup', 'copy.db'], gateway.environment);
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') as string });
@@ -99,7 +100,7 @@ describe('textgate backup', () => {
   test(
     'replaces no file of a gateway’s database, even with --force',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       for (const end of ['', '-wal', '-owner', '-settlements']) {
         const { code, stderr } = await run(
           ['backup', `data/textgate.db${end}`, '--force'],
@@ -141,17 +142,22 @@ describe('textgate backup', () => {
 
 describe('a long answer of the admin listener', () => {
   test(
-    'has no timeout in ledger verify',
+    'has no timeout in ledger verify, while other commands give up',
     async () => {
+      const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => AbortSignal.abort());
+      onTestFinished(() => timeout.mockRestore());
       const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
       const server = await startAdmin(resolve);
       const verifying = run(['ledger', 'verify'], server);
       const response = await asked;
-      // Other commands give up after ten seconds.
-      setTimeout(() => response.end('{"accounts":3,"records":7,"faults":[]}'), 11_000);
+      response.end('{"accounts":3,"records":7,"faults":[]}');
       expect(await verifying).toMatchObject({
         code: 0,
         stdout: 'the ledger balances: 3 accounts, 7 records\n',
+      });
+      expect(await run(['keys', 'list'], server)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('the gateway does not answer') as string,
       });
     },
     patienceMs,

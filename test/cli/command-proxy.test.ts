@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs';
+import { setGlobalProxyFromEnv } from 'node:http';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
@@ -81,13 +83,11 @@ test('each command is one that calls a gateway, or one that does not', () => {
 
 test('every command reaches its gateway without the proxy that Node is told to use', async () => {
   const { proxy, variables } = await startTrap();
-  const gateway = await startServing();
+  const gateway = await startCommanded();
   const [admin, clients] = [await startRelay(gateway.adminUrl), await startRelay(gateway.url)];
-  writeFileSync(
-    join(gateway.folder, 'usage.csv'),
-    `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`,
-  );
-  writeFileSync(join(gateway.folder, 'statement.txt'), 'textgate statement 1\n');
+  const folder = makeTemporaryFolder();
+  writeFileSync(join(folder, 'usage.csv'), `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`);
+  writeFileSync(join(folder, 'statement.txt'), 'textgate statement 1\n');
   const environment = {
     ...gateway.adminEnvironment,
     ...variables,
@@ -95,11 +95,15 @@ test('every command reaches its gateway without the proxy that Node is told to u
     TEXTGATE_URL: clients.url,
     TEXTGATE_API_KEY: gateway.key,
   };
+  // As a process does at its start by the variables.
+  onTestFinished(setGlobalProxyFromEnv(variables));
+  await fetch(`${gateway.adminUrl}/healthz`);
+  expect(proxy.asked.splice(0)).toEqual([`GET ${gateway.adminUrl}/healthz`]);
   const called: string[] = [];
   for (const [name, args] of Object.entries(calls)) {
     const before = admin.accepted() + clients.accepted();
     const line = [...name.split(' '), ...args.map((arg) => arg.replace('<url>', clients.url))];
-    const { stderr } = await startTextgate(line, gateway.folder, environment).finished;
+    const { stderr } = await runCommand(line, folder, environment);
     expect({ name, asked: proxy.asked }).toEqual({ name, asked: [] });
     expect(`${name}: ${stderr}`).not.toMatch(/does not answer|no gateway|can't be read/);
     if (admin.accepted() + clients.accepted() > before) called.push(name);
@@ -113,8 +117,8 @@ describe('TEXTGATE_COMMAND_PROXY', () => {
     const own = await startHttpProxy();
     onTestFinished(() => own.close());
     own.credentials = 'me:secret-word';
-    const gateway = await startServing();
-    const { code, stdout } = await startTextgate(['keys', 'list'], gateway.folder, {
+    const gateway = await startCommanded();
+    const { code, stdout } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), {
       ...gateway.adminEnvironment,
       ...variables,
       TEXTGATE_COMMAND_PROXY: `http://me:secret-word@127.0.0.1:${own.port}`,

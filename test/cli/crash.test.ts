@@ -133,7 +133,8 @@ describe('an uncaught error', () => {
           chatFrames(['one ', 'two']).filter((frame) => !frame.includes('usage')),
         ).end();
       });
-      const hang = `if (process.getBuiltinModule('node:worker_threads').threadName === 'textgate-tokens') for (;;);`;
+      const hang = `if (process.getBuiltinModule('node:worker_threads').threadName === 'textgate-tokens')
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
       const serving = await serveWithFault(faults.exception, hang);
       const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
       await eventually('the answer is over', () => upstream.running === 0);

@@ -6,7 +6,7 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import { freePort } from '../support/free-port.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { runCommand } from '../support/run-command.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
 import type { Finished } from '../support/textgate-process.ts';
 
 const demo = `
@@ -25,7 +25,7 @@ async function serve(text: string, environment: Record<string, string> = {}) {
   const file = join(folder, 'textgate.yaml');
   writeFileSync(file, text);
   const variables = { TEXTGATE_CONFIG: file, ...environment };
-  const server = startTextgate(['serve'], folder, variables);
+  const server = serveHere(['serve'], folder, variables);
   await server.printed(/textgate serves/);
   return { folder, file, variables, server };
 }
@@ -59,7 +59,7 @@ describe('textgate health', () => {
       TEXTGATE_ADMIN_PORT: String(port),
       TEXTGATE_ADMIN_HOST: '0.0.0.0',
     };
-    const server = startTextgate(['serve'], folder, variables);
+    const server = serveHere(['serve'], folder, variables);
     await server.printed(/textgate serves/);
     expect(await check(folder, variables)).toMatchObject({ code: 0 });
     server.signal('SIGTERM');

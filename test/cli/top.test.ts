@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { startAtTerminal, terminalAbsence } from '../support/pseudo-terminal.ts';
@@ -6,8 +8,8 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import { startCommanded } from '../support/commanded-gateway.ts';
 import { freePort } from '../support/free-port.ts';
 import { runCommand } from '../support/run-command.ts';
-import { startServing } from '../support/serving-process.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const longName = 'a-model-whose-name-is-much-longer-than-any-column-of-a-narrow-terminal';
 
@@ -184,18 +186,18 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
   });
 
   test('says that the connection is lost, and goes on when the gateway is back', async () => {
-    const gateway = await startServing();
-    const terminal = startAtTerminal(['top'], { rows: 24, columns: 80 }, gateway.adminEnvironment);
+    const folder = makeTemporaryFolder();
+    const environment = { TEXTGATE_PORT: '0', TEXTGATE_ADMIN_PORT: String(await freePort()) };
+    const first = serveHere(['serve'], folder, environment);
+    await first.printed(/textgate serves/);
+    const TEXTGATE_ADMIN_TOKEN = readFileSync(join(folder, 'data', 'admin-token'), 'utf8').trim();
+    const watcher = { ...environment, TEXTGATE_ADMIN_TOKEN };
+    const terminal = startAtTerminal(['top'], { rows: 24, columns: 80 }, watcher);
     await terminal.shows(/^requests: none/);
-    gateway.server.signal('SIGTERM');
-    await gateway.server.finished;
+    first.signal('SIGTERM');
+    await first.finished;
     await terminal.shows(/^connection lost, trying again: /);
-    const { port } = new URL(gateway.adminUrl);
-    startTextgate(['serve'], gateway.folder, {
-      TEXTGATE_PORT: '0',
-      TEXTGATE_ADMIN_PORT: port,
-      TEXTGATE_ADMIN_TOKEN: gateway.adminEnvironment['TEXTGATE_ADMIN_TOKEN'] ?? '',
-    });
+    serveHere(['serve'], folder, environment);
     await terminal.shows(/^j\/k select/);
     expect(terminal.screen()[0]).toMatch(/: ready$/);
   });

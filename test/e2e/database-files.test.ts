@@ -1,15 +1,17 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { serveFolder } from '../support/served-folder.ts';
+import { serveHere } from '../support/serve-here.ts';
+import { serveFolder, serveFolderBy } from '../support/served-folder.ts';
 import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { startGateway } from '../support/test-gateway.ts';
 
-/** How long a test may take in milliseconds: two processes start, and the files are checked every two seconds. */
+/** How long a test may take in milliseconds: the files are checked every two seconds. */
 const patienceMs = 60_000;
 
 let upstream: ScriptedUpstream;
@@ -29,10 +31,10 @@ interface PayingKey {
   readonly ended: Promise<unknown>;
 }
 
-/**
- * A key with a balance of 1 USD that sends requests without a pause, four at a time, until the gateway stops
- * answering.
- */
+/** The pause between two requests, in milliseconds: some are in progress at any time, and the machine is not busy. */
+const pauseMs = 10;
+
+/** A key with a balance of 1 USD that sends requests, four at a time, until the gateway stops answering. */
 async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
   const { id, key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
   let answers = 0;
@@ -46,6 +48,7 @@ async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
       if (answer.status !== 200) return;
       await answer.text();
       answers++;
+      await wait(pauseMs);
     }
   };
   const ended = Promise.allSettled([line(), line(), line(), line()]);
@@ -55,7 +58,7 @@ async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
 
 /** Starts the gateway again and asserts that exactly the complete answers are paid for. */
 async function expectSettledBooks(load: PayingKey): Promise<void> {
-  const next = await serveFolder(folder, upstream.url);
+  const next = await serveFolderBy(serveHere, folder, upstream.url);
   const { records } = await next.ask('GET', '/ledger').then(async (found) => {
     expect(found.faults).toEqual([]);
     return found as { records: number };
@@ -76,7 +79,7 @@ describe('a running gateway', () => {
   test(
     'ends with an error when its data folder is deleted under load, and the next process has all keys and money',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       const load = await startLoad(gateway);
       rmSync(join(folder, 'data'), { recursive: true });
       const { code, stdout, stderr } = await gateway.server.finished;
@@ -92,18 +95,12 @@ describe('a running gateway', () => {
   test(
     'keeps a database file that replaced its own under load, and saves its own beside it',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       const load = await startLoad(gateway);
       const data = join(folder, 'data');
-      mkdirSync(join(folder, 'other'));
-      const other = startTextgate(['serve'], join(folder, 'other'), {
-        TEXTGATE_PORT: '0',
-        TEXTGATE_ADMIN_PORT: '0',
-      });
-      await other.printed(/BASE_URL/);
-      other.signal('SIGTERM');
-      await other.finished;
-      renameSync(join(folder, 'other', 'data', 'textgate.db'), join(data, 'textgate.db'));
+      const other = await startGateway({ storage: join(folder, 'other.db') });
+      await other.close();
+      renameSync(join(folder, 'other.db'), join(data, 'textgate.db'));
       const { code } = await gateway.server.finished;
       await load.ended;
       expect(code).toBe(1);
@@ -119,7 +116,7 @@ describe('a running gateway', () => {
   test(
     'is not ready while its lock file is missing, takes the lock again, and excludes a second process',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       rmSync(join(folder, 'data', 'textgate.db-owner'));
       await gateway.server.printed(/the lock file of the database was deleted or replaced/);
       await eventually(
@@ -134,7 +131,7 @@ describe('a running gateway', () => {
   test(
     'excludes a second process from its database under every name of the file',
     async () => {
-      const gateway = await serveFolder(folder, upstream.url);
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
       const load = await startLoad(gateway);
       symlinkSync(join(folder, 'data', 'textgate.db'), join(folder, 'link.db'));
       await expect(serveFolder(folder, upstream.url, 'sqlite:link.db')).rejects.toThrow(

@@ -7,6 +7,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 let upstream: ScriptedUpstream;
@@ -44,10 +45,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
   test('as the command that a user runs, which exits with 0', async () => {
     upstream.play(sayTexts(['Hello']));
     const gateway = await startGateway({ upstreamUrl: upstream.url });
-    const { code, stdout } = await startTextgate(
-      ['doctor', `${gateway.url}/v1`, '--key', gateway.key],
-      makeTemporaryFolder(),
-    ).finished;
+    const { code, stdout } = await runCommand(['doctor', `${gateway.url}/v1`, '--key', gateway.key]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\n1 upstream: 1 ok, 0 with warnings, 0 with faults\n$/);
     await gateway.close();

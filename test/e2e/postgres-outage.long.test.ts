@@ -7,6 +7,7 @@ import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scri
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { serveFolder } from '../support/served-folder.ts';
 import type { ServedFolder } from '../support/served-folder.ts';
+import type { TextgateProcess } from '../support/textgate-process.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { pgbouncerAbsence, startPgBouncer } from '../support/pgbouncer.ts';
@@ -78,7 +79,9 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
   const onceSettled = { charges: [-25_000], open: 0, records: [['completed', 25_000]] };
 
   /** Begins an answer, takes the database away in the middle of it, and reads the answer to its end. */
-  async function loseDatabaseInAnswer(cut = cutOff): Promise<{ gateway: ServedFolder; key: string }> {
+  async function loseDatabaseInAnswer(
+    cut = cutOff,
+  ): Promise<{ gateway: ServedFolder<TextgateProcess>; key: string }> {
     const { upstream, finish } = await startStreams();
     const gateway = await serveFolder(folder, upstream.url, url);
     const { key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });

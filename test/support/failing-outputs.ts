@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { makeTemporaryFolder } from './temporary-folder.ts';
@@ -12,9 +12,21 @@ export function openFullDevice(): number {
   return opened('/dev/full', constants.O_WRONLY);
 }
 
-/** The writing end of a pipe without a reader: it takes 64 KiB, then blocks. */
+/** The writing end of a pipe without a reader, which is full: every write blocks. */
 export function openStalledPipe(): number {
-  return opened(makeFifo(), constants.O_RDWR);
+  const path = makeFifo();
+  const end = opened(path, constants.O_RDWR);
+  const filling = opened(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  for (const bytes of [4_096, 1]) fill(filling, Buffer.alloc(bytes, '.'));
+  return end;
+}
+
+function fill(fd: number, piece: Buffer): void {
+  try {
+    for (;;) writeSync(fd, piece);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+  }
 }
 
 /** The writing end of a pipe whose reading end is closed. */

@@ -27,7 +27,7 @@ export function serveHere(
   const onExit = (code: number): void => {
     finished ??= { code, stdout: stand.stdout.text, stderr: stand.stderr.text };
     // A start that fails leaves a gateway, which would end with the process.
-    if (!isEnding && end()) return;
+    if (!isEnding && !stand.stderr.text.includes('textgate: shutting down') && end()) return;
     stand.end();
     exited.resolve(finished);
   };

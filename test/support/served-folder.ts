@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startTextgate } from './textgate-process.ts';
+import type { ServedHere } from './serve-here.ts';
 import type { TextgateProcess } from './textgate-process.ts';
 
 const adminToken = 'an-admin-token-for-tests';
 
-/** A gateway in a process and a folder of its own; its database is `data/textgate.db`. */
-export interface ServedFolder {
-  readonly server: TextgateProcess;
+/** A gateway in a folder of its own; its database is `data/textgate.db`. */
+export interface ServedFolder<Server extends ServedHere = ServedHere> {
+  readonly server: Server;
   readonly url: string;
   readonly adminUrl: string;
   /** The environment in which the command line finds it. */
@@ -17,12 +18,24 @@ export interface ServedFolder {
   ask(method: string, path: string, body?: object): Promise<any>;
 }
 
-/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is its URL in the config. */
-export async function serveFolder(
+/**
+ * Serves one model, `small`, for 1 and 2 USD per million tokens, in a process of its own. `database` is its URL in the config.
+ */
+export function serveFolder(
+  folder: string,
+  upstreamUrl: string,
+  database?: string,
+): Promise<ServedFolder<TextgateProcess>> {
+  return serveFolderBy(startTextgate, folder, upstreamUrl, database);
+}
+
+/** The same, started by `startTextgate`, or by `serveHere` in the process of the test. */
+export async function serveFolderBy<Server extends ServedHere>(
+  start: (args: readonly string[], folder: string) => Server,
   folder: string,
   upstreamUrl: string,
   database = 'sqlite:data/textgate.db',
-): Promise<ServedFolder> {
+): Promise<ServedFolder<Server>> {
   const config = join(folder, 'textgate.yaml');
   writeFileSync(
     config,
@@ -37,7 +50,7 @@ export async function serveFolder(
       },
     }),
   );
-  const server = startTextgate(['serve', '--config', config], folder);
+  const server = start(['serve', '--config', config], folder);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
   return {
     server,
