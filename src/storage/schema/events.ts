@@ -1,5 +1,4 @@
-import { byKey, either, id, postgres, sql, sqlite } from './parts.ts';
-import type { Part } from './parts.ts';
+import { byKey, either, id, sql } from './parts.ts';
 
 /** Events and their deliveries to webhooks. */
 export const events = sql`
@@ -61,9 +60,7 @@ const newEventId = either(
   `'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20)`,
 );
 
-/** A JSON text of names and values. */
-const json = (pairs: Part): Part =>
-  sql`${sqlite('json_object(')}${postgres('CAST(json_build_object(')}${pairs})${postgres(' AS TEXT)')}`;
+const jsonObject = either('json_object', 'json_build_object');
 
 const keyOfBudget = either(`substr(NEW.id, 1, instr(NEW.id, ' ') - 1)`, `split_part(NEW.id, ' ', 1)`);
 
@@ -72,8 +69,8 @@ export const addLowBalance = sql`
   INSERT INTO outbox (id, name, type, subject, position, created_at, data)
   SELECT ${newEventId}, 'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low',
     'key:' || NEW.key_id, NEW.postings, ${nowMs},
-    ${json(sql`'key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
-      'low_balance_nanos', NEW.low_mark`)}
+    CAST(${jsonObject}('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
+      'low_balance_nanos', NEW.low_mark) AS TEXT)
   FROM api_keys WHERE api_keys.id = NEW.key_id
   ON CONFLICT (name) DO NOTHING;`;
 
@@ -82,8 +79,8 @@ export const addBudgetLevel = sql`
   INSERT INTO outbox (id, name, type, subject, position, created_at, data)
   SELECT ${newEventId}, 'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.level, 'budget.level',
     'budget:' || NEW.id, NEW.period_start + NEW.level, ${nowMs},
-    ${json(sql`'budget', NEW.id, 'key_name', (SELECT name FROM api_keys WHERE api_keys.id = ${keyOfBudget}),
+    CAST(${jsonObject}('budget', NEW.id, 'key_name', (SELECT name FROM api_keys WHERE api_keys.id = ${keyOfBudget}),
       'level', NEW.level, 'amount_nanos', NEW.amount, 'spent_nanos', NEW.spent,
-      'period_start', NEW.period_start, 'period_end', NEW.period_end`)}
+      'period_start', NEW.period_start, 'period_end', NEW.period_end) AS TEXT)
   FROM event_settings WHERE event_settings.id = 1 AND budget_levels = 1
   ON CONFLICT (name) DO NOTHING;`;
