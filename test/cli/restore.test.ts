@@ -30,14 +30,23 @@ beforeEach(async () => {
   await make(database, 20);
 });
 
-/** Makes a database, and removes its lock file, as a backup has none. */
+/** The bytes of databases with so many records, which are made once. */
+const made = new Map<number, Buffer>();
+
+/** Makes a database, without its lock file, as a backup has none. */
 async function make(path: string, records: number): Promise<void> {
-  const made = join(makeTemporaryFolder(), 'made.db');
-  const engine = openTestEngine(made);
+  const bytes = made.get(records) ?? (await makeDatabase(records));
+  made.set(records, bytes);
+  writeFileSync(path, bytes, { mode: 0o600 });
+}
+
+async function makeDatabase(records: number): Promise<Buffer> {
+  const file = join(makeTemporaryFolder(), 'made.db');
+  const engine = openTestEngine(file);
   await engine.ready;
   await engine.close();
-  fillDatabase(made, { keys: 3, records });
-  copyFileSync(made, path);
+  fillDatabase(file, { keys: 3, records });
+  return readFileSync(file);
 }
 
 function recordsIn(path: string): unknown {

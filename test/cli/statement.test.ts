@@ -11,7 +11,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { storeOver, opened, ended } from '../support/used-database.ts';
 import { payingKey } from '../support/stored-rows.ts';
-import { programFile } from '../support/program.ts';
+import { runCommand } from '../support/run-command.ts';
 
 const run = promisify(execFile);
 
@@ -27,8 +27,7 @@ async function end(program: string, args: readonly string[]) {
   );
 }
 
-const verify = (...args: readonly string[]) =>
-  end(process.execPath, [programFile, 'statement', 'verify', ...args]);
+const verify = (...args: readonly string[]) => runCommand(['statement', 'verify', ...args]);
 
 /** A folder with a statement of some rows in a root, as `statement.txt`, and `keys.json`. */
 async function writeFiles(firstCharge = 7) {

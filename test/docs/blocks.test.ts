@@ -1,6 +1,7 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { anyConfig } from '../../src/config/schema/schema.ts';
@@ -9,7 +10,7 @@ import { commandFault, documentedCommands } from '../support/documented-commands
 import { pageBlocks } from '../support/page-blocks.ts';
 import type { PageBlock } from '../support/page-blocks.ts';
 import { pageTexts } from '../support/pages.ts';
-import { startServing } from '../support/serving-process.ts';
+import { startCommanded } from '../support/commanded-gateway.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -193,10 +194,9 @@ describe('a shell block of the documentation', () => {
   });
 
   test(`${creates} prints a key`, async () => {
-    const gateway = await startServing();
-    const { stdout, stderr } = spawnSync('sh', ['-c', creates], {
+    const gateway = await startCommanded();
+    const { stdout, stderr } = await promisify(execFile)('sh', ['-c', creates], {
       cwd: root,
-      encoding: 'utf8',
       env: { ...process.env, ...gateway.adminEnvironment },
     });
     expect(stdout || stderr).toMatch(/^sk-tg-/m);

@@ -13,6 +13,7 @@ import { startCollector } from '../support/otlp-collector.ts';
 import { readRecords } from '../support/records.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { runCommand } from '../support/run-command.ts';
 import { startServing } from '../support/serving-process.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -129,7 +130,7 @@ describe('the bundle', () => {
     expect(await passed.json()).toEqual({ tokens: [1, 2] });
     await eventually('the spans are sent', () => collector.spans.some(({ kind }) => kind === 2));
 
-    const listed = await serving.run('records', '--json');
+    const listed = await runCommand(['records', '--json'], serving.folder, serving.adminEnvironment);
     expect(listed.stdout).toContain('"completed"');
     serving.server.signal('SIGTERM');
     expect((await serving.server.finished).code).toBe(0);
@@ -139,7 +140,7 @@ describe('the bundle', () => {
     );
   });
 
-  test('shows the documentation at /docs, from the files that the image has beside it', async () => {
+  test('shows the documentation at /docs, from the files that the image has beside it, and the console, whose modules are JavaScript', async () => {
     const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
     const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, names = '']) =>
       names.split(' '),
@@ -150,10 +151,6 @@ describe('the bundle', () => {
     expect([index.status, await index.text()]).toEqual([200, expect.stringContaining('<h1')]);
     const readme = await fetch(`${serving.adminUrl}/docs/readme`);
     expect([readme.status, await readme.text()]).toEqual([200, expect.stringContaining('npm ci')]);
-  });
-
-  test('shows the console, whose modules are JavaScript', async () => {
-    const serving = await serve({});
     const modules = await fetchConsoleModules(serving.adminUrl);
     expect(modules.get('vendor/preact.js')).toMatch(/export/);
     expect([...modules].filter(([, text]) => text === null)).toEqual([]);

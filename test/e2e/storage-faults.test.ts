@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { readRecords } from '../support/records.ts';
 import { canMount, mountSmallDisk } from '../support/small-disk.ts';
+import { serveHere } from '../support/serve-here.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -198,7 +199,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
       const storage = join(disk.folder, 'data', 'textgate.db');
       disk.free();
       upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
-      const next = startTextgate(['serve'], disk.folder, environment);
+      const next = serveHere(['serve'], disk.folder, environment);
       await next.printed(/textgate serves/);
       const [settled] = readRecords(storage);
       expect(settled).toMatchObject({ outcome: 'completed', status: 200, output_tokens: 7 });
