@@ -59,3 +59,19 @@ test.each([
     expect(said).toEqual(expected);
   },
 );
+
+test('a process whose gateway does not close after an uncaught error is ended at the deadline, with code 1', () => {
+  const { act } = openProcess(0);
+  const execve = vi.spyOn(process, 'execve').mockImplementation((() => {}) as never);
+  const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+  onTestFinished(() => {
+    for (const replaced of [execve, kill]) replaced.mockRestore();
+  });
+  act.crash();
+  vi.advanceTimersByTime(4_499);
+  expect(kill).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(execve).toHaveBeenCalledWith('/bin/false', ['false'], {});
+  // Where the system does not have that program.
+  expect(kill).toHaveBeenCalledWith(process.pid, 'SIGKILL');
+});

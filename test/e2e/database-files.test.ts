@@ -32,7 +32,7 @@ interface PayingKey {
 }
 
 /** The pause between two requests, in milliseconds: some are in progress at any time, and the machine is not busy. */
-const pauseMs = 10;
+const pauseMs = 40;
 
 /** A key with a balance of 1 USD that sends requests, four at a time, until the gateway stops answering. */
 async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
