@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedSqlite } from '../support/timed-sqlite.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openTestEngine, openThreadedEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
@@ -18,18 +18,18 @@ import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 import { describeTokenUse } from './token-use.ts';
 
-async function open(): Promise<Engine> {
-  const engine = openTestEngine(join(makeTemporaryFolder(), 'textgate.db'));
+async function open(openEngine = openTestEngine): Promise<Engine> {
+  const engine = openEngine(join(makeTemporaryFolder(), 'textgate.db'));
   await engine.ready;
   return engine;
 }
 
 describeEngine('SQLite in a file', {
-  open,
+  open: () => open(openThreadedEngine),
   passingFaults: {
     async locked() {
       const path = join(makeTemporaryFolder(), 'textgate.db');
-      const engine = openTestEngine(path);
+      const engine = openThreadedEngine(path);
       await engine.run([createItems]);
       const other = new DatabaseSync(path);
       other.exec('BEGIN IMMEDIATE');
@@ -51,13 +51,13 @@ describeEngine('SQLite in a file', {
   },
 });
 
-describeFixedUnits('SQLite in a file', open);
-describeStore('SQLite in a file', open);
-describeKeyPages('SQLite in a file', open);
+describeFixedUnits('SQLite in a file', () => open());
+describeStore('SQLite in a file', () => open());
+describeKeyPages('SQLite in a file', () => open());
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
-describeDeclarations('SQLite in a file', open);
-describeManyDeclarations('SQLite in a file', open);
-describePrepaidSecrets('SQLite in a file', open, 6);
+describeDeclarations('SQLite in a file', () => open());
+describeManyDeclarations('SQLite in a file', () => open());
+describePrepaidSecrets('SQLite in a file', () => open(), 6);
 describeRetention('SQLite in a file', open);
 describeRefusals('SQLite in a file', open);
 describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 15);

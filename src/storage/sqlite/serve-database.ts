@@ -36,6 +36,7 @@ export function serveDatabase(port: MessagePort, options: ThreadOptions): void {
     else if (options.role === 'checker') check(options);
     else copy(options);
     reply({ kind: 'opened', files: null });
+    if (options.role !== 'reader') port.close();
   } catch (error) {
     reply({ kind: 'failed', reason: messageOf(error) });
     port.close();

@@ -173,7 +173,7 @@ function startWorker(options: ThreadOptions): ThreadPort {
  * Serves a database in memory in the thread of its caller: it never waits for a disk, and a thread would take 25 ms of CPU to
  * start.
  */
-function serveHere(options: ThreadOptions): ThreadPort {
+export function serveHere(options: ThreadOptions): ThreadPort {
   const { port1: near, port2: far } = new MessageChannel();
   void import('./serve-database.ts').then(({ serveDatabase }) => serveDatabase(far, options));
   return {

@@ -50,6 +50,7 @@ export class WriterConnection {
       this.files = file === null ? null : idsOf(path);
       this.#log = file === null ? null : new WriteAheadLog(this.database, path, file);
     } catch (error) {
+      this.#ownerLock?.close();
       throw new Error(explainOpenFailure(error, name), { cause: error });
     }
     this.#runner = new UnitRunner(this.database, options.durability === 'full');
@@ -117,12 +118,17 @@ export class WriterConnection {
 
 function openDatabase(options: ThreadOptions): DatabaseSync {
   const database = new DatabaseSync(options.path, { timeout: busyTimeoutMs });
-  checkBeforeUse(database, options);
-  // References are not looked up with each row, which costs a twentieth of a settlement, and PostgreSQL's tables have none:
-  // every statement takes them from the row that it refers to.
-  database.exec(
-    `PRAGMA journal_mode = WAL; PRAGMA foreign_keys = OFF; PRAGMA synchronous = ${options.durability}`,
-  );
-  migrate(database);
-  return database;
+  try {
+    checkBeforeUse(database, options);
+    // References are not looked up with each row, which costs a twentieth of a settlement, and PostgreSQL's tables have none:
+    // every statement takes them from the row that it refers to.
+    database.exec(
+      `PRAGMA journal_mode = WAL; PRAGMA foreign_keys = OFF; PRAGMA synchronous = ${options.durability}`,
+    );
+    migrate(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
