@@ -266,7 +266,7 @@ beforeAll(async () => {
   const file = join(folder, 'textgate.db');
   engine = openTestEngine(file);
   await engine.ready;
-  fillDatabase(file, { keys: 500, records: 20_000, models: ['small', 'large', 'huge'] });
+  fillDatabase(file, { keys: 100, records: 2_000, models: ['small', 'large', 'huge'] });
   const note = (statements: readonly Statement[]): void =>
     statements.forEach((statement) => asked.set(statement.sql, statement));
   const recording: Engine = {
