@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import type { Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startAdmin } from '../support/fake-admin.ts';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -146,12 +145,10 @@ describe('a long answer of the admin listener', () => {
     async () => {
       const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => AbortSignal.abort());
       onTestFinished(() => timeout.mockRestore());
-      const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
-      const server = await startAdmin(resolve);
-      const verifying = run(['ledger', 'verify'], server);
-      const response = await asked;
-      response.end('{"accounts":3,"records":7,"faults":[]}');
-      expect(await verifying).toMatchObject({
+      const server = await startAdmin(
+        (response) => void response.end('{"accounts":3,"records":7,"faults":[]}'),
+      );
+      expect(await run(['ledger', 'verify'], server)).toMatchObject({
         code: 0,
         stdout: 'the ledger balances: 3 accounts, 7 records\n',
       });
@@ -163,13 +160,3 @@ describe('a long answer of the admin listener', () => {
     patienceMs,
   );
 });
-
-/** Starts a fake admin listener; returns the environment variables that point the command at it. */
-async function startAdmin(answer: (response: ServerResponse) => void): Promise<Record<string, string>> {
-  const server: Server = createServer((_request, response) => answer(response));
-  server.listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await eventually('the listener is open', () => server.listening);
-  const { port } = server.address() as AddressInfo;
-  return { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}`, TEXTGATE_ADMIN_TOKEN: 'an-admin-token-for-tests' };
-}

@@ -89,10 +89,7 @@ describe('textgate serve', () => {
     return packages.filter((name) => name in packageJson.dependencies).toSorted();
   }
 
-  test('loads neither the tokenizer nor what passes paths on, unless the config has such paths', async () => {
-    expect(await loadedByServe([])).toEqual(alwaysLoaded);
-  });
-
+  // Without such paths: test/e2e/bundle.test.ts.
   test('loads what passes paths on with a config that has such paths', async () => {
     const path = { path: '/tokenize', upstream: 'own', free: true };
     expect(await loadedByServe([path])).toEqual([...alwaysLoaded, 'http-proxy-middleware'].toSorted());

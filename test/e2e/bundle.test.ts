@@ -160,7 +160,7 @@ describe('the bundle', () => {
     expect([style.status, style.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
   });
 
-  test('loads neither the tokenizer, PostgreSQL nor OpenTelemetry unless they are used', async () => {
+  test('loads neither the tokenizer, what passes paths on, PostgreSQL nor OpenTelemetry unless they are used', async () => {
     const serving = await startServing({
       program: bundle.program,
       environment: { NODE_OPTIONS: `--import=${listLoaded}` },
