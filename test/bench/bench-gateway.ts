@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import type { HoldersOrder, HoldersResult } from './child-holders.ts';
 import type { LoadOrder, LoadResult } from './child-load.ts';
@@ -47,7 +47,7 @@ export async function startBenchGateway(filling: {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'textgate.db');
-  const engine = openTestEngine(file);
+  const engine = openThreadedEngine(file);
   await engine.ready;
   await engine.close();
   fillDatabase(file, { ...filling, models: ['small', 'large'] });

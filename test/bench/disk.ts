@@ -8,7 +8,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from '../support/stored-rows.ts';
 import { countOption, readScript } from '../support/script-options.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /**
@@ -92,7 +92,7 @@ function say(engine: string, parts: readonly (readonly [name: string, bytes: num
 
 const folder = mkdtempSync(join(tmpdir(), 'textgate-disk-'));
 const file = join(folder, 'textgate.db');
-const sqlite = openTestEngine(file);
+const sqlite = openThreadedEngine(file);
 await sqlite.ready;
 await fill(sqlite);
 await sqlite.close();

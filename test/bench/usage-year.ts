@@ -15,7 +15,7 @@ import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
 import { countOption, oneOf, onOff, readScript, seedOption } from '../support/script-options.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { createDatabase } from '../support/test-postgres.ts';
 
 /**
@@ -145,7 +145,7 @@ interface Measured {
 async function openSqlite(): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-usage-'));
   const file = join(folder, 'textgate.db');
-  const engine = openTestEngine(file);
+  const engine = openThreadedEngine(file);
   await engine.ready;
   const size = (database: DatabaseSync, like: string): number =>
     Number(

@@ -3,11 +3,11 @@ import { removeOldRecords } from '../../src/operations/remove-records.ts';
 import { writeArchivedRecord } from '../../src/http/present/archived-record.ts';
 import { createArchiveFolder } from '../../src/storage/archive/archive-folder.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 
 /** Removes the records of a database into an archive, as a gateway does by itself. Arguments: the file, the folder, a time. */
 const [file = '', folder = '', before = ''] = process.argv.slice(2);
-const engine = openTestEngine(file);
+const engine = openThreadedEngine(file);
 await engine.ready;
 process.send?.('begins');
 await removeOldRecords(createRetention(engine), {

@@ -6,7 +6,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { readUsage, sumRecords } from '../support/usage-sums.ts';
 import type { Acknowledged } from './numbered-client.ts';
 import { costOfServed } from './numbered-price.ts';
@@ -29,7 +29,7 @@ export async function checkLedger(
   acknowledged: Acknowledged,
   served: ReadonlyMap<number, ServedTokens>,
 ): Promise<BookCheck> {
-  const engine = openTestEngine(file);
+  const engine = openThreadedEngine(file);
   await engine.ready;
   const verification = await verifyLedger(createLedgerAudit(engine));
   const usageFaults = await checkUsage(engine);

@@ -9,7 +9,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 
 /**
  * Kills the removal of old records with SIGKILL at random moments, again and again until it comes to its end. After every
@@ -30,7 +30,7 @@ const { random, seed } = randomNumbers(given);
 const faults: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'textgate-chaos-archive-'));
 const [file, archive] = [join(folder, 'textgate.db'), join(folder, 'archive')];
-const engine = openTestEngine(file);
+const engine = openThreadedEngine(file);
 await engine.ready;
 await engine.close();
 fillDatabase(file, { keys: 7, records, startMs });
@@ -62,7 +62,7 @@ if (faults.length > 0) {
 }
 
 async function check(isOver: boolean): Promise<void> {
-  const opened = openTestEngine(file);
+  const opened = openThreadedEngine(file);
   await opened.ready;
   faults.push(...(await verifyLedger(createLedgerAudit(opened))).faults);
   await opened.close();

@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { createDatabase } from '../support/test-postgres.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -102,7 +102,7 @@ async function runOn(kind: 'SQLite' | 'PostgreSQL'): Promise<void> {
   child.kill('SIGKILL');
   await ended;
   const engine =
-    server === null ? openTestEngine(place) : createPostgresEngine({ url: place, clock: systemClock });
+    server === null ? openThreadedEngine(place) : createPostgresEngine({ url: place, clock: systemClock });
   await engine.ready;
   const { crossings, faults } = await check(engine, receiver);
   await engine.close();

@@ -12,7 +12,7 @@ import { createStore } from '../../src/storage/store.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { readRecords } from '../support/records.ts';
 import { modelPrice } from '../support/model-price.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import { payingKey } from '../support/stored-rows.ts';
@@ -46,7 +46,7 @@ const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
 
 /** A database as a process killed with three open requests leaves it: with a hold for each on its key's balance. */
 async function leaveDatabase(path: string): Promise<void> {
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   const store = createStore(engine, { nextId: () => randomUUID(), now: () => Date.now(), report: () => {} });
   const key = { ...payingKey, id: keyId, name: 'payer' };
   await store.createKey(key, 'hash', 1_000_000_000);

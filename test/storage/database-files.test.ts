@@ -24,7 +24,7 @@ import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 
 /** How soon a fault of the files has to be known, in milliseconds. */
 const toldWithinMs = 15_000;
@@ -44,7 +44,7 @@ async function open(path = join(makeTemporaryFolder(), 'data', 'textgate.db')): 
   const clock = createFakeClock();
   const faults: string[] = [];
   const onFault = (message: string, error: unknown): void => void faults.push(`${message}: ${String(error)}`);
-  const engine = openTestEngine(path, { clock, onFault });
+  const engine = openThreadedEngine(path, { clock, onFault });
   onTestFinished(() => engine.close().catch(() => {}));
   await engine.ready;
   await engine.run([say('CREATE TABLE IF NOT EXISTS t (a INTEGER)'), insert(1)]);
@@ -79,7 +79,7 @@ test('the engine refuses a database file with a second name, under which another
   await engine.close();
   linkSync(path, `${path}-other`);
   for (const name of [path, `${path}-other`]) {
-    const refused = openTestEngine(name);
+    const refused = openThreadedEngine(name);
     await expect(refused.ready).rejects.toThrow('hard link');
     await refused.close();
   }
@@ -92,7 +92,7 @@ describe('a database that is open', () => {
     ['a symlink to its folder', (path: string) => join(linkTo(dirname(path)), basename(path))],
   ])('is not opened a second time by %s', async (_name, otherName) => {
     const { path } = await open();
-    const second = openTestEngine(otherName(path));
+    const second = openThreadedEngine(otherName(path));
     await expect(second.ready).rejects.toThrow('another textgate process is using it');
     await second.close();
   });
@@ -116,7 +116,7 @@ describe('a database that is open', () => {
     await turn(clock, faults);
     expect(faults[0]).toContain('the lock file of the database was deleted or replaced');
     await eventually('it is locked', () => engine.impaired === null);
-    const second = openTestEngine(path);
+    const second = openThreadedEngine(path);
     await expect(second.ready).rejects.toThrow('another textgate process is using it');
     await second.close();
     expect(faults).toHaveLength(1);
@@ -138,7 +138,7 @@ describe('a database that is open', () => {
 test('the engine reports a lock file that can not be used as such, not as another process', async () => {
   const path = join(makeTemporaryFolder(), 'textgate.db');
   writeFileSync(`${path}-owner`, 'no database '.repeat(500));
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   await expect(engine.ready).rejects.toThrow('file is not a database');
   await engine.close();
 });

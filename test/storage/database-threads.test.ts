@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 
 const insert = (value: number): Statement => say('INSERT INTO t VALUES (?)', value);
 const count = say('SELECT count(*) AS count FROM t');
@@ -43,7 +43,7 @@ async function open(
   const clock = createFakeClock();
   const faults: string[] = [];
   let instead: string | null = null;
-  const engine = openTestEngine(path, {
+  const engine = openThreadedEngine(path, {
     clock,
     onFault: (message) => void faults.push(message),
     startThread(options) {

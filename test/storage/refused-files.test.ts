@@ -16,7 +16,7 @@ import { markMoved } from '../../src/storage/move/move-mark.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { canMount, mountSmallDisk } from '../support/small-disk.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 
 let path: string;
 beforeEach(() => {
@@ -25,7 +25,7 @@ beforeEach(() => {
 
 /** Why the engine does not open the file. */
 async function refusal(): Promise<string> {
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   const reason = await engine.ready.then(
     () => 'it opens',
     ({ message }: Error) => message,
@@ -35,7 +35,7 @@ async function refusal(): Promise<string> {
 }
 
 async function makeDatabase(records: number): Promise<void> {
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   await engine.ready;
   await engine.close();
   fillDatabase(path, { keys: 2, records });
@@ -131,7 +131,7 @@ describe('a start is refused, and the file stays as it is,', () => {
 
 test('a database that was moved is refused with its target, until that is allowed', async () => {
   await makeDatabase(1);
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   await engine.run(markMoved('postgres://textgate@db.example.com/textgate', Date.UTC(2027, 0, 31)));
   await engine.close();
   copyFileSync(path, `${path}.before`);
@@ -139,7 +139,7 @@ test('a database that was moved is refused with its target, until that is allowe
     /copied to postgres:\/\/textgate@db\.example\.com\/textgate on 2027-01-31\. Set storage\.url.*two ledgers.*allowMigrated/,
   );
   expect(readFileSync(path).equals(readFileSync(`${path}.before`))).toBe(true);
-  const allowed = openTestEngine(path, { allowMigrated: true });
+  const allowed = openThreadedEngine(path, { allowMigrated: true });
   await allowed.ready;
   await allowed.close();
 });
@@ -160,10 +160,10 @@ test('a database is made where a symlink leads, in a folder that is there, and n
   expect([statSync(target).mode & 0o777, lstatSync(path).isSymbolicLink()]).toEqual([0o600, true]);
   const away = join(dirname(path), 'away.db');
   symlinkSync(join(dirname(target), 'unmounted', 'target.db'), away);
-  expect(() => openTestEngine(away)).toThrow('ENOENT');
+  expect(() => openThreadedEngine(away)).toThrow('ENOENT');
   const loop = join(dirname(path), 'loop.db');
   symlinkSync(loop, loop);
-  expect(() => openTestEngine(loop)).toThrow('ELOOP');
+  expect(() => openThreadedEngine(loop)).toThrow('ELOOP');
 });
 
 test('a start that ended between its first two steps is gone on with by the next one', async () => {

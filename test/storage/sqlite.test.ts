@@ -5,14 +5,14 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
-import { openTestEngine } from '../support/test-engine.ts';
+import { openThreadedEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
 
 const tools = { nextId: () => randomUUID(), now: () => 7, report: () => {} };
 
 async function openEngine(path = ':memory:'): Promise<Engine> {
-  const engine = openTestEngine(path);
+  const engine = openThreadedEngine(path);
   onTestFinished(() => engine.close());
   await engine.ready;
   return engine;
@@ -30,7 +30,7 @@ describe('the writer', () => {
 
   test('commits to the file what was handed in before the close, and refuses later units', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
-    const engine = openTestEngine(path, { durability: 'full' });
+    const engine = openThreadedEngine(path, { durability: 'full' });
     const early = engine.run([say('CREATE TABLE t (a INTEGER)'), say('INSERT INTO t VALUES (7)')]);
     await Promise.all([early, engine.close()]);
     await expect(engine.run([say('SELECT 1')])).rejects.toThrow('closed');
@@ -43,9 +43,9 @@ describe('the writer', () => {
 describe('a database', () => {
   test('is opened by one process at a time, and by the next once that one has closed', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
-    const first = openTestEngine(path);
+    const first = openThreadedEngine(path);
     await first.ready;
-    const second = openTestEngine(path);
+    const second = openThreadedEngine(path);
     await expect(second.ready).rejects.toThrow('another textgate process');
     await second.close();
     await first.close();
@@ -59,7 +59,7 @@ describe('a process on a file', () => {
 
   test('closes at once what the process before it left open: the lock of the file proves that one dead', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
-    const first = openTestEngine(path);
+    const first = openThreadedEngine(path);
     const earlier = createStore(first, tools);
     await earlier.renewLease();
     await earlier.createKey(key, 'h', 1_000);
