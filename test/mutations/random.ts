@@ -42,9 +42,20 @@ const steps = [4, 16, Infinity];
 /** How long the tests of a step may take, in milliseconds: a fault may make a loop endless. */
 const timeoutMs = 600_000;
 
-const { mutants: count, seed: given } = readScript({
+const {
+  mutants: count,
+  files: mostFiles,
+  seed: given,
+} = readScript({
   name: 'mutants',
-  options: { mutants: countOption('how many faults are made', 300), seed: seedOption(null) },
+  options: {
+    mutants: countOption('how many faults are made', 300),
+    files: countOption(
+      'how many test files are run for one at the most: fewer find fewer, and sooner',
+      1_000,
+    ),
+    seed: seedOption(null),
+  },
 });
 const seed = given ?? Date.now() % 2 ** 31;
 const random = seededNumbers(seed);
@@ -100,7 +111,7 @@ function findIn(file: string, { start, end, text }: Mutant): string | null {
     writeFileSync(join(folder, file), content);
     return failedOf(files);
   };
-  const related = [...testsOf(file)];
+  const related = testsOf(file).slice(0, mostFiles);
   try {
     for (let step = 0; related.length > 0; step++) {
       let next = related.splice(0, steps[step] ?? Infinity).filter((test) => !unsure.has(test));
