@@ -1,10 +1,14 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
+import { errorMessage } from '../support/postgres-bench.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
@@ -81,7 +85,7 @@ describe('textgate serve', () => {
     writeFileSync(`${folder}/textgate.yaml`, JSON.stringify(config));
     const environment = { NODE_OPTIONS: `--import=${listLoaded}` };
     const server = startTextgate(['serve', 'textgate.yaml'], folder, environment, { program: main });
-    // One whose database is away ends by itself.
+    // One whose database refuses it ends by itself.
     const serves = server.printed(/textgate serves/).then(() => server.signal('SIGTERM'));
     await Promise.race([serves, server.finished]);
     serves.catch(() => {});
@@ -96,7 +100,15 @@ describe('textgate serve', () => {
   });
 
   test('loads the client of PostgreSQL with a URL of it', async () => {
-    const loaded = await loadedByServe([], { url: 'postgres://me@127.0.0.1:1/gateway' });
+    const database = createServer();
+    onTestFinished(() => void database.close());
+    await once(database.listen(0, '127.0.0.1'), 'listening');
+    const { port } = database.address() as AddressInfo;
+    database.on('connection', (socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => void socket.end(errorMessage('28P01', 'password authentication failed')));
+    });
+    const loaded = await loadedByServe([], { url: `postgres://me@127.0.0.1:${port}/gateway` });
     expect(loaded).toEqual(expect.arrayContaining(['pg']));
   });
 });
