@@ -195,14 +195,11 @@ const expectedMessages: readonly RegExp[] = [
   /^config reload (failed: the previous config stays in force|succeeds again)$/,
   /^database (does not accept writes|accepts writes again)$/,
   /^the connection to the database (is back|was lost)/,
-  // What a cut connection breaks, for a moment.
-  /^(changes by other processes|keys) could not be read$/,
-  /^consumption record not begun$/,
-  /^slots could not be (taken: requests are refused|given back: they are given back later)$/,
-  /^leases could not be renewed or ended$/,
-  /^shares of the limits of upstreams could not be settled$/,
-  /^waits for slots could not be followed$/,
 ];
+
+/** Reasons of warnings and errors while the connections to the database are cut: whatever needed one then, says so. */
+const isCut =
+  /terminating connection due to administrator command|Connection terminated unexpectedly|write EPIPE|read ECONNRESET|it is being opened/;
 
 /** What is wrong with a log: texts that must not be there, and warnings and errors that nothing here explains. */
 export function checkLog(node: number, log: string, secrets: readonly string[]): string[] {
@@ -220,15 +217,17 @@ export function checkLog(node: number, log: string, secrets: readonly string[]):
 
 /** The message of a line that nothing here explains. */
 function unexpectedMessage(line: string): string | null {
-  let read: { readonly level?: unknown; readonly msg?: unknown };
+  let read: { readonly level?: unknown; readonly msg?: unknown; readonly reason?: unknown };
   try {
     read = JSON.parse(line) as typeof read;
   } catch {
     return 'no JSON';
   }
   const isBad = /^(warn|error|fatal)$/.test(String(read.level)) || Number(read.level) >= 40;
-  const message = String(read.msg);
-  return isBad && !expectedMessages.some((expected) => expected.test(message)) ? message : null;
+  // Without how often it was repeated.
+  const message = String(read.msg).replace(/ \(and \d+ times since the last such line\)$/, '');
+  if (!isBad || expectedMessages.some((expected) => expected.test(message))) return null;
+  return isCut.test(String(read.reason)) ? null : message;
 }
 
 /** What clients were told that they must not be: keys, and where upstreams are. */
