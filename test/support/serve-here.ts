@@ -22,14 +22,21 @@ export function serveHere(
   const exited = Promise.withResolvers<Finished>();
   let finished: Finished | null = null;
   let isEnding = false;
+  let isOver = false;
   let all = '';
   const lookers = new Set<() => void>();
   const onExit = (code: number): void => {
     finished ??= { code, stdout: stand.stdout.text, stderr: stand.stderr.text };
     // A start that fails leaves a gateway, which would end with the process.
     if (!isEnding && !stand.stderr.text.includes('textgate: shutting down') && end()) return;
-    stand.end();
-    exited.resolve(finished);
+    if (isOver) return;
+    isOver = true;
+    const result = finished;
+    // What a program does to end, it does in several ways one after the other: none may reach the process of the test.
+    setImmediate(() => {
+      stand.end();
+      exited.resolve(result);
+    });
   };
   const stand = standInProcess({ folder, environment, onExit });
   const end = (): boolean => {
