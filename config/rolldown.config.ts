@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Plugin, RolldownOptions } from 'rolldown';
 import { consolePackages } from '../src/composition/console-packages.ts';
@@ -67,8 +67,8 @@ const consoleFiles: Plugin = {
   },
 };
 
-/** Chunks whose characters are tables, which would be longer as escapes. */
-const isTable = /^(?:iconv|token-worker)$/;
+/** The chunk whose characters are a table, which would be longer as escapes. */
+const isTable = /^token-worker$/;
 
 /**
  * Writes characters beyond ASCII as escapes, since one of them makes a file take two bytes a character in memory as long as
@@ -90,14 +90,35 @@ const ascii: Plugin = {
   },
 };
 
-/** What undici has for HTTP/2, which upstreams are never called by: it would load `node:http2` at every start. */
-const withoutHttp2: Plugin = {
-  name: 'without-http2',
+/** The media types that answers are asked for by short names, such as `csv`: the whole table has 2,500. */
+const namedTypes = ['application/json', 'text/csv'];
+
+/** Modules that packages load at every start for what the gateway never asks of them, and what stands in their place. */
+const unused: readonly (readonly [file: RegExp, code: (file: string) => string])[] = [
+  // HTTP/2, which upstreams are never called by: it loads `node:http2`.
+  [/undici[\\/]lib[\\/]dispatcher[\\/]client-h2\.js$/, () => missing('HTTP/2')],
+  // Express' readers of bodies, which load the tables of iconv-lite, and its server of files.
+  [/body-parser[\\/]index\.js$/, () => 'module.exports = {};'],
+  [/serve-static[\\/]index\.js$/, () => missing('serve-static')],
+  [/mime-db[\\/]index\.js$/, (file) => `module.exports = ${namedTypesOf(join(dirname(file), 'db.json'))};`],
+];
+
+const withoutUnused: Plugin = {
+  name: 'without-unused',
   load: {
-    filter: { id: /undici[\\/]lib[\\/]dispatcher[\\/]client-h2\.js$/ },
-    handler: () => "module.exports = () => { throw new Error('HTTP/2 is not bundled'); };",
+    filter: { id: unused.map(([file]) => file) },
+    handler: (id) => unused.find(([file]) => file.test(id))?.[1](id),
   },
 };
+
+function missing(name: string): string {
+  return `module.exports = () => { throw new Error('${name} is not bundled'); };`;
+}
+
+function namedTypesOf(table: string): string {
+  const all = JSON.parse(readFileSync(table, 'utf8')) as Readonly<Record<string, object>>;
+  return JSON.stringify(Object.fromEntries(namedTypes.map((name) => [name, all[name]])));
+}
 
 /**
  * The program with its packages in a few files, for the image. The threads are entries, because they are started by
@@ -123,7 +144,6 @@ export default {
     chunkFileNames: '[name].js',
     keepNames: true,
     comments: false,
-    codeSplitting: { groups: [{ name: 'iconv', test: /[\\/]iconv-lite[\\/]/ }] },
   },
-  plugins: [ascii, withoutHttp2, thirdParty, consoleFiles],
+  plugins: [ascii, withoutUnused, thirdParty, consoleFiles],
 } satisfies RolldownOptions;
