@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { builtFolders, bundles, removeOldBundles, usedBy } from './kept-bundles.js';
 
@@ -71,7 +71,8 @@ function listSources() {
  */
 function listFiles(folder, isDeep) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
+    // Not by `join`, which takes a third of the time of all of this.
+    const path = `${folder}${sep}${entry.name}`;
     if (entry.isDirectory()) return isDeep ? listFiles(path, true) : [];
     return entry.name === origin || entry.name.startsWith(usedBy) ? [] : [describe(path)];
   });
