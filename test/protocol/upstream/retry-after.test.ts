@@ -14,7 +14,19 @@ test.each<[what: string, headers: Record<string, string>, pauseMs: number | null
   ['words', { 'retry-after': 'soon', date: at(0) }, null],
   ['nothing', { 'retry-after': '', date: at(0) }, null],
   ['seconds beside blank milliseconds', { 'retry-after': '30', 'retry-after-ms': ' ' }, 30_000],
+  ['seconds beside negative milliseconds', { 'retry-after': '20', 'retry-after-ms': '-1' }, 20_000],
+  ['seconds beside milliseconds in hex', { 'retry-after': '20', 'retry-after-ms': '0x10' }, 20_000],
+  ['seconds beside milliseconds with an exponent', { 'retry-after': '20', 'retry-after-ms': '1e3' }, 20_000],
+  [
+    'a date beside milliseconds that are words',
+    { 'retry-after': at(30), date: at(0), 'retry-after-ms': 'x' },
+    30_000,
+  ],
+  ['milliseconds with a fraction', { 'retry-after': '30', 'retry-after-ms': '250.5' }, 250.5],
+  ['more milliseconds than a number can have', { 'retry-after-ms': '9'.repeat(400) }, 600_000],
+  ['seconds in hex', { 'retry-after': '0x10' }, null],
   ['a negative number', { 'retry-after': '-5' }, null],
+  ['a negative number beside a date', { 'retry-after': '-5', date: at(0) }, null],
   ['no header', { date: at(0) }, null],
 ])('the pause that an answer asks for is read from %s', (_what, headers, pauseMs) => {
   expect(readRetryAfter((name) => headers[name])).toBe(pauseMs);
