@@ -1,8 +1,9 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
 import type { AnswerPart, FinishReasonRule } from '../text.ts';
+import { isCutJson } from '../cut-json.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
-import { invalidAnswer } from './failures.ts';
+import { failure, invalidAnswer } from './failures.ts';
 import { StreamReader } from './stream/stream-reader.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
@@ -184,9 +185,12 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
     },
     end() {
       if (answer.ending !== null) return answer.take();
-      const body = parseJson(text.end());
+      const whole = text.end();
+      const body = parseJson(whole);
       if (isPlainObject(body)) frames.readBody(body, answer);
       else if (isFrameList(body) && frames.readList !== undefined) frames.readList(body, answer);
+      else if (isCutJson(whole))
+        answer.fail(failure('truncated', { detail: 'the answer ends before its JSON does' }));
       else {
         answer.violations.add('bad_json');
         answer.fail(invalidAnswer('a body that is not a JSON object'));

@@ -66,7 +66,7 @@ describe('a whole chat completion', () => {
     ],
     ['an error as its finish reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
     ['nothing', '', '', 'upstream_invalid'],
-    ['half of its JSON', body({ content: 'x' }).slice(0, -1), '', 'upstream_invalid'],
+    ['half of its JSON', body({ content: 'x' }).slice(0, -1), '', 'upstream_truncated'],
     ['a web page', '<html>', '', 'upstream_invalid'],
     ['a list', '[]', '', 'upstream_invalid'],
     ['null', 'null', '', 'upstream_invalid'],

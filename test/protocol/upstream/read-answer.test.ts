@@ -114,6 +114,36 @@ describe('a whole body', () => {
       expect(read([whole.subarray(0, cut), whole.subarray(cut)]), `cut at ${cut}`).toEqual(inOne);
   });
 
+  test('that ends before its JSON does is truncated, wherever it is cut', () => {
+    const open = Buffer.from(
+      JSON.stringify({
+        choices: [{ message: { content: 'a "b" \\ \u0001 é😀' }, finish_reason: 'stop', index: 0 }],
+        usage: { prompt_tokens: 1, ratio: -1.5e3 },
+        flags: [true, false, null],
+      }).replace('é', String.raw`\u00e9`),
+    );
+    expect(read([open])).toMatchObject({ text: 'a "b" \\ \u0001 é😀', ending: 'stop' });
+    for (let length = 1; length < open.length; length++)
+      expect(read([open.subarray(0, length)]), `cut at ${length}`).toMatchObject({
+        text: '',
+        ending: 'upstream_truncated',
+      });
+  });
+
+  test.each([
+    '',
+    ' ',
+    '{"choices":[}',
+    '{"choices":nul1',
+    '{"a":1}}',
+    'nul',
+    '"a',
+    '<html>',
+    String.raw`{"a":"\u1x"`,
+  ])('that is broken otherwise, or never began (%j), is invalid', (text) => {
+    expect(read([Buffer.from(text)]).ending).toBe('upstream_invalid');
+  });
+
   test('reads the same in two pieces as in one if it is not UTF-8', () => {
     const broken = Buffer.from(body.replace('"x"', '"\xe9\xff"'), 'latin1');
     const inOne = read([broken]);
