@@ -138,6 +138,11 @@ function readGemini(frames: Json[]): Reading {
   const parts = candidates.flatMap((candidate) => candidate.content?.parts ?? []);
   const isBlocked = frames.some((frame) => frame.promptFeedback?.blockReason);
   const reason = candidates.map((candidate) => candidate.finishReason).findLast(Boolean);
+  const isOvertaken =
+    candidates.findLastIndex((candidate) => candidate.finishReason) <
+    candidates.findLastIndex((candidate) =>
+      candidate.content?.parts?.some((part: Json) => part.text && !part.thought),
+    );
   const used = frames
     .map((frame) => frame.usageMetadata)
     .findLast((found) => found?.promptTokenCount >= 0 || found?.candidatesTokenCount >= 0);
@@ -145,7 +150,11 @@ function readGemini(frames: Json[]): Reading {
   const hasTools = parts.some((part) => part.functionCall);
   return {
     text: parts.map((part) => (part.thought ? '' : (part.text ?? ''))).join(''),
-    ending: hasTools ? 'tool' : (geminiEndings[reason ?? (isBlocked ? 'SAFETY' : '')] ?? 'failure'),
+    ending: hasTools
+      ? 'tool'
+      : isOvertaken
+        ? 'failure'
+        : (geminiEndings[reason ?? (isBlocked ? 'SAFETY' : '')] ?? 'failure'),
     usage: used
       ? counts(
           sum(used.promptTokenCount, used.toolUsePromptTokenCount),

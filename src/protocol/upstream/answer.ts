@@ -1,8 +1,7 @@
 import type { AnswerEnding, AnswerPart, Failure, FailureKind, ProtocolViolation, Usage } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
-import { failure, invalidAnswer, toolCalled } from './failures.ts';
-import { readFinishReason, unsaid, weightierOf } from './finish-reasons.ts';
-import type { Reason } from './finish-reasons.ts';
+import { failure, invalidAnswer, textAfterReason, toolCalled } from './failures.ts';
+import { GivenReason, readFinishReason, unsaid } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { NamedTokens } from './reported-usage.ts';
@@ -41,7 +40,7 @@ export class Answer {
   #reportedIn = 0;
   /** The size of text and thoughts, in bytes of UTF-8. */
   #bytes = 0;
-  #reason: Reason | null = null;
+  readonly #given = new GivenReason();
   #hasReport = false;
   #hasMemory = false;
   /** Whether anything was there in which text may stand, even if it was empty. */
@@ -77,7 +76,7 @@ export class Answer {
 
   /** Whether a finish reason has arrived. */
   get hasReason(): boolean {
-    return this.#reason !== null;
+    return this.#given.reason !== null;
   }
 
   /** Whether any usage was reported, true or not. */
@@ -118,6 +117,7 @@ export class Answer {
   /** Adds text; an empty one is ignored. */
   say(text: string): void {
     if (text === '' || this.#ending !== null) return;
+    this.#given.noteText(this.#frame);
     if (this.#tagged === null) this.#sayText(text);
     else this.#sayTold(this.#tagged, this.#tagged.take(text));
   }
@@ -170,16 +170,13 @@ export class Answer {
     return null;
   }
 
-  /**
-   * Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. Some upstreams
-   * send `stop` on every frame, and the true reason first or last: so a reason that says that text is missing stands.
-   */
+  /** Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. */
   finishWith(raw: string): void {
     const unified = readFinishReason(raw);
     if (unified === 'unset') return;
     if (unified === 'tool') this.fail(toolCalled());
     else if (unified === 'unknown') this.failAsReported(null);
-    else this.#reason = weightierOf(this.#reason, { raw, unified });
+    else this.#given.take({ raw, unified }, this.#frame);
   }
 
   /**
@@ -190,10 +187,13 @@ export class Answer {
     if (this.#ending !== null) return;
     if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
     this.#noteText(this.#text.end());
-    if (this.#reason === null) this.violations.add('missing_finish');
+    const { reason: given, isOvertaken } = this.#given;
+    const isUnproven = isOvertaken && !marked;
+    if (given === null || isUnproven) this.violations.add('missing_finish');
     // What ends without a word, and of which nothing was read, may be an answer in a form that is not known.
     const isMarked = marked && this.#finishReason === 'optional' && this.hasText;
-    const reason = this.#reason ?? (isMarked ? unsaid : null);
+    const reason = given ?? (isMarked ? unsaid : null);
+    if (isUnproven) return this.fail(textAfterReason());
     if (reason === null) return this.fail(failure(this.#cutOff(marked)));
     const isEmpty = this.#hasContent && !this.violations.has('skipped_content');
     const isRead = this.hasText || this.thoughts.chars > 0 || isEmpty;

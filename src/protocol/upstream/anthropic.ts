@@ -5,7 +5,7 @@ import { readContent, readThoughts } from './content.ts';
 import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { invalidAnswer, toolCalled } from './failures.ts';
+import { errorAmong, invalidAnswer, toolCalled } from './failures.ts';
 
 /** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
 const defaultMaxTokens = 4_096;
@@ -75,7 +75,7 @@ class AnthropicFrameReader implements FrameReader {
       case 'error':
         return answer.failAsReported(frame['error'] ?? frame);
       default:
-        if ((frame['error'] ?? null) !== null) answer.failAsReported(frame['error']);
+        if (errorAmong(frame['error']) !== null) answer.failAsReported(frame['error']);
         else if (type !== 'ping' && type !== 'content_block_stop') answer.violations.add('skipped_content');
     }
   }
@@ -86,8 +86,8 @@ class AnthropicFrameReader implements FrameReader {
 
   readBody(body: Frame, answer: Answer): void {
     answer.report(body['usage'], 'beside');
-    const { content, error = null } = body;
-    if (error !== null) return answer.failAsReported(error);
+    const { content, error } = body;
+    if (errorAmong(error) !== null) return answer.failAsReported(error);
     if (!Array.isArray(content) && typeof content !== 'string')
       return answer.fail(invalidAnswer('an object that is no answer'));
     answer.noteContent();

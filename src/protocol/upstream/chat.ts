@@ -5,7 +5,7 @@ import { errorInBaseResponse } from './base-response.ts';
 import { readContent, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
-import { invalidAnswer, toolCalled } from './failures.ts';
+import { errorAmong, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 
 /** A stateless frame reader: `Answer` keeps all state. */
@@ -61,7 +61,7 @@ function readBody(body: Frame, answer: Answer): void {
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
   const choice = firstChoice(frame['choices'], answer);
   answer.report(usageIn(frame, choice), 'inside');
-  const error = frame['error'] ?? choice?.['error'] ?? errorInEnvelope(frame);
+  const error = errorAmong(frame['error'], choice?.['error'], errorInEnvelope(frame));
   const reason = choice === null ? null : readReason(choice);
   // A blocked text is the end of its answer, even where it is reported as an error, too.
   if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);

@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Failure, FailureKind } from '../text.ts';
 
 /** Builds a failure; all but its kind is optional. */
@@ -18,6 +19,32 @@ export function failure(
 /** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */
 export function invalidAnswer(what: string): Failure {
   return failure('invalid', { detail: what });
+}
+
+/**
+ * The first of these values that reports an error; `null` if none does. Some upstreams have an error without contents
+ * beside every good answer.
+ */
+export function errorAmong(...values: readonly unknown[]): unknown {
+  return values.find((value) => !isBlank(value) && !isBlankThroughout(value)) ?? null;
+}
+
+function isBlank(value: unknown): boolean {
+  return (value ?? false) === false || value === 0 || (typeof value === 'string' && value.trim() === '');
+}
+
+function isBlankThroughout(value: unknown): boolean {
+  const isBlankOrEmpty = (part: unknown): boolean => isBlank(part) || hasNothing(part);
+  return hasNothing(value) || (isPlainObject(value) && Object.values(value).every(isBlankOrEmpty));
+}
+
+function hasNothing(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}
+
+/** The failure of an answer whose text goes on after its finish reason, and ends without another one and without a marker. */
+export function textAfterReason(): Failure {
+  return failure('truncated', { detail: 'text after the finish reason, and no end marker after that' });
 }
 
 /** The failure of an answer that calls a tool: its text is missing or incomplete. */

@@ -130,6 +130,38 @@ export const unsaid: Reason = { raw: '', unified: 'stop' };
 const missing: Readonly<Record<FinishReason, number>> = { stop: 0, length: 1, content_filter: 2 };
 
 /** The later of two finish reasons, unless the earlier one says more of missing text. */
-export function weightierOf(earlier: Reason | null, later: Reason): Reason {
+function weightierOf(earlier: Reason | null, later: Reason): Reason {
   return earlier !== null && missing[later.unified] < missing[earlier.unified] ? earlier : later;
+}
+
+/** The finish reason of an answer so far, and whether it was given for all of the text. */
+export class GivenReason {
+  /** `null` before the first one. */
+  reason: Reason | null = null;
+  /** The numbers of the last frame with a reason, and of the last one with text. */
+  #givenIn = 0;
+  #textIn = 0;
+
+  /**
+   * Takes the reason of a frame. Some upstreams send `stop` on every frame, and the true reason first or last: so a reason
+   * that says that text is missing stands.
+   */
+  take(reason: Reason, frame: number): void {
+    this.reason = weightierOf(this.reason, reason);
+    this.#givenIn = frame;
+  }
+
+  /** Notes that a frame has text. */
+  noteText(frame: number): void {
+    this.#textIn = frame;
+  }
+
+  /**
+   * Whether text came after the last reason, which then does not say that this text is whole: only a later reason or an
+   * end marker does. A text that was blocked stays blocked: it must go to no other provider.
+   */
+  get isOvertaken(): boolean {
+    const { reason } = this;
+    return reason !== null && reason.unified !== 'content_filter' && this.#textIn > this.#givenIn;
+  }
 }

@@ -4,7 +4,7 @@ import type { Answer } from './answer.ts';
 import { notText, readContent } from './content.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { invalidAnswer, toolCalled } from './failures.ts';
+import { errorAmong, invalidAnswer, toolCalled } from './failures.ts';
 
 /** Fields of a part beside its content. A part that has only these is empty, which is allowed. */
 const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
@@ -64,8 +64,9 @@ function resourceOf(model: string): string {
 
 /** Reads an event of a stream, or a whole answer: both have the same fields. */
 function readFrame(frame: Frame, name: string, answer: Answer): void {
-  const { error = null, candidates, usageMetadata } = frame;
+  const { candidates, usageMetadata } = frame;
   answer.report(usageMetadata, 'inside');
+  const error = errorAmong(frame['error']);
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates, answer);
   if (candidate !== null) readParts(candidate, answer);

@@ -5,7 +5,7 @@ import type { Answer } from './answer.ts';
 import { notText, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { failure, invalidAnswer } from './failures.ts';
+import { errorAmong, failure, invalidAnswer } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import { readItem, textOf, textOfClosed } from './response-items.ts';
 
@@ -85,7 +85,8 @@ class ResponsesFrameReader implements FrameReader {
         return answer.failAsReported(frame['error'] ?? frame);
       default:
         // An error event may have the error itself as its data, whose type is that of the error.
-        if (isPlainObject(frame['error']) || name === 'error') answer.failAsReported(frame['error'] ?? frame);
+        if (errorAmong(frame['error']) !== null || name === 'error')
+          answer.failAsReported(frame['error'] ?? frame);
         else if (!silentEvents.test(type)) answer.violations.add('skipped_content');
     }
   }
@@ -112,7 +113,7 @@ class ResponsesFrameReader implements FrameReader {
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
     answer.report(response['usage'], 'inside');
     const { output, error } = response;
-    if (isPlainObject(error)) return answer.failAsReported(error);
+    if (errorAmong(error) !== null) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning', answer));
     this.#sayRest(textOf(output, 'message', answer), this.#said.toString(), answer);

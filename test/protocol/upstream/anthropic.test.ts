@@ -122,6 +122,20 @@ describe('a Messages stream', () => {
     ],
     ['with events of unknown types', [event('news'), say('x'), stopped('end_turn'), stop], 'x', 'stop'],
     ['with a null error', [event('news', { error: null }), say('x'), stopped('end_turn'), stop], 'x', 'stop'],
+    ['with an empty error', [event('news', { error: {} }), say('x'), stopped('end_turn'), stop], 'x', 'stop'],
+    [
+      'with a heartbeat',
+      ['event: heartbeat\ndata: ok\n\n', say('x'), stopped('end_turn'), stop],
+      'x',
+      'stop',
+    ],
+    ['with text after its reason', [say('a'), stopped('end_turn'), say('b'), stop], 'ab', 'stop'],
+    [
+      'with text after its reason and no end',
+      [say('a'), stopped('end_turn'), say('b')],
+      'ab',
+      'upstream_truncated',
+    ],
   ])('%s yields its text and its ending', (_name, frames, said, ending) => {
     expect(outcome(...frames)).toEqual([said, ending]);
   });
@@ -345,6 +359,7 @@ describe('a whole message', () => {
     ['no reason', { content: [say1], stop_reason: null }, 'a', 'upstream_truncated'],
     ['an error', { type: 'error', error: { type: 'overloaded_error' } }, '', 'overloaded'],
     ['an error given as text', { error: 'boom' }, '', 'upstream_error'],
+    ['an empty error', { content: [say1], stop_reason: 'end_turn', error: { code: 0 } }, 'a', 'stop'],
     ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],
   ])('with %s yields its text and its ending', (_name, body, said, ending) => {
     expect(whole(body)).toEqual([said, ending]);

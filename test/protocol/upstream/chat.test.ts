@@ -154,6 +154,27 @@ describe('the finish reason of a chat answer', () => {
     expect(summarize(events)).toMatchObject({ text: 'abc', ending: 'length' });
   });
 
+  test('before the last text proves nothing: without [DONE] and a later reason the answer is truncated', () => {
+    const early = [chunk({ content: 'The answer is 4' }, 'stop'), say('2. Because of')];
+    const text = 'The answer is 42. Because of';
+    expect(outcome(...early)).toEqual([text, 'upstream_truncated']);
+    expect(outcome(...early, usageFrame)).toEqual([text, 'upstream_truncated']);
+    expect(outcome(chunk({ content: 'The answer is 4' }, 'length'), say('2. Because of'))).toEqual([
+      text,
+      'upstream_truncated',
+    ]);
+    expect(outcome(...early, finish())).toEqual([text, 'stop']);
+    expect(outcome(...early, done)).toEqual([text, 'stop']);
+  });
+
+  test('that blocks the text stands, whatever text comes after it', () => {
+    expect(outcome(chunk({ content: 'a' }, 'content_filter'), say('b'))).toEqual(['ab', 'content_filter']);
+  });
+
+  test('is given for half a character that came before it', () => {
+    expect(outcome(say('a\ud83d'), finish(), usageFrame)).toEqual(['a\ufffd', 'stop']);
+  });
+
   test('may arrive with the last text, or without a delta', () => {
     expect(outcome(chunk({ content: 'a' }, 'stop'), done)).toEqual(['a', 'stop']);
     expect(outcome(say('a'), frame({ choices: [{ index: 0, finish_reason: 'length' }] }))).toEqual([
@@ -235,9 +256,33 @@ describe('the text of a chat stream', () => {
     ['comments', ': OPENROUTER PROCESSING\n\n: ping\n\n'],
     ['a ping event', 'event: ping\ndata: {}\n\n'],
     ['a null error', frame({ error: null, choices: [] })],
+    ['a heartbeat whose data is no JSON', 'event: heartbeat\ndata: ok\n\n'],
+    ['a heartbeat whose data is a choice', `event: Keep-Alive\n${say('not this')}`],
+    ['a keepalive without data', 'event: keepalive\ndata:\n\n'],
+    ['null', 'data: null\n\n'],
+    ['blank data', 'data:  \n\n'],
+    ['several lines of empty data', 'data:\ndata:\n\n'],
   ])('is not affected by %s', (_name, quirk) => {
     expect(outcome(quirk, say('a'), quirk, say('b'), finish(), quirk, done)).toEqual(['ab', 'stop']);
   });
+
+  test.each(['data:  [DONE]\n\n', 'data: [DONE] \n\n', 'data:\t[DONE]\n\n'])(
+    'ends with %j, whatever blanks are around it',
+    (end) => {
+      expect(outcome(say('a'), finish(), end, 'data: late\n\n')).toEqual(['a', 'stop']);
+    },
+  );
+
+  test.each(['', ' ', false, 0, {}, [], { code: 0, message: '' }, { code: null, details: [] }])(
+    'beside an error without contents (%j) is a good answer',
+    (error) => {
+      const extra = { error };
+      const end = chunk({}, 'stop', extra);
+      expect(outcome(chunk({ content: 'a' }, null, extra), end, frame(extra), done)).toEqual(['a', 'stop']);
+      const inChoice = { index: 0, delta: { content: 'a' }, finish_reason: 'stop', error };
+      expect(outcome(frame({ choices: [inChoice] }), done)).toEqual(['a', 'stop']);
+    },
+  );
 
   test('is ignored after [DONE], like an error there', () => {
     expect(outcome(say('a'), finish(), done, say('b'), frame({ error: {} }))).toEqual(['a', 'stop']);
@@ -255,6 +300,12 @@ describe('a chat stream that fails', () => {
     ['an error beside choices', chunk({ content: 'b' }, 'stop', { error: { code: 1 } }), 'upstream_error'],
     ['an error event', 'event: error\ndata: {"message":"boom"}\n\n', 'upstream_error'],
     ['an error event that is not JSON', 'event: error\ndata: boom\n\n', 'upstream_error'],
+    ['an error event whose data is null', 'event: error\ndata: null\n\n', 'upstream_error'],
+    ['an error event whose error is empty', 'event: error\ndata: {"error":{}}\n\n', 'upstream_error'],
+    ['an error that is true', frame({ error: true }), 'upstream_error'],
+    ['an error that is only a code', frame({ error: { code: 7, message: '' } }), 'upstream_error'],
+    ['words', 'data: ok\n\n', 'upstream_invalid'],
+    ['words of an event that is no heartbeat', 'event: status\ndata: ok\n\n', 'upstream_invalid'],
     ['a tool call', chunk({ content: 'b', tool_calls: [{ index: 0 }] }), 'upstream_invalid'],
     ['a function call', chunk({ function_call: { name: 'f' } }), 'upstream_invalid'],
     ['an image', chunk({ content: [{ type: 'image_url', image_url: {} }] }), 'upstream_invalid'],
@@ -284,7 +335,7 @@ describe('a chat stream that fails', () => {
   });
 
   test('keeps the usage reported before the failure, since the operator is billed for it', () => {
-    expect(summarize(read([say('a'), usageFrame, frame({ error: {} })])).usage).toMatchObject({
+    expect(summarize(read([say('a'), usageFrame, frame({ error: { code: 'x' } })])).usage).toMatchObject({
       inputTokens: 3,
       outputTokens: 4,
     });

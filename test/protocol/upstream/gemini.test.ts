@@ -64,8 +64,21 @@ describe('a generateContent stream', () => {
 
   test.each<[string, string[], string, string]>([
     ['with a reason on every event', [say('a', 'STOP'), say('b', 'STOP'), say('c', 'STOP')], 'abc', 'stop'],
-    ['with a reason before the last event', [say('a', 'STOP'), say('b')], 'ab', 'stop'],
+    ['with a reason before the last event', [say('a', 'STOP'), say('b')], 'ab', 'upstream_truncated'],
+    [
+      'with a reason for blocking before the last event',
+      [say('a', 'SAFETY'), say('b')],
+      'ab',
+      'content_filter',
+    ],
+    [
+      'with a reason in the middle of its event',
+      [event([{ text: 'a' }, { text: 'b' }], 'STOP')],
+      'ab',
+      'stop',
+    ],
     ['whose last reason differs', [say('a', 'STOP'), say('b', 'RECITATION')], 'ab', 'content_filter'],
+    ['with an empty error', [frame({ ...chunk([{ text: 'a' }], 'STOP'), error: {} })], 'a', 'stop'],
     ['whose last event is empty', [say('a'), frame({ candidates: [{ finishReason: 'STOP' }] })], 'a', 'stop'],
     ['whose last event has only counts', [say('a', 'STOP'), frame(counted(counts))], 'a', 'stop'],
     ['with thoughts', [event([{ text: 'hm', thought: true }, { text: 'a' }], 'STOP')], 'a', 'stop'],

@@ -267,6 +267,13 @@ describe('a whole Responses answer', () => {
     ],
     ['a failure', { status: 'failed', error: { code: 'server_error' }, output: [] }, '', 'upstream_error'],
     ['an error alone', { error: { message: 'x' } }, '', 'upstream_error'],
+    [
+      'an error given as text',
+      { status: 'completed', error: 'x', output: [message('a')] },
+      '',
+      'upstream_error',
+    ],
+    ['an empty error', { status: 'completed', error: { code: 0 }, output: [message('a')] }, 'a', 'stop'],
     ['a tool call', { status: 'completed', output: [{ type: 'function_call' }] }, '', 'upstream_invalid'],
     ['no status', { output: [message('a')] }, 'a', 'upstream_invalid'],
     ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],

@@ -136,6 +136,9 @@ const noise = [
   'event: error',
   'data: {"id"',
   'data:\ndata: 7',
+  'data: null',
+  'data:  [DONE] ',
+  'event: Heartbeat\ndata: ok',
 ];
 const separators = ['\r\n\r\n', '\r\r', '\n\n\n', '\n', ''];
 

@@ -9,6 +9,9 @@ import { invalidAnswer } from '../failures.ts';
 import type { FrameTemplate } from './frame-template.ts';
 import { TemplateLearner } from './template-learner.ts';
 
+/** Names of events that only show that the connection is alive, whatever their data is. */
+const heartbeats = /^(?:ping|heartbeat|keep-?alive)$/i;
+
 /** How most servers end an event. Streams with other line ends are read in full. */
 const frameEnd = '\n\n';
 
@@ -113,13 +116,13 @@ export class StreamReader implements UpstreamReader {
 
   #readEvent({ name, data }: SseEvent): void {
     const { answer } = this;
-    if (data === '') return;
-    if (data.startsWith('[DONE]')) return answer.conclude(true);
-    if (answer.ending !== null) return data.trim() === 'null' ? undefined : noticeLate(answer);
+    const told = data.trim();
+    if (told === '' || (told === 'null' && name !== 'error') || heartbeats.test(name)) return;
+    if (told.startsWith('[DONE]')) return answer.conclude(true);
+    if (answer.ending !== null) return noticeLate(answer);
     const frame = parseJson(data);
     answer.nextFrame();
     if (isPlainObject(frame)) return this.#frames.readEvent(frame, name, answer);
-    if (frame === null && data.trim() === 'null' && answer.hasReason) return;
     if (name === 'error') return answer.failAsReported(null);
     answer.violations.add('bad_json');
     answer.fail(invalidAnswer('an event that is not a JSON object'));
