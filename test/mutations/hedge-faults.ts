@@ -14,6 +14,13 @@ export const hedgeFaults: readonly Mutation[] = [
     tests: units,
   },
   {
+    name: 'an answer without text that stops the attempt that may have one',
+    file: 'src/pipeline/attempts/attempt-stop.ts',
+    find: '    await this.#race.othersOver(this);\n',
+    replace: '',
+    tests: units,
+  },
+  {
     name: 'an attempt that goes on after the text of another one',
     file: 'src/pipeline/attempts/attempt-stop.ts',
     find: 'if (each !== but) each.lose();',

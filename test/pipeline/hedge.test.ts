@@ -58,6 +58,11 @@ class HeldCall {
   say(text: string): void {
     this.#piece.resolve(Buffer.from(chatFrames([text]).join('')));
   }
+
+  /** Sends a complete answer without text. */
+  sayNothing(): void {
+    this.#piece.resolve(Buffer.from(chatFrames([]).join('')));
+  }
 }
 
 let pipeline: PipelineHarness;
@@ -137,6 +142,53 @@ test('of two texts in the same turn the first one is sent, and the other one is 
     expect(textOf(request)).toBe(`from ${winner}`);
     expect(await resultsOf(request)).toEqual(results);
   }
+});
+
+test('a complete answer without text of one request waits for the text of the other, and is not sent', async () => {
+  for (const [empty, results] of [
+    [1, ['a ok', 'b hedge_lost']],
+    [0, ['a hedge_lost', 'b ok']],
+  ] as const) {
+    calls = [];
+    const request = await askTwice();
+    for (const call of calls) call.answer();
+    calls[empty]?.sayNothing();
+    await pipeline.quiet();
+    expect(request.sent.text).toBe('');
+    calls[1 - empty]?.say(`from ${1 - empty}`);
+    await request.done;
+    expect(textOf(request)).toBe(`from ${1 - empty}`);
+    expect(await resultsOf(request)).toEqual(results);
+  }
+});
+
+test('a complete answer without text is sent once the other request has failed or has no text, too', async () => {
+  for (const [end, results] of [
+    [(call?: HeldCall) => call?.play('answers 503'), ['a error', 'b ok']],
+    [(call?: HeldCall) => (call?.answer(), call?.sayNothing()), ['a hedge_lost', 'b ok']],
+  ] as const) {
+    calls = [];
+    const request = await askTwice();
+    calls[1]?.answer();
+    calls[1]?.sayNothing();
+    await pipeline.quiet();
+    expect(request.sent.text).toBe('');
+    end(calls[0]);
+    await request.done;
+    expect(readAnswerBody('chat', true, request.sent.text)).toMatchObject({ text: '', ending: 'stop' });
+    expect(await resultsOf(request)).toEqual(results);
+  }
+});
+
+test('a text that the first request refuses is refused, although the second one has a complete answer without text', async () => {
+  const request = await askTwice();
+  calls[1]?.answer();
+  calls[1]?.sayNothing();
+  await pipeline.quiet();
+  calls[0]?.play('answers 400');
+  await request.done;
+  expect(await resultsOf(request)).toEqual(['a refused', 'b hedge_lost']);
+  expect(request.sent.status).toBe(400);
 });
 
 test('an attempt that is stopped before its head does not end the request, although its own end comes first', async () => {

@@ -62,6 +62,17 @@ export class AttemptStop {
     return this.#race === null || this.#race.claim(this);
   }
 
+  /**
+   * A whole answer without text has come: resolves, once no other attempt may bring a text any more or one of them did, with
+   * whether it may be sent. Sent at once, it would stop the one that is about to have the text.
+   */
+  async opensEmpty(): Promise<boolean> {
+    this.answered();
+    if (this.#race === null) return true;
+    await this.#race.othersOver(this);
+    return !this.#own.signal.aborted && this.#race.claim(this);
+  }
+
   /** Stops the attempt, because another one had text first or decided the request. */
   lose(): void {
     this.answered();
@@ -81,6 +92,7 @@ export class AttemptStop {
   readonly #follow = (): void => {
     this.answered();
     this.#own.abort(this.#request.reason);
+    this.#race?.failed();
   };
 
   #stop(reason: StopReason): void {
@@ -88,9 +100,16 @@ export class AttemptStop {
   }
 }
 
-/** Attempts of one request that run at the same time: the first one with text stops all others, and no text follows it. */
+/**
+ * Two attempts of one request that run at the same time: the first one with text stops the other, and no text follows it. A
+ * whole answer without text waits until the other one has failed, or has none, too.
+ */
 export class Race {
   readonly #running: AttemptStop[] = [];
+  /** Those that have a whole answer without text. */
+  readonly #empty: AttemptStop[] = [];
+  /** Resolves once such an answer need not wait any more. */
+  readonly #awaited = Promise.withResolvers<void>();
   #winner: AttemptStop | null = null;
 
   /** Whether one of them had text, or all were stopped. */
@@ -113,9 +132,22 @@ export class Race {
     return true;
   }
 
+  /** Resolves once no attempt but those with an answer without text, of which this is one, may bring a text, or one of them did. */
+  othersOver(attempt: AttemptStop): Promise<void> {
+    this.#empty.push(attempt);
+    if (this.#running.every((each) => this.#empty.includes(each))) this.#awaited.resolve();
+    return this.#awaited.promise;
+  }
+
+  /** One attempt has failed without deciding the request: the other one's answer is sent, whatever it is. */
+  failed(): void {
+    this.#awaited.resolve();
+  }
+
   /** Stops all attempts, but for one. */
   stop(but: AttemptStop | null = null): void {
     this.isOver = true;
+    this.#awaited.resolve();
     for (const each of this.#running) if (each !== but) each.lose();
   }
 }

@@ -56,9 +56,9 @@ export async function awaitFirstPart(
     answer.release();
     return fail(watch, first.ending);
   }
-  if (stop !== null && !stop.opens()) {
+  if (stop !== null && !(first.deltas.length > 0 ? stop.opens() : await stop.opensEmpty())) {
     answer.release();
-    return fail(watch, interruptedBy(terms.signal, null));
+    return fail(watch, interruptedBy(terms.signal, reader.answer.knownUsage()));
   }
   watch.opened();
   if (first.ending !== null) watch.ended(first.ending);

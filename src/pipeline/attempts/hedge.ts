@@ -37,7 +37,8 @@ interface Running {
 
 /**
  * Makes an attempt, and a second one beside it at another route if the first text is late: the first of them with text
- * goes on, and the other is stopped. A client's request has at most one such second request, and none after a text. If both
+ * goes on, and the other is stopped. A complete answer without text counts once the other one has failed, or has none, too.
+ * A client's request has at most one such second request, and none after a text. If both
  * fail, the last failure is returned, and the one before is added to `failed`.
  */
 export async function attemptHedged(
@@ -126,7 +127,7 @@ async function awaitBoth(
   const drop = (): void =>
     void other.tried.catch((error: unknown) => telemetry.fault('attempt failed unexpectedly', error));
   const opened = (winner: Running, answer: OpenedAnswer): OpenedAnswer => {
-    attempts.hedge = winner === second ? 'won' : 'lost';
+    if (answer.first.deltas.length > 0) attempts.hedge = winner === second ? 'won' : 'lost';
     if (winner === second) first.received.follow(second.received);
     return answer;
   };
@@ -148,6 +149,7 @@ async function awaitBoth(
     first.received.follow(second.received);
     if (second.logged !== null) attempts.report(second.logged);
   }
+  race.failed();
   const last = await other.tried;
   if (last.kind === 'opened') return opened(other, last);
   return isFinal && !failed.isFinal(last) ? tried : last;
