@@ -132,6 +132,12 @@ describe('a command about a key', () => {
     expect(await failing(gateway, 'keys', 'revoke', misspelt)).toContain(`did you mean ${id}?`);
   });
 
+  test('keys credit refuses a reference with a blank at its end', async () => {
+    const gateway = await startCommanded();
+    const line = await failing(gateway, 'keys', 'credit', 'test', '5', '--reference', 'inv-1 ');
+    expect(line).toContain('--reference: expected a reference without blanks at its ends: leave them out');
+  });
+
   test('keys credit says why it needs a reference', async () => {
     const gateway = await startCommanded();
     const line = await failing(gateway, 'keys', 'credit', 'test', '5');

@@ -265,6 +265,27 @@ describe('a payment', () => {
     expect(await account()).toMatchObject({ balance: '6.00' });
   });
 
+  test.each([
+    [' inv-1', 'blanks at its ends'],
+    ['inv-1 ', 'blanks at its ends'],
+    ['inv-1\u{a0}', 'blanks at its ends'],
+    ['inv-1\n', 'control characters'],
+    ['inv\t1', 'control characters'],
+  ])(
+    'is refused with the reference %j, which would be another one than is meant',
+    async (reference, named) => {
+      await open();
+      const { id, account } = await makeKey(1_000_000_000);
+      const credit = { amount: '5.00', reference };
+      const answer = await admin(`/${id}/credits`, credit);
+      const error = { param: 'reference', message: expect.stringContaining(named) };
+      expect(answer).toMatchObject({ status: 400, body: { error } });
+      await expect(gateway.gateway.keys.credit(id, credit)).rejects.toMatchObject({ code: 'invalid_value' });
+      expect(await account()).toMatchObject({ balance: '1.00' });
+      expect((await admin(`/${id}/credits`, { ...credit, reference: 'inv 1' })).body.booked).toBe(true);
+    },
+  );
+
   test.each([['0'], ['-1'], ['1e3'], ['0.0000000001'], [5]])('is refused when it is %j', async (amount) => {
     await open();
     const { id } = await makeKey(0);

@@ -80,6 +80,9 @@ export const payment = z.strictObject({
   reference: storedText
     .min(1)
     .max(maxReferenceLength)
+    // Another one for each line break or blank, so that a payment would be booked again.
+    .regex(/^[^\p{Cc}]*$/u, 'expected a reference without control characters, such as line breaks')
+    .regex(/^(?!\s)(.*\S)?$/su, 'expected a reference without blanks at its ends: leave them out')
     .refine(
       (text) => !text.startsWith(ownReferences),
       `expected a reference that does not begin with ${ownReferences}`,
