@@ -89,6 +89,8 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     if (status < 200) return;
     const refusal = this.#forwarding?.faultOf(status) ?? null;
     if (refusal !== null) return this.#queue.stop(refusal);
+    if (status === 408 && this.#isReused && closes(headers))
+      return this.#queue.stop({ kind: 'fault', fault: 'stale', code: 'UND_ERR_SOCKET' });
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
     const limits = this.#learnsLimits ? readLimitHeaders(valueOf) : null;
@@ -125,15 +127,27 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   }
 
   /**
+   * Whether the connection has carried other calls. A server that ends such a one because it was idle may say so with a 408 of
+   * its own, which then looks like the answer to a call that crossed it and was not read (RFC 9110, 15.5.9).
+   */
+  get #isReused(): boolean {
+    return this.#receivedBytesBefore !== null;
+  }
+
+  /**
    * A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream; one that was
    * opened for the call, or had been answered in part, shows that the upstream can be reached.
    */
   #faultKind(code: string): ConnectionFault {
     if (this.#answered) return 'broken';
-    const reused = this.#receivedBytesBefore !== null;
-    if (reused && this.#connection?.receivedBytes === this.#receivedBytesBefore) return 'stale';
+    if (this.#isReused && this.#connection?.receivedBytes === this.#receivedBytesBefore) return 'stale';
     return this.#isStarted && closedCodes.has(code) ? 'unanswered' : 'unreachable';
   }
+}
+
+/** Whether an answer is the last one of its connection. */
+function closes({ connection }: IncomingHttpHeaders): boolean {
+  return /(?:^|,)\s*close\s*(?:,|$)/i.test(connection ?? '');
 }
 
 /** The codes of a connection that was closed. */

@@ -83,6 +83,22 @@ describe('a kept connection', () => {
     expect(seen).toEqual(['200 ok', 'stale', '200 ok', 'stale', '200 ok', 'stale']);
   });
 
+  test('that the upstream ends with a 408 and a close is stale, but a 408 of a new one or without a close is an answer', async () => {
+    let served = 0;
+    const server = await listen((_request, response) => {
+      served++;
+      if (served === 1 || served === 4) return void response.end('ok');
+      response.writeHead(408, served === 5 ? {} : { connection: 'close' }).end('late');
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
+    const seen: string[] = [];
+    for (let time = 0; time < 5; time++) {
+      seen.push(await textOf(await call(upstream)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(seen).toEqual(['200 ok', 'stale', '408 late', '200 ok', '408 late']);
+  });
+
   test('is not used for a call with `fresh`, whose own connection is closed after it', async () => {
     const ports = new Set<number | undefined>();
     const server = await listen((request, response) => {
