@@ -66,7 +66,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     isLost,
   });
   const settle = createSettle(queue, clock, onFault);
-  const settling = new Roster<Promise<void>>();
+  const settling = new Roster<Promise<number>>();
   let isRecovered = false;
 
   return {
@@ -116,7 +116,7 @@ function createSettle(
   queue: SettlementQueue,
   clock: Clock,
   onFault: ReportFault,
-): (record: SettledRecord) => Promise<void> {
+): (record: SettledRecord) => Promise<number> {
   const message = 'the database does not take settlements: they are kept and offered again';
   const notTaken = sumFaults(message, onFault, clock);
   // When the database has not answered for so long, it may be stuck.
@@ -127,11 +127,12 @@ function createSettle(
   );
   return async (record) => {
     try {
-      await limit.bound(() => queue.make(record));
+      return await limit.bound(() => queue.make(record));
     } catch (error) {
       if (!isPassing(error) || !queue.hasRoom) throw error;
       notTaken(error);
       await queue.keep(record, error);
+      return 0;
     }
   };
 }

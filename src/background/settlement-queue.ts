@@ -42,7 +42,7 @@ export class SettlementQueue {
   /** Those of them that are safe in the spool. */
   readonly #spooled = new Set<string>();
   /** Settlements that the database has and has not answered: they are not offered a second time. */
-  readonly #underWay = new Roster<{ readonly requestId: string; readonly made: Promise<void> }>();
+  readonly #underWay = new Roster<{ readonly requestId: string; readonly made: Promise<number> }>();
   /** Whether anything was appended to the spool since it was emptied. */
   #spoolHolds = false;
   #waitingSinceMs = 0;
@@ -81,8 +81,8 @@ export class SettlementQueue {
     return this.#waiting.size === 0 ? 0 : this.#clock.monotonicMs() - this.#waitingSinceMs;
   }
 
-  /** Makes a settlement for the first time; rejects when the database does not take it. */
-  make(record: SettledRecord): Promise<void> {
+  /** Makes a settlement for the first time, and resolves as `Records.settle`; rejects when the database does not take it. */
+  make(record: SettledRecord): Promise<number> {
     const { requestId, begun } = record;
     const made = this.#health.observe(this.#records.settle(record), begun?.keyId ?? null);
     const place = this.#underWay.add({ requestId, made });
@@ -178,7 +178,7 @@ export class SettlementQueue {
   /** Resolves with what became of it; `underWay` is its settlement that the database has already. */
   async #offer(
     record: SettledRecord,
-    underWay: Promise<void> | null,
+    underWay: Promise<number> | null,
   ): Promise<'done' | 'refused' | 'account locked'> {
     try {
       await (underWay ?? this.make(record));

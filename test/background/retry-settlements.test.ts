@@ -34,6 +34,7 @@ function startRecords() {
     async settle({ requestId }: SettledRecord) {
       if (state.fault !== null) throw state.fault;
       settled.push(requestId);
+      return 0;
     },
   };
   return { records, settled, state };
@@ -92,7 +93,7 @@ describe('settlements that the database does not take', () => {
       async settle(settled) {
         if (state.fault !== null) throw state.fault;
         await offered.promise;
-        await records.settle(settled);
+        return records.settle(settled);
       },
     };
     const clock = createFakeClock();
@@ -128,7 +129,7 @@ describe('settlements that the database does not take', () => {
       async settle(offered) {
         if (state.isAway) throw new StorageError('away');
         if (offered.requestId.startsWith('locked')) throw new KeyLockedError('locked', false);
-        await records.settle(offered);
+        return records.settle(offered);
       },
     };
     const kept = await keep(locking, createFakeClock());
@@ -211,7 +212,7 @@ describe('the state of the database', () => {
   test('is no fault, either, once a settlement that waited for three seconds turns out to wait for a lock', async () => {
     const { records } = startRecords();
     const clock = createFakeClock();
-    const answered = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<number>();
     const kept = await keep({ ...records, settle: () => answered.promise }, clock);
     const settling = kept.settle(record('a'));
     clock.advance(3_000);
@@ -284,7 +285,7 @@ describe('a database that does not answer', () => {
       async settle(one) {
         begun.push(one.requestId);
         await answered.promise;
-        await records.settle(one);
+        return records.settle(one);
       },
       async checkWrites() {
         begun.push('check');
@@ -471,7 +472,7 @@ describe('many kept settlements', () => {
         await Promise.resolve();
         atOnce--;
         if (settled.requestId === '7' && state.fault === null) throw new StorageError('no', 'rejected');
-        await records.settle(settled);
+        return records.settle(settled);
       },
     };
     const faults: string[] = [];
@@ -553,7 +554,7 @@ describe('the start and the end', () => {
   ])('say that a settlement which fails while the process ends %s', async (_name, isBroken, count) => {
     const { records } = startRecords();
     const { spool } = startSpool([], isBroken);
-    const failing = Promise.withResolvers<void>();
+    const failing = Promise.withResolvers<number>();
     const kept = keepWith({ ...records, settle: () => failing.promise }, spool);
     await kept.recover();
     const settling = kept.settle(record('a'));

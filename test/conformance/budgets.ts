@@ -28,7 +28,7 @@ interface Bench {
   readonly engine: Engine;
   /** Begins a request at a time; returns how it was begun, or the refusal. */
   readonly begin: (id: string, hold: number, atMs?: number, least?: number) => Promise<Reservation>;
-  readonly settle: (id: string, charge: number) => Promise<void>;
+  readonly settle: (id: string, charge: number) => Promise<number>;
   /** The budget's period as it is stored: its first day, what is spent, held, and the level. */
   readonly period: () => Promise<readonly unknown[]>;
   readonly close: (...ids: readonly string[]) => Promise<number>;

@@ -25,7 +25,7 @@ interface Member {
   readonly keyId: string;
   /** Begins a request; returns how it was begun, or the refusal. */
   readonly begin: (id: string, hold: number, atMs?: number, least?: number) => Promise<Reservation>;
-  readonly settle: (id: string, charge: number) => Promise<void>;
+  readonly settle: (id: string, charge: number) => Promise<number>;
   readonly close: (...ids: readonly string[]) => Promise<number>;
   /** The first day of its own budget's period, what is spent, held, and the level. */
   readonly period: () => Promise<readonly unknown[]>;

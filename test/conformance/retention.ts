@@ -107,7 +107,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       await use('req_0', 0, 10);
       await use('req_1', 1, 10);
       const again = settled('req_0', 10);
-      const offer = (): Promise<void> => store.settle(again);
+      const offer = (): Promise<number> => store.settle(again);
       const records = await retention.listOldest(startMs + dayMs, null, 10);
       await retention.removeRecords([{ requestId: 'req_0', isLost: false }], startMs + dayMs);
       expect(records).toHaveLength(1);

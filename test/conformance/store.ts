@@ -10,6 +10,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { maxNanos } from '../../src/shared/money.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 
 export const startMs = 1_800_000_000_000;
@@ -296,6 +297,21 @@ function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench
     await store.settle({ ...cut, usage: settled('a', 50).usage });
     expect(await store.findRecord('a', key.id)).toMatchObject({ holdNanos: 30, chargeNanos: 30 });
     expect(await account()).toEqual({ balanceNanos: 970, heldNanos: 0, spentNanos: 30 });
+  });
+
+  test('tells how much of a charge is not booked, because its key has spent as much as can be kept', async () => {
+    const { store, faults, account } = await setUp(null);
+    for (const [requestId, charge, unbooked] of [
+      ['a', maxNanos - 10, 0],
+      ['b', 25, 15],
+      ['c', 25, 25],
+    ] as const) {
+      await store.open(opened(requestId));
+      expect(await store.settle(settled(requestId, charge))).toBe(unbooked);
+      expect(await store.findRecord(requestId, key.id)).toMatchObject({ chargeNanos: charge - unbooked });
+    }
+    expect(await account()).toMatchObject({ spentNanos: maxNanos });
+    expect(faults).toHaveLength(2);
   });
 
   test('grants no hold to a request whose id was settled with the last of the balance', async () => {

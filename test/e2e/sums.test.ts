@@ -27,15 +27,20 @@ afterEach(async () => {
 
 const admin = (method: string, path: string, sent?: object) => askAdmin(gateway, method, path, sent);
 
-/** Gives an account sums beyond 2^53, as two answers of 4e11 tokens each once did. */
-async function makeOverfullKey(): Promise<{ id: string; headers: Record<string, string> }> {
-  const { key, secret } = await gateway.gateway.createKey('overfull', { balanceNanos: 1_000_000_000 });
+/** Gives an account sums: by default beyond 2^53, as two answers of 4e11 tokens each once did. */
+async function makeOverfullKey(
+  spent = 2n * 9_007_199_254_740_991n,
+): Promise<{ id: string; headers: Record<string, string> }> {
+  const compatibility = { usageCost: true };
+  const settings = { balanceNanos: 1_000_000_000, compatibility };
+  const { key, secret } = await gateway.gateway.createKey('overfull', settings);
   await gateway.close();
   const database = new DatabaseSync(file, { timeout: 5_000 });
-  const spent = 2n * 9_007_199_254_740_991n;
+  // What is spent of it was paid for, as far as a balance can be kept.
+  const debt = spent < 9_007_199_254_740_991n ? 0n : spent;
   database
     .prepare('UPDATE accounts SET spent = ?, balance = balance - ? WHERE key_id = ?')
-    .run(spent, spent, key.id);
+    .run(spent, debt, key.id);
   database.close();
   gateway = await startGateway({ upstreamUrl: upstream.url, storage: file, price });
   return { id: key.id, headers: { authorization: `Bearer ${secret}` } };
@@ -97,4 +102,12 @@ describe('the reference of a payment', () => {
       expect(answer).toMatchObject({ status: 400, body: { error: { param: 'reference' } } });
     }
   });
+});
+
+test('a charge that is cut, because its key has spent as much as can be kept, is shown as its receipt has it', async () => {
+  const { headers } = await makeOverfullKey(9_007_199_254_740_991n - 10n);
+  const response = await gateway.post('/v1/chat/completions', body, { headers });
+  expect(response.headers.get('x-textgate-charge')).toBe('0.00000001');
+  expect(await response.json()).toMatchObject({ usage: { cost: 0.000_000_01 } });
+  expect((await admin('GET', '/records?limit=1')).body.data[0]).toMatchObject({ charge: '0.00000001' });
 });

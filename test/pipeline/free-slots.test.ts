@@ -41,8 +41,9 @@ beforeEach(async () => {
       ...records,
       takesWrites: true,
       async settle(record) {
-        await records.settle(record);
+        const unbookedNanos = await records.settle(record);
         order.push('record settled');
+        return unbookedNanos;
       },
     },
   };
@@ -99,7 +100,7 @@ test('a slot is free while the database is slow to settle its request', async ()
       takesWrites: true,
       async settle(record) {
         await stored.promise;
-        await records.settle(record);
+        return records.settle(record);
       },
     },
   });

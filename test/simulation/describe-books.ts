@@ -134,7 +134,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
           ...record,
           begun: record.begun && { ...record.begun, keyId, ...budgetsOf(counted.get(requestId)) },
         };
-        found.push(await failureOf(() => store.settle(ended)));
+        found.push(await failureOf(async () => void (await store.settle(ended))));
         expected.push(await failureOf(async () => books.settle(ended)));
         break;
       }

@@ -73,6 +73,7 @@ export function simulateRecords(
       return wire.call(`settle ${record.requestId}`, record.begun?.keyId ?? statements, () => {
         books.settle(record);
         checks.money.settled(record);
+        return 0;
       });
     },
     isSettled: (record) => wire.call('is settled', reads, () => books.isSettled(record)),

@@ -7,9 +7,10 @@ export interface Records {
   /**
    * Ends an open record, gives its hold back and charges it, in one step. A record that was closed as lost is settled in
    * the same way, once: the process that runs its request was taken for dead. Rejects when there is no such record, as
-   * after an earlier settlement: a second one changes nothing.
+   * after an earlier settlement: a second one changes nothing. Resolves with the part of its charge that is not booked, in
+   * nano-USD, because its key has spent as much as can be kept; 0 of one that is kept to be made later.
    */
-  settle(record: SettledRecord): Promise<void>;
+  settle(record: SettledRecord): Promise<number>;
 }
 
 /** Records with the state of their database. */

@@ -75,7 +75,7 @@ async function closeRecord(
     // Handed in first, and so counted once the record is settled.
     if (usage !== null && price !== null && hasTokenLimit(recorded.admission.limits))
       void ports.tokenUse.add(recorded.key.id, usage.inputTokens + usage.outputTokens);
-    await ports.records.settle({
+    const unbookedNanos = await ports.records.settle({
       requestId,
       begun: recorded.begun,
       outcome,
@@ -90,7 +90,8 @@ async function closeRecord(
       chargeNanos,
       failure: failureOf(summary),
     });
-    return { charge, isSettled: true };
+    // What is shown to the client, and logged, is what its receipt has.
+    return { charge: { ...charge, chargeNanos: chargeNanos - unbookedNanos }, isSettled: true };
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
     return charge === null ? null : { charge, isSettled: false };

@@ -57,6 +57,7 @@ export function createRecordStore(
           'a charge was cut: its key has spent as much as can be kept',
           new Error(`${record.requestId}: ${settled.unbookedNanos} nano-USD`),
         );
+      return settled.unbookedNanos;
     },
     async isSettled(record) {
       const [row] = await lookUpRows(engine, countSettlements(record));
