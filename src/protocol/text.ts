@@ -102,7 +102,7 @@ export type ConnectionFault =
   | 'unreachable'
   /** The connection was made, and closed without an answer: the server may have failed at this request. */
   | 'unanswered'
-  /** A kept connection was closed before the upstream answered, or with a 408: the request may be sent once more. */
+  /** A kept connection was closed before the upstream answered: the request may be sent once more. */
   | 'stale'
   /** The headers of the answer are larger than what is read of them. */
   | 'oversized_head'

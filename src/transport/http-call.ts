@@ -38,6 +38,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #queue: BodyQueue;
   readonly #forwarding: Forwarding | null;
   readonly #learnsLimits: boolean;
+  readonly #clock: Clock;
   readonly #decodes: boolean;
   #contentEncoding: string | readonly string[] | undefined;
   /** What takes the body, from its first chunk on. */
@@ -59,6 +60,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     this.#onSent = onSent;
     this.#forwarding = forwarding;
     this.#learnsLimits = learnsLimits;
+    this.#clock = clock;
     this.#decodes = decodes;
     this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
@@ -93,12 +95,17 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
       return this.#queue.stop({ kind: 'fault', fault: 'stale', code: 'UND_ERR_SOCKET' });
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
-    const limits = this.#learnsLimits ? readLimitHeaders(valueOf) : null;
+    const limits = this.#learnsLimits ? readLimitHeaders((name) => valueOf(name) ?? this.#ownDate(name)) : null;
     this.#contentEncoding = headers['content-encoding'];
     this.#answered = true;
     this.#resolve(
       new QueuedAnswer({ status, contentType, retryAfterMs: readRetryAfter(valueOf), limits }, this.#queue),
     );
+  }
+
+  /** Our own clock, for an answer without a `date`: a reset that is a moment, 2 s from now, would else be one of a minute. */
+  #ownDate(name: string): string | undefined {
+    return name === 'date' ? new Date(this.#clock.now()).toISOString() : undefined;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -228,11 +228,22 @@ describe('an upstream that limits requests', () => {
       clock.advance(1_999);
       expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['cooling', 1]);
       clock.advance(1);
-      expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['failing', 0]);
-      clock.advance(3_000);
-      expect(health.availability(a, null)).toBe('available');
+      expect([health.availability(a, null), health.coolingMs(a)]).toEqual(['available', 0]);
     },
   );
+
+  test.each([
+    [1_000, 1_000],
+    [50, 50],
+    [0, 1_000],
+  ])('with a retry-after of %i ms is used as before %i ms later, and not last for longer', (said, pauseMs) => {
+    const { clock, health, attempt } = setUp();
+    attempt('rate_limited', said);
+    clock.advance(pauseMs - 1);
+    expect(health.availability(a, null)).toBe('cooling');
+    clock.advance(1);
+    expect(health.availability(a, null)).toBe('available');
+  });
 
   test('without a retry-after is tried last for five seconds', () => {
     const { clock, health, attempt } = setUp();

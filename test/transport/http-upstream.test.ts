@@ -140,6 +140,19 @@ describe('a kept connection', () => {
   });
 });
 
+test('a limit that ends at a moment of the clock ends then, also where the answer has no date', async () => {
+  const server = await listen((_request, response) => {
+    response.sendDate = false;
+    const limit = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0' };
+    response.writeHead(200, { ...limit, 'x-ratelimit-reset': Math.ceil(Date.now() / 1_000) + 2 }).end('ok');
+  });
+  const answer = await call(connect(`http://127.0.0.1:${portOf(server)}/v1`, { learnsLimits: true }));
+  if (answer.kind === 'fault') throw new Error(answer.fault);
+  const [limit] = answer.limits ?? [];
+  expect(limit?.resetMs).toBeGreaterThan(0);
+  expect(limit?.resetMs).toBeLessThanOrEqual(3_000);
+});
+
 describe('a host name', () => {
   test('that moves to another address is followed', async () => {
     const first = await listen((_request, response) => void response.end('first'), '127.0.0.1');

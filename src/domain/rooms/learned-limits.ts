@@ -85,7 +85,9 @@ export class LearnedLimits {
     const planned = this.#plan(tokens);
     let waitMs = 0;
     for (const limit of this.#limits.values()) {
-      const amount = limit.counts === 'requests' ? requests : limit.amountOf(planned);
+      // One that may take more than all of a limit starts with all of it, as in `availableAtMs`.
+      const amount =
+        limit.counts === 'requests' ? requests : Math.min(requests * limit.limit, limit.amountOf(planned));
       waitMs = Math.max(waitMs, limit.availableAtMs(amount, nowMs) - nowMs);
     }
     return this.#untilTrial(nowMs + waitMs, nowMs) - nowMs;

@@ -13,6 +13,9 @@ const defaultCoolDownMs = 5_000;
  */
 const maxPauseMs = 60_000;
 
+/** The pause where a rate limit asks for one of 0: the same request would only be refused again, in milliseconds. */
+const leastPauseMs = 1_000;
+
 /** How long a trial during a pause may run, and the `retry-after` of other requests meanwhile, in milliseconds. */
 const trialMs = 10_000;
 const trialRetryMs = 1_000;
@@ -61,8 +64,8 @@ export class RequestedPause {
     if (wasTrial) this.#trialStartMs = null;
     if (sign === 'busy') {
       this.#limitedMs = nowMs;
-      this.#lastUntilMs = nowMs + defaultCoolDownMs;
-      const pauseMs = retryAfterMs ?? 0;
+      if (retryAfterMs === null) this.#lastUntilMs = nowMs + defaultCoolDownMs;
+      const pauseMs = retryAfterMs === null ? 0 : retryAfterMs || leastPauseMs;
       this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + Math.min(pauseMs, maxPauseMs));
       // The answer to a trial replaces the pause; otherwise the longest counts, since answers may overtake each other.
       this.#untilMs = Math.max(wasTrial ? 0 : this.#untilMs, nowMs + pauseMs);

@@ -132,7 +132,7 @@ export class Race {
     return true;
   }
 
-  /** Resolves once no attempt but those with an answer without text, of which this is one, may bring a text, or one of them did. */
+  /** Notes an answer without text; resolves once no other attempt may bring a text any more, or one of them did. */
   othersOver(attempt: AttemptStop): Promise<void> {
     this.#empty.push(attempt);
     if (this.#running.every((each) => this.#empty.includes(each))) this.#awaited.resolve();

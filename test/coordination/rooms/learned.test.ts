@@ -256,6 +256,19 @@ describe('limits that answers report', () => {
     expect(scene.rooms.views()).toMatchObject([{ learned: [{ left: 750 }] }]);
   });
 
+  test('announce the wait that comes, also to a request that may take more than all of a limit', async () => {
+    const scene = openRooms({ far: { learnLimits: true, queueWaitMs: 30_000 } });
+    const window = { counts: 'tokens', limit: 100, remaining: 89, resetMs: null, refill: 'window' } as const;
+    const first = placeOf(scene.come('a1', { tokens: { input: 0, output: 11 } }));
+    first.answered(200, null, reported(window));
+    first.leave({ input: 0, output: 11 });
+    const large = scene.come('b1', { tokens: { input: 0, output: 5_000 } });
+    await scene.pass(0);
+    expect(large.entry).toMatchObject({ kind: 'refused', retryAfterMs: 60_000 });
+    await scene.pass(60_000);
+    placeOf(scene.come('b2', { tokens: { input: 0, output: 5_000 } }));
+  });
+
   test('are not kept where they are not to be learned', () => {
     const scene = openRooms({ far: { maxInFlight: 20 } });
     placeOf(scene.come('a1')).answered(200, null, reported({ remaining: 0, resetMs: 60_000 }));
