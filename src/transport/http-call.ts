@@ -95,7 +95,9 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
       return this.#queue.stop({ kind: 'fault', fault: 'stale', code: 'UND_ERR_SOCKET' });
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
-    const limits = this.#learnsLimits ? readLimitHeaders((name) => valueOf(name) ?? this.#ownDate(name)) : null;
+    const limits = this.#learnsLimits
+      ? readLimitHeaders((name) => valueOf(name) ?? this.#ownDate(name))
+      : null;
     this.#contentEncoding = headers['content-encoding'];
     this.#answered = true;
     this.#resolve(

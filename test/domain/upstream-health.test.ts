@@ -236,14 +236,17 @@ describe('an upstream that limits requests', () => {
     [1_000, 1_000],
     [50, 50],
     [0, 1_000],
-  ])('with a retry-after of %i ms is used as before %i ms later, and not last for longer', (said, pauseMs) => {
-    const { clock, health, attempt } = setUp();
-    attempt('rate_limited', said);
-    clock.advance(pauseMs - 1);
-    expect(health.availability(a, null)).toBe('cooling');
-    clock.advance(1);
-    expect(health.availability(a, null)).toBe('available');
-  });
+  ])(
+    'with a retry-after of %i ms is used as before %i ms later, and not last for longer',
+    (said, pauseMs) => {
+      const { clock, health, attempt } = setUp();
+      attempt('rate_limited', said);
+      clock.advance(pauseMs - 1);
+      expect(health.availability(a, null)).toBe('cooling');
+      clock.advance(1);
+      expect(health.availability(a, null)).toBe('available');
+    },
+  );
 
   test('without a retry-after is tried last for five seconds', () => {
     const { clock, health, attempt } = setUp();

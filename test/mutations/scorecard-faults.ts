@@ -39,8 +39,8 @@ export const scorecardFaults: readonly Mutation[] = [
   {
     name: 'scorecard reuse: a stale connection that is not tried again',
     file: 'src/transport/http-call.ts',
-    find: 'if (reused && this.#connection',
-    replace: 'if (reused && 1 > 2 && this.#connection',
+    find: 'if (this.#isReused && this.#connection',
+    replace: 'if (this.#isReused && 1 > 2 && this.#connection',
     ...section('reuse', 0.02),
   },
   {

@@ -264,7 +264,7 @@ describe('limits that answers report', () => {
     first.leave({ input: 0, output: 11 });
     const large = scene.come('b1', { tokens: { input: 0, output: 5_000 } });
     await scene.pass(0);
-    expect(large.entry).toMatchObject({ kind: 'refused', retryAfterMs: 60_000 });
+    expect(large.entry).toMatchObject({ kind: 'full', expectedMs: 60_000 });
     await scene.pass(60_000);
     placeOf(scene.come('b2', { tokens: { input: 0, output: 5_000 } }));
   });
