@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
-import { errorMessage } from '../support/postgres-bench.ts';
+import { errorMessage } from '../support/postgres-error.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 

@@ -6,7 +6,8 @@ import type { KeptConnection } from '../../src/storage/postgres/connection/conne
 import { maxWaitingQueries } from '../../src/storage/postgres/connection/session.ts';
 import { eventually } from '../support/eventually.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
-import { errorMessage, password, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { password, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';

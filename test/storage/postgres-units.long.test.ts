@@ -9,7 +9,8 @@ import { readTarget } from '../../src/storage/postgres/connection/connection-tar
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { errorMessage, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';

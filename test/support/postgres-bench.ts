@@ -46,14 +46,6 @@ export function usePostgresBench(): PostgresBench {
   };
 }
 
-/** An error as the server sends it, such as before it ends a connection. */
-export function errorMessage(code: string, text: string): Buffer {
-  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
-  const head = Buffer.from('E\0\0\0\0');
-  head.writeInt32BE(fields.length + 4, 1);
-  return Buffer.concat([head, fields]);
-}
-
 /** The `StorageError` that a promise is rejected with. */
 export async function rejection(promise: Promise<unknown>): Promise<StorageError> {
   const error: unknown = await promise.then(
