@@ -124,7 +124,8 @@ describe('a failure before the first text', () => {
     ['an error body with status 200', 'application/json', '{"error":{"message":"boom"}}', 'upstream_error'],
     ['a web page', 'text/html', '<html>', 'upstream_invalid'],
     ['broken JSON in a stream', 'text/event-stream', 'data: {"choices\n\n', 'upstream_invalid'],
-    ['broken JSON in a body', 'application/json', '{"choices', 'upstream_invalid'],
+    ['broken JSON in a body', 'application/json', '{"choices":nul}', 'upstream_invalid'],
+    ['JSON that is cut off in a body', 'application/json', '{"choices', 'upstream_truncated'],
     ['an empty body', 'application/json', '', 'upstream_invalid'],
   ])('%s becomes a 502', async (_name, contentType, body, code) => {
     upstream.play((response) => void response.writeHead(200, { 'content-type': contentType }).end(body));

@@ -3,13 +3,12 @@ import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { errorInBaseResponse } from './base-response.ts';
 import { readContent, readThoughts } from './content.ts';
+import type { TextTaker } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { errorAmong, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-
-/** A stateless frame reader: `Answer` keeps all state. */
-const frameReader: FrameReader = { readEvent, takeText: (text, answer) => answer.say(text), readBody };
+import { SaidText } from './said-text.ts';
 
 /** The Chat Completions API of OpenAI, vLLM, llama.cpp and most others. */
 export const chatDialect: Dialect = {
@@ -19,7 +18,7 @@ export const chatDialect: Dialect = {
   modelsPath: '/models',
   takesStop: () => true,
   writeRequest,
-  createFrameReader: () => frameReader,
+  createFrameReader: () => new ChatFrameReader(),
 };
 
 /** Requests usage on every stream, even if the client did not: the record needs it. */
@@ -43,43 +42,78 @@ function writeRequest(
   return { path: '/chat/completions', body: JSON.stringify(body) };
 }
 
-function readEvent(frame: Frame, name: string, answer: Answer): void {
-  if (name === 'error') return answer.failAsReported(frame['error'] ?? frame);
-  readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
+/** Remembers the text, because some streams say all of it once more, as a `message`. */
+class ChatFrameReader implements FrameReader {
+  readonly #said = new SaidText();
+
+  readEvent(frame: Frame, name: string, answer: Answer): void {
+    if (name === 'error') return answer.failAsReported(frame['error'] ?? frame);
+    const choice = readChoice(frame, answer);
+    if (choice === null) return;
+    const hasText = readPlaces([choice['delta'], choice['text']], answer, this.#takerFor(answer));
+    // Perplexity has all of the text so far in every chunk: only the last of these copies is looked at.
+    if (!hasText || readReason(choice) !== null) this.#readWhole(choice['message'] ?? null, answer);
+  }
+
+  takeText(text: string, answer: Answer): void {
+    this.#said.say(text, answer);
+  }
+
+  readBody(body: Frame, answer: Answer): void {
+    const { message, delta, text } = readChoice(body, answer) ?? {};
+    readPlaces([message, delta, text], answer, answer);
+    if (!Array.isArray(body['choices'])) answer.fail(invalidAnswer('an object that is no answer'));
+  }
+
+  /** Takes a message: all of it where nothing was said before, else what its text has beyond that. */
+  #readWhole(message: unknown, answer: Answer): void {
+    if (message === null) return;
+    if (holdsText(message)) answer.noteMemory();
+    if (this.#said.length === 0) readPlaces([message], answer, this.#takerFor(answer));
+    else this.#said.sayRest(textOf(message), 0, answer);
+  }
+
+  #takerFor(answer: Answer): TextTaker {
+    return {
+      say: (text) => this.#said.say(text, answer),
+      think: (thought) => answer.think(thought),
+      fail: (failed) => answer.fail(failed),
+    };
+  }
 }
 
-function readBody(body: Frame, answer: Answer): void {
-  readChoice(body, 'message', answer);
-  if (!Array.isArray(body['choices'])) answer.fail(invalidAnswer('an object that is no answer'));
+/** The text of a copy; what else it has was there before. */
+function textOf(message: unknown): string {
+  let whole = '';
+  const copy = { say: (text: string) => void (whole += text), think: () => {}, fail: () => {} };
+  readText(message, copy);
+  return whole;
 }
 
-/**
- * Reads a choice of a chunk or of a whole completion. Some streams send the whole answer as a `message`, alone or after its
- * deltas: before any text (`either`) it is the text, after that (`delta`) a repetition. Servers of completions have the
- * text in the choice itself.
- */
-function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
+/** Reads what a choice of a chunk or of a whole completion has beside its text. `null` if it has no more. */
+function readChoice(frame: Frame, answer: Answer): Frame | null {
   const choice = firstChoice(frame['choices'], answer);
   answer.report(usageIn(frame, choice), 'inside');
   const error = errorAmong(frame['error'], choice?.['error'], errorInEnvelope(frame));
   const reason = choice === null ? null : readReason(choice);
   // A blocked text is the end of its answer, even where it is reported as an error, too.
-  if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);
-  if (choice === null) return;
-  if (reason !== null) answer.finishWith(reason);
-  const { delta, message, text } = choice;
-  const places =
-    key === 'message' ? [message, delta, text] : [delta, key === 'either' ? message : null, text];
-  for (const part of places) {
-    if ((part ?? null) === null) continue;
-    if (isPlainObject(part)) readMessage(part, answer);
-    else {
-      answer.noteContent();
-      readContent(part, answer);
-    }
-    // Only one of them is the text: the next one is read where this one has none.
-    if (holdsText(part)) return;
+  if (error !== null && !isBlocked(reason)) {
+    answer.failAsReported(error);
+    return null;
   }
+  if (reason !== null) answer.finishWith(reason);
+  return choice;
+}
+
+/** Reads the first of these places that has text; returns whether any has. Servers of completions have it in the choice. */
+function readPlaces(places: readonly unknown[], answer: Answer, taker: TextTaker): boolean {
+  return places.some((part) => {
+    if ((part ?? null) === null) return false;
+    if (isPlainObject(part)) readBeside(part, answer);
+    else answer.noteContent();
+    readText(part, taker);
+    return holdsText(part);
+  });
 }
 
 /** The fields of a message or a delta in which text stands, and those of what is not text. */
@@ -87,13 +121,17 @@ const textFields = ['content', 'text', 'refusal'] as const;
 const otherFields = ['audio', 'images'] as const;
 
 /** Thoughts are in fields of their own, of which the first with text counts (OpenRouter has several), or in the content. */
-function readMessage(part: Frame, answer: Answer): void {
+function readBeside(part: Frame, answer: Answer): void {
   if (holdsToolCall(part)) answer.fail(toolCalled());
   readThoughts(part['reasoning_content'] || part['reasoning'] || part['reasoning_details'], answer);
   if (textFields.some((name) => part[name] !== undefined)) answer.noteContent();
   if (otherFields.some((name) => (part[name] ?? null) !== null)) answer.violations.add('skipped_content');
-  readContent(part['content'] ?? part['text'], answer);
-  readContent(part['refusal'], answer);
+}
+
+function readText(part: unknown, taker: TextTaker): void {
+  if (!isPlainObject(part)) return readContent(part, taker);
+  readContent(part['content'] ?? part['text'], taker);
+  readContent(part['refusal'], taker);
 }
 
 function holdsText(part: unknown): boolean {

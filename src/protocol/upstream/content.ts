@@ -9,11 +9,14 @@ const thoughtTypes =
 /** Types of parts that are text, whatever the dialect calls it. */
 const textTypes = new Set<unknown>([undefined, null, 'text', 'output_text', 'refusal', 'message']);
 
+/** What takes the text of a content. */
+export type TextTaker = Pick<Answer, 'say' | 'think' | 'fail'>;
+
 /**
  * Reads a content in any of the forms in which text is plainly there: a string, a part, or a list of these. A part that
  * is neither text nor a thought fails the answer: skipped without a word, it would make an incomplete answer complete.
  */
-export function readContent(content: unknown, answer: Answer): void {
+export function readContent(content: unknown, answer: TextTaker): void {
   if (typeof content === 'string') answer.say(content);
   else if (Array.isArray(content)) for (const part of content) readContent(part, answer);
   else if (isPlainObject(content)) readPart(content, answer);
@@ -26,14 +29,14 @@ export function notText(): ReturnType<typeof invalidAnswer> {
 }
 
 /** Adds the thoughts in a field or a part of any form: text, a list, or parts with text or summaries. */
-export function readThoughts(thought: unknown, answer: Answer): void {
+export function readThoughts(thought: unknown, answer: TextTaker): void {
   if (Array.isArray(thought)) for (const part of thought) readThoughts(part, answer);
   else if (isPlainObject(thought))
     readThoughts(thought['thinking'] ?? thought['text'] ?? thought['summary'] ?? thought['content'], answer);
   else answer.think(thought);
 }
 
-function readPart(part: Readonly<Record<string, unknown>>, answer: Answer): void {
+function readPart(part: Readonly<Record<string, unknown>>, answer: TextTaker): void {
   const { type } = part;
   if (typeof type === 'string' && thoughtTypes.test(type)) return readThoughts(part, answer);
   const text = part['text'] ?? part['refusal'];

@@ -1,5 +1,4 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import { KeptText } from '../kept-text.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { notText, readThoughts } from './content.ts';
@@ -8,6 +7,7 @@ import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { errorAmong, failure, invalidAnswer } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import { readItem, textOf, textOfClosed } from './response-items.ts';
+import { SaidText } from './said-text.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
@@ -51,7 +51,7 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
  * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
-  readonly #said = new KeptText();
+  readonly #said = new SaidText();
   /** The index in `#said` at which the current part begins. */
   #partStart = 0;
   /** The text of the part that was closed last. */
@@ -92,7 +92,7 @@ class ResponsesFrameReader implements FrameReader {
   }
 
   takeText(text: string, answer: Answer): void {
-    this.#say(text, answer);
+    this.#said.say(text, answer);
   }
 
   readBody(body: Frame, answer: Answer): void {
@@ -116,7 +116,7 @@ class ResponsesFrameReader implements FrameReader {
     if (errorAmong(error) !== null) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning', answer));
-    this.#sayRest(textOf(output, 'message', answer), this.#said.toString(), answer);
+    this.#said.sayRest(textOf(output, 'message', answer), 0, answer);
     this.#readStatus(response, status, answer);
   }
 
@@ -144,49 +144,26 @@ class ResponsesFrameReader implements FrameReader {
   #sayDelta(delta: unknown, answer: Answer): void {
     answer.noteContent();
     const text = isPlainObject(delta) ? (delta['text'] ?? delta['value'] ?? delta['content']) : delta;
-    if (typeof text === 'string') this.#say(text, answer);
+    if (typeof text === 'string') this.#said.say(text, answer);
     else if ((delta ?? null) !== null) answer.fail(notText());
-  }
-
-  #say(text: string, answer: Answer): void {
-    this.#said.add(text);
-    answer.say(text);
   }
 
   /** Takes the text of a closed item or part where nothing was streamed of any. */
   #sayUnsaid(text: string, answer: Answer): void {
     if (text === '' || this.#said.length > 0) return;
     answer.noteMemory();
-    this.#say(text, answer);
+    this.#said.say(text, answer);
   }
 
   /** Takes a part's whole text, which follows its deltas. A part that is closed twice is not said twice. */
   #closePart(whole: unknown, answer: Answer): void {
     answer.noteMemory();
-    const said = this.#said.toString().slice(this.#partStart);
-    const isRepeated = said === '' && whole === this.#lastPart;
+    const isRepeated = this.#said.length === this.#partStart && whole === this.#lastPart;
     if (isRepeated && whole !== '') answer.violations.add('inconsistent_end');
-    else if (typeof whole === 'string') this.#sayRest(whole, said, answer);
-    this.#lastPart = this.#said.toString().slice(this.#partStart) || this.#lastPart;
+    else if (typeof whole === 'string') this.#said.sayRest(whole, this.#partStart, answer);
+    this.#lastPart = this.#said.from(this.#partStart) || this.#lastPart;
     this.#partStart = this.#said.length;
   }
-
-  /**
-   * Compares a whole text with the streamed one. Text of lost deltas is added. A copy that differs is a violation, as the
-   * deltas are the text; only one that shows more than they did fails the answer, whose text would be incomplete.
-   */
-  #sayRest(whole: string, said: string, answer: Answer): void {
-    if (whole === '' || whole === said) return;
-    if (whole.startsWith(said)) return this.#say(whole.slice(said.length), answer);
-    answer.violations.add('inconsistent_end');
-    if (lettersOf(whole).length > lettersOf(said).length)
-      answer.fail(invalidAnswer('a text with more than what it streamed'));
-  }
-}
-
-/** A text without its white space, which some providers trim or change in copies. */
-function lettersOf(text: string): string {
-  return text.replace(/\s+/g, '');
 }
 
 function isCutOff(item: unknown): boolean {

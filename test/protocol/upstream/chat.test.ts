@@ -232,6 +232,44 @@ describe('the text of a chat stream', () => {
     expect(outcome(chunk({ content: 'a' }), chunk({ content: 'b' }), whole, done)).toEqual(['ab', 'stop']);
   });
 
+  test.each<[string, unknown, string, string]>([
+    ['with more text at its end, which is said', 'Hello world', 'Hello world', 'stop'],
+    ['in parts, with more text at their end', [{ type: 'text', text: 'Hello' }], 'Hello', 'stop'],
+    ['of the same text', 'Hel', 'Hel', 'stop'],
+    ['without text', '', 'Hel', 'stop'],
+    ['that has white space otherwise', ' Hel\n', 'Hel', 'stop'],
+    ['that is shorter', 'He', 'Hel', 'stop'],
+    ['of another beginning and more text', 'Oh, Hello', 'Hel', 'upstream_invalid'],
+  ])('is held against a closing message %s', (_name, content, text, ending) => {
+    const closing = { index: 0, delta: {}, message: { role: 'assistant', content }, finish_reason: 'stop' };
+    expect(outcome(say('H'), say('el'), frame({ choices: [closing] }), done)).toEqual([text, ending]);
+    expect(outcome(say('H'), say('el'), finish(), frame({ choices: [closing] }), done)).toEqual([
+      text,
+      ending,
+    ]);
+  });
+
+  test('is held against the message beside its last delta, and against no earlier one', () => {
+    const both = (content: string, whole: string, reason: string | null) =>
+      frame({
+        choices: [{ index: 0, delta: { content }, message: { content: whole }, finish_reason: reason }],
+      });
+    const frames = [both('a', 'a', null), both('b', 'b', null), both('c', 'abcd', 'stop'), done];
+    const reader = streamReader(chatDialect);
+    expect(summarize(readUpstream(reader, frames))).toMatchObject({ text: 'abcd', ending: 'stop' });
+    expect(reader.answer.violations.has('inconsistent_end')).toBe(false);
+  });
+
+  test('that differs from its closing message is a violation', () => {
+    const whole = frame({ choices: [{ index: 0, message: { content: 'b' }, finish_reason: 'stop' }] });
+    const reader = streamReader(chatDialect);
+    expect(summarize(readUpstream(reader, [say('a'), whole, done]))).toMatchObject({
+      text: 'a',
+      ending: 'stop',
+    });
+    expect(reader.answer.violations.has('inconsistent_end')).toBe(true);
+  });
+
   test('excludes other choices, and their finish reasons are ignored', () => {
     const other = { index: 1, delta: { content: 'B' }, finish_reason: 'length' };
     const first = { index: 0, delta: { content: 'A' } };

@@ -78,6 +78,8 @@ const textForms: Readonly<Record<DialectName, readonly TextForm[]>> = {
     (said) => chatFrame(`"reasoning":${said}`),
     (said) => chatFrame(`"content":${said},"refusal":${said}`),
     (said) => chatFrame(`"content":"x","content":${said}`),
+    (said) => `data: {"id":"c-1","choices":[{"index":0,"message":{"content":${said}}}]}`,
+    (said) => chatFrame(`"content":${said}`, '"message":{"content":"x"},"finish_reason":null}]'),
     (said) => `:${said}\n${chatFrame(`"content":"same"`)}`,
   ],
   responses: [
@@ -108,6 +110,7 @@ const others: Readonly<Record<DialectName, readonly string[]>> = {
     'data: {"id":"c-2","choices":[{"index":0,"delta":{"content":"of another id"},"finish_reason":null}],"usage":null}',
     'data: {"id":"c-1","choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}],"usage":null}',
     'data: {"id":"c-1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}',
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{},"message":{"content":"x and more"},"finish_reason":"stop"}]}',
     'data: {"id":"c-1","choices":[{"index":0,"delta":{"tool_calls":[{"id":"t"}]}}]}',
     'data: {"error":{"message":"no","code":"server_error"}}',
     'data: [DONE]',
@@ -269,6 +272,17 @@ describe('the fast road of a stream', () => {
         ...others.chat.slice(6, 7),
         ...repeat(textForms.chat[2], 5),
       ],
+    ],
+    [
+      'an empty delta beside a message or a text',
+      'chat',
+      () => {
+        const framesWith = (more: string) =>
+          [...Array.from({ length: 9 }, () => 'a'), ''].map((said) =>
+            chatFrame(`"content":"${said}"`, `${more},"finish_reason":null}]`),
+          );
+        return [framesWith('"message":{"content":"abc"}'), framesWith('"text":"other"')].flat();
+      },
     ],
     [
       'blocks of text that begin with it, before one of a tool that the provider runs',

@@ -36,7 +36,7 @@ export class FrameTemplate {
 
   /**
    * Reads the text of the frame at `at`, and sets `end`. Returns `null` if no whole frame of this form is there, or if
-   * its text is no JSON string.
+   * its text is no JSON string, or empty: then a dialect may take the text from another place in the frame.
    */
   read(stream: string, at: number): string | null {
     const start = this.#prefix.skip(stream, at);
@@ -45,7 +45,7 @@ export class FrameTemplate {
     if (end === -1 || end - at > maxEventChars) return null;
     const literal = stream.slice(start, textEnd);
     const text = literal.includes('\\') ? parseJson(`"${literal}"`) : literal;
-    if (typeof text !== 'string') return null;
+    if (typeof text !== 'string' || text === '') return null;
     this.end = end;
     return text;
   }

@@ -1,0 +1,43 @@
+import { KeptText } from '../kept-text.ts';
+import type { Answer } from './answer.ts';
+import { invalidAnswer } from './failures.ts';
+
+/** The text that a stream has said so far, kept to hold its closing copies against it. */
+export class SaidText {
+  readonly #text = new KeptText();
+
+  /** The size of the text in UTF-16 code units. */
+  get length(): number {
+    return this.#text.length;
+  }
+
+  /** The text from an index on. */
+  from(start: number): string {
+    return this.#text.toString().slice(start);
+  }
+
+  say(text: string, answer: Answer): void {
+    this.#text.add(text);
+    answer.say(text);
+  }
+
+  /**
+   * Compares a whole text with the streamed one, which begins at an index. Text of lost deltas is added. A copy that differs
+   * is a violation, as the deltas are the text; only one that shows more than they did fails the answer, whose text would
+   * be incomplete.
+   */
+  sayRest(whole: string, start: number, answer: Answer): void {
+    if (whole === '') return;
+    const said = this.from(start);
+    if (whole === said) return;
+    if (whole.startsWith(said)) return this.say(whole.slice(said.length), answer);
+    answer.violations.add('inconsistent_end');
+    if (lettersOf(whole).length > lettersOf(said).length)
+      answer.fail(invalidAnswer('a text with more than what it streamed'));
+  }
+}
+
+/** A text without its white space, which some providers trim or change in copies. */
+function lettersOf(text: string): string {
+  return text.replace(/\s+/g, '');
+}
