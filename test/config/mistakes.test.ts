@@ -493,6 +493,16 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 3: upstreams.local.url: expected http:// or https:// before the host',
   ],
   [
+    'an address without a host',
+    withUrl('http:///v1'),
+    'line 3: upstreams.local.url: expected an address such as http://127.0.0.1:8000/v1: the host is missing',
+  ],
+  [
+    'a name of a model with control characters',
+    'upstreams: { local: { url: "demo:" } }\nmodels:\n  "m\\e[31m": { routes: [{ upstream: local, model: x }], free: true }',
+    'expected a name without control characters',
+  ],
+  [
     'an address of another scheme',
     withUrl('ws://canary/v1'),
     'upstreams.local.url: expected an address such as http://127.0.0.1:8000/v1, with http:// or https:// at its beginning',

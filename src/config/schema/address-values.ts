@@ -25,6 +25,8 @@ function describeUrlFault(text: string, url: URL | null): string | null {
   if (/\s/.test(text)) return `${expectedUrl}, without blanks`;
   if (url?.protocol === 'demo:') return null;
   if (!/^https?:\/\//i.test(text)) return describeScheme(text);
+  // `URL` takes the first part of the path for the host.
+  if (/^https?:\/\/[/\\?]/i.test(text)) return `${expectedUrl}: the host is missing`;
   if (url === null) return expectedUrl;
   if (url.username !== '' || url.password !== '')
     return 'expected an address without a user and password: write the key of the upstream into apiKey';

@@ -15,7 +15,9 @@ const ownPaths = /^\/(v1\/(chat\/completions|responses|models|key|statement-keys
 
 const holdTokens = wholeNumber(1)
   .default(defaultHoldTokens)
-  .describe('The output tokens that the hold of a request covers if the request has no cap.');
+  .describe(
+    'The output tokens that the hold of a request covers if the request has no cap. With `limits.balanceMode: strict`, it is sent as the cap: a longer answer ends as `length`.',
+  );
 
 const thinks = onlyTrue.optional().meta({
   description:

@@ -72,7 +72,9 @@ export const maxWorkers = 32;
 export const port = wholeNumber(0, 65_535);
 
 /** The name of an upstream or a model, which is stored in records. */
-export const chosenName = storedText.min(1, 'expected a name that is not empty');
+export const chosenName = storedText
+  .min(1, 'expected a name that is not empty')
+  .refine((name) => !/[^\P{Cc}\0]/u.test(name), 'expected a name without control characters');
 
 /** The name of a model, in which one `*` matches any text. */
 export const namePattern = storedText.regex(/^[^*]*\*?[^*]*$/, "expected a name with at most one '*'").min(1);
