@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { maxPageSize } from '../domain/page-size.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { nearestName } from '../shared/nearest-name.ts';
 import { parseJson } from '../shared/parse-json.ts';
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { storedText } from '../shared/schema-values.ts';
@@ -13,6 +14,9 @@ import type { Request, Response } from './router.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
+
+/** The longest name of a parameter that is compared with the known ones. */
+const maxHintedLength = 64;
 
 /** How many entries of a list are asked for: from 1 to `most`, and `usual` where the query does not say it. */
 export function entryCount(most: number, usual: number) {
@@ -55,8 +59,21 @@ export function readWholeQuery(request: Request, { shape }: z.ZodObject, what: s
   const query = parseQuery(queryOf(request).slice(1));
   const unknown = Object.keys(query).find((name) => !Object.hasOwn(shape, name));
   if (unknown === undefined) return query;
-  const message = `Unknown parameter: '${unknown}'. ${what} takes ${Object.keys(shape).join(', ')}.`;
+  const known = Object.keys(shape);
+  const meant = nearestName(unknown.slice(0, maxHintedLength), known);
+  const hint = meant === null ? '' : ` Did you mean '${meant}'?`;
+  const message = `Unknown parameter: '${unknown}'.${hint} ${what} takes ${known.join(', ')}.`;
   return refuse('unknown_parameter', message, { param: unknown });
+}
+
+/** Reads the query of a list, as `readWholeQuery` does, and checks it. */
+export function checkQuery<Schema extends z.ZodObject>(
+  request: Request,
+  schema: Schema,
+  what: string,
+): z.output<Schema> | Refusal {
+  const query = readWholeQuery(request, schema, what);
+  return isRefusal(query) ? query : check(query, schema);
 }
 
 /** The `:id` in the path of a route. */

@@ -12,6 +12,7 @@ import { presentUsage, usageColumns } from './present/usage.ts';
 import type { NamedUsage } from './present/usage.ts';
 import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
 import { prefers } from './router.ts';
+import { findUnknownKey } from './unknown-key.ts';
 import type { Request, Response } from './router.ts';
 
 /** What reads of usage need. */
@@ -95,6 +96,8 @@ export async function readUsage(input: unknown, reads: UsageReads): Promise<Name
   const query = isRefusal(input) ? input : check(input, usageQuery);
   if (isRefusal(query)) return query;
   const { key, group, upstream, ...shared } = query;
+  const unknown = await findUnknownKey(key, reads);
+  if (unknown !== null) return unknown;
   return readPage(
     shared,
     { keyId: key, upstream, ...(group === undefined ? {} : { group: group || null }) },

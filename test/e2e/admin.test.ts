@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
 import { openStage } from '../support/stage.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -67,6 +68,34 @@ describe('keys', () => {
     }
     expect(ids.length).toBeGreaterThanOrEqual(4);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('a list with a misspelt parameter is refused with the nearest name, as it would be of more than was asked for', async () => {
+    for (const [path, meant] of [
+      ['/keys?stauts=revoked', 'status'],
+      ['/records?modle=small', 'model'],
+      ['/webhooks/deliveries?stat=dead', 'state'],
+      ['/ledger/roots?limt=1', 'limit'],
+      ['/archive?bfore=2026-01-01', 'before'],
+      ['/usage?modle=small', 'model'],
+    ] as const) {
+      const { status, body } = await askAdmin(gateway, 'GET', path);
+      expect([path, status]).toEqual([path, 400]);
+      expect(body.error).toMatchObject({
+        code: 'unknown_parameter',
+        message: expect.stringContaining(`Did you mean '${meant}'?`),
+      });
+    }
+  });
+
+  test('usage and records of a key that is none are a 404, as that key itself is', async () => {
+    for (const path of ['/usage?key=key_nope', '/records?key=key_nope', '/keys/key_nope'])
+      expect(await askAdmin(gateway, 'GET', path)).toMatchObject({
+        status: 404,
+        body: { error: { code: 'key_not_found' } },
+      });
+    const { body } = await askAdmin(gateway, 'GET', '/keys?limit=1');
+    expect(await askAdmin(gateway, 'GET', `/records?key=${body.data[0].id}`)).toMatchObject({ status: 200 });
   });
 
   test('keys are searched by a part of their name or the beginning of their id, and by their state', async () => {

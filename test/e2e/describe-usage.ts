@@ -243,7 +243,7 @@ export function describeUsage(createDatabase: (() => Promise<TestDatabase>) | nu
         const [row] = await usage(`key=${id}`);
         expect(row?.['charge']).toBe((await ask(`/keys/${id}`)).body.spent);
       }
-      expect(await usage('key=key_unknown')).toEqual([]);
+      expect(await ask('/usage?key=key_unknown')).toMatchObject({ status: 404 });
     });
 
     test('pages together are all rows, as JSON and as CSV', async () => {

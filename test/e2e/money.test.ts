@@ -117,7 +117,8 @@ describe('a key with a balance', () => {
     expect(response.status).toBe(402);
     expect(response.headers.get('retry-after')).toBe('1');
     expect(response.headers.get('x-should-retry')).toBeNull();
-    expect(await response.json()).toMatchObject({ error: { code: 'balance_held' } });
+    const message = expect.stringContaining('needs some of it, as its cost is not known beforehand. Wait');
+    expect(await response.json()).toMatchObject({ error: { code: 'balance_held', message } });
     leaving.abort();
     await running.ended;
   });

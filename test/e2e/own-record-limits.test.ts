@@ -162,7 +162,7 @@ describe('an unknown cursor', () => {
 
   test('is refused in every list, because an empty page would look like the end', async () => {
     const gateway = await start();
-    for (const list of ['/records', '/records?key=none', '/records?model=small', '/keys']) {
+    for (const list of ['/records', '/records?model=small', '/keys']) {
       const query = `${list}${list.includes('?') ? '&' : '?'}before=unknown`;
       expect(await askAdmin(gateway, 'GET', query)).toMatchObject({ status: 400, body: { error: refused } });
     }

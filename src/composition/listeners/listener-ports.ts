@@ -123,6 +123,7 @@ export function composeAdminPorts(
     keys: composeKeyAdministration(ports, config, { storage, keyManagement, running }),
     records: {
       ...readsOf(storage),
+      namesOf: (keyIds) => storage.store.namesOf(keyIds),
       running,
     },
     usage: usageReadsOf(storage),

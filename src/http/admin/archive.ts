@@ -5,7 +5,7 @@ import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
 import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
-import { check, readJson, readQuery } from '../checked-input.ts';
+import { check, checkQuery, readJson } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/archived-record.ts';
 import { isoTime } from '../present/iso-time.ts';
@@ -60,7 +60,7 @@ export function createArchiveRoutes(archiving: RecordArchiving): Router {
 }
 
 async function sendArchive(request: Request, response: Response, archiving: RecordArchiving): Promise<void> {
-  const query = check(readQuery(request, archiveQuery), archiveQuery);
+  const query = checkQuery(request, archiveQuery, 'The archive');
   if (isRefusal(query)) return sendRefusal(response, query);
   const disconnected = new AbortController();
   response.once('close', () => disconnected.abort());

@@ -2,7 +2,7 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { keyQuery } from './key-inputs.ts';
 import type { KeyOperations } from './keys.ts';
-import { pathIdOf, readJson, readQuery } from '../checked-input.ts';
+import { pathIdOf, readJson, readWholeQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendAnswer } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
@@ -13,7 +13,10 @@ export function createKeyRoutes(keys: KeyOperations): Router {
   const router = createRouter();
   router.get(
     '/',
-    handle((request) => keys.list(readQuery(request, keyQuery))),
+    handle(async (request) => {
+      const query = readWholeQuery(request, keyQuery, 'This list');
+      return isRefusal(query) ? query : keys.list(query);
+    }),
   );
   router.post(
     '/',

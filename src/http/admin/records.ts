@@ -1,12 +1,14 @@
 import type { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
+import type { KeyStore } from '../../domain/ports/key-store.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { RecordPage } from '../../domain/money/consumption.ts';
-import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from '../checked-input.ts';
+import { check, pageQuery, pathIdOf, readWholeQuery, unknownCursor } from '../checked-input.ts';
+import { findUnknownKey } from '../unknown-key.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentCancellation } from '../present/cancellation.ts';
@@ -19,7 +21,8 @@ import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 
 /** The dependencies of the routes about past and running requests. */
-export interface RecordAdministration extends RecordPages, Pick<Retention, 'removedBefore'> {
+export interface RecordAdministration
+  extends RecordPages, Pick<Retention, 'removedBefore'>, Pick<KeyStore, 'namesOf'> {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
@@ -42,6 +45,8 @@ export async function readRecordPage(
   const query = check(input, recordQuery);
   if (isRefusal(query)) return query;
   const { key: keyId, model, from, to, limit, before = null } = query;
+  const unknown = await findUnknownKey(keyId, administration);
+  if (unknown !== null) return unknown;
   const page = await administration.listRecords({ keyId, model, from, to }, limit, before);
   return page ?? unknownCursor();
 }
@@ -71,7 +76,8 @@ export async function cancelRequest(requestId: string, { running }: RecordAdmini
 export function createRecordRoutes(administration: RecordAdministration): Router {
   const router = createRouter();
   router.get('/records', async (request, response) => {
-    const page = await readRecordPage(readQuery(request, recordQuery), administration);
+    const query = readWholeQuery(request, recordQuery, 'This list');
+    const page = isRefusal(query) ? query : await readRecordPage(query, administration);
     if (isRefusal(page) || !prefers(request, 'csv', 'json'))
       return sendAnswer(response, 200, isRefusal(page) ? page : presentRecordPage(page));
     sendBody(response, 200, presentRecordsAsCsv(page.records), {

@@ -3,7 +3,7 @@ import type { KeyManagement } from '../../operations/manage-keys.ts';
 import type { Statements } from '../../operations/statements.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
-import { check, pageQuery, pathIdOf, readQuery } from '../checked-input.ts';
+import { checkQuery, pageQuery, pathIdOf } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
@@ -28,7 +28,7 @@ export function createStatementRoutes(statements: Statements, keys: Pick<KeyMana
   });
   router.all('/keys/:id/statement', methodNotAllowed('GET'));
   router.get('/ledger/roots', async (request, response) => {
-    const query = check(readQuery(request, rootQuery), rootQuery);
+    const query = checkQuery(request, rootQuery, 'This list');
     if (isRefusal(query)) return sendRefusal(response, query);
     const roots = await statements.roots(query.before ?? null, query.limit);
     const last = roots.length < query.limit ? undefined : roots.at(-1);

@@ -3,7 +3,7 @@ import { isRefusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';
 import type { Delivery } from '../../domain/ports/outbox.ts';
 import type { WebhookManagement, WebhookReport } from '../../operations/manage-webhooks.ts';
-import { check, pageQuery, pathIdOf, readJson, readQuery, unknownCursor } from '../checked-input.ts';
+import { check, checkQuery, pageQuery, pathIdOf, readJson, unknownCursor } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
@@ -29,7 +29,7 @@ export function createWebhookRoutes(webhooks: WebhookManagement): Router {
   });
   router.all('/', methodNotAllowed('GET'));
   router.get('/deliveries', async (request, response) => {
-    const query = check(readQuery(request, deliveryQuery), deliveryQuery);
+    const query = checkQuery(request, deliveryQuery, 'This list');
     if (isRefusal(query)) return sendRefusal(response, query);
     const { limit, before, ...filter } = query;
     // The cursor is the number of a delivery.

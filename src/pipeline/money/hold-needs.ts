@@ -44,11 +44,12 @@ export function wantedOf(work: TextWork | PassthroughWork, balanceMode: Ports['b
   return { record: { model, upstream: routes[0]?.upstream ?? '', mode, price }, nanos, parts };
 }
 
-/** What a request needs to be sent: all that it may cost, with its parts, or less. */
+/** What a request needs to be sent: all that it may cost, with its parts, or anything at all, which is no amount to be told. */
 export function needOf({ nanos, parts }: Wanted, neededNanos: number): Need {
+  if (nanos !== neededNanos)
+    return { nanos: neededNanos, words: 'some of it, as its cost is not known beforehand' };
   const needed = `${formatUsd(neededNanos)} USD`;
-  const isWhole = parts !== null && nanos === neededNanos;
-  return { nanos: neededNanos, words: isWhole ? `${needed} (${parts()})` : needed };
+  return { nanos: neededNanos, words: parts === null ? needed : `${needed} (${parts()})` };
 }
 
 /** The smallest output cap that every upstream takes: a smaller one is raised to it, and the hold must cover that. */
