@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { basename, extname } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { checkStatement, compareStatements, rowsBetween } from '../domain/statements/check-statement.ts';
 import type { FoundRoot, NamedStatement } from '../domain/statements/check-statement.ts';
@@ -12,7 +12,7 @@ import { count } from '../shared/count.ts';
 import { formatUsd } from '../shared/money.ts';
 import { openAdmin } from './admin-client.ts';
 import { describeError } from './describe-error.ts';
-import { findKeyId, keyPath } from './keys/find-key.ts';
+import { findKeyId, findKeysOfGroup, keyPath } from './keys/find-key.ts';
 import { withOptionNames } from './keys/option-names.ts';
 import type { Json } from './output.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
@@ -21,7 +21,8 @@ import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 export interface GetOptions {
   readonly from?: string;
   readonly to?: string;
-  readonly output?: string;
+  readonly output?: string | undefined;
+  readonly group?: string;
 }
 
 /** The options of `statement verify`, as commander names them. */
@@ -39,9 +40,23 @@ const maxFileBytes = 16_777_216;
 /** How long the keys of a service may take, in milliseconds. */
 const keysMs = 10_000;
 
-/** Fetches the statement of a key, all parts of it; prints them, or writes a file for each. */
-export async function getStatement(key: string, { output, ...period }: GetOptions): Promise<string> {
-  const path = `${keyPath(await findKeyId(key))}/statement`;
+/** Fetches the statement of a key, or those of a group: prints the one, or writes files. */
+export async function getStatements(key: string | undefined, options: GetOptions): Promise<string> {
+  const { group, output, ...period } = options;
+  if ((key === undefined) === (group === undefined)) throw new Error('name a key, or a group with --group');
+  if (group === undefined) return getStatement(await findKeyId(key ?? ''), { output, ...period });
+  if (output === undefined) throw new Error('name the folder for the statements of the group with --output');
+  const ids = await findKeysOfGroup(group);
+  mkdirSync(output, { recursive: true, mode: 0o700 });
+  const written: string[] = [];
+  for (const id of ids)
+    written.push(await getStatement(id, { output: join(output, `${id}.txt`), ...period }));
+  return written.join('\n');
+}
+
+/** Fetches the statement of a key, all parts of it; prints it, or writes a file for each part. */
+async function getStatement(id: string, { output, ...period }: GetOptions): Promise<string> {
+  const path = `${keyPath(id)}/statement`;
   const written: string[] = [];
   for (let after: number | null = null; ;) {
     const query = new URLSearchParams({ ...period, ...(after === null ? {} : { after: String(after) }) });

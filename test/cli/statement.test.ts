@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -102,6 +102,38 @@ describe('textgate statement', () => {
     expect((await fetch(`${gateway.url}/v1/key/statement`)).status).toBe(401);
     const wrong = await gateway.run('statement', 'get', 'test', '--from', 'yesterday');
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('--from: expected a time') });
+  });
+
+  test('get writes those of all keys of a group into a folder', async () => {
+    const gateway = await startCommanded({
+      config: {
+        upstreams: { demo: { url: 'demo:' } },
+        models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+        groups: { research: {} },
+      },
+    });
+    for (const name of ['ann', 'bob']) await gateway.run('keys', 'create', name, '--group', 'research');
+    await gateway.run('keys', 'credit', 'bob', '2.50', '--reference', 'invoice 1');
+    const folder = join(makeTemporaryFolder(), 'january');
+    const got = await gateway.run('statement', 'get', '--group', 'research', '--output', folder);
+    expect(got.stdout.split('\n').map((line) => line.replace(/^.*key_\w+/, 'key'))).toEqual([
+      'key.txt: 1 row',
+      'key.txt: 0 rows',
+      '',
+    ]);
+    const files = readdirSync(folder).map((file) => join(folder, file));
+    const keys = `${gateway.url}/v1/statement-keys`;
+    for (const file of files)
+      expect((await gateway.run('statement', 'verify', file, '--keys', keys)).stdout).toMatch(/\nvalid\n$/);
+    const names = files.map((file) => readStatement(readFileSync(file, 'latin1')).name);
+    expect(names.toSorted()).toEqual(['ann', 'bob']);
+    for (const [args, reason] of [
+      [['--group', 'reserch', '--output', folder], 'did you mean research?'],
+      [['--group', 'research'], 'name the folder'],
+      [['ann', '--group', 'research', '--output', folder], 'name a key, or a group'],
+      [[], 'name a key, or a group'],
+    ] as const)
+      expect((await gateway.run('statement', 'get', ...args)).stderr).toContain(reason);
   });
 
   test('verify says what is wrong, and exits with 1; with 2 where the signature was not checked', async () => {

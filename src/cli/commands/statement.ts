@@ -17,13 +17,14 @@ export function addStatementCommands(program: Command): void {
     .command('statement')
     .description('signed statements of what a key paid in and was charged');
   statement
-    .command('get <key>')
+    .command('get [key]')
     .description('write the statement of a key, by its id, or a name that only one key has')
+    .option('--group <name>', 'those of all keys of a group instead, into the folder of --output')
     .option('--from <time>', 'only rows from this time on, such as 2030-01-01')
     .option('--to <time>', 'only rows before this time')
     .option('-o, --output <file>', 'write to this file; further parts of a long one get a number')
-    .action((key: string, options: GetOptions) =>
-      report(async () => (await import('../statement.ts')).getStatement(key, options)),
+    .action((key: string | undefined, options: GetOptions) =>
+      report(async () => (await import('../statement.ts')).getStatements(key, options)),
     );
   statement
     .command('verify <file...>')

@@ -9,6 +9,7 @@ interface NamedKey {
   readonly id: string;
   readonly name: string;
   readonly revoked_at: string | null;
+  readonly group: string | null;
 }
 
 /** The path of a key in the admin API. */
@@ -42,6 +43,25 @@ export async function findKeyId(idOrName: string): Promise<string> {
   throw new Error(
     `no key${searched} has the id or name ${idOrName}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
   );
+}
+
+/**
+ * The ids of the keys of a group, revoked ones too. Throws if there are none, with the nearest group that has any, and where
+ * there are more keys than are searched: the list could lack some.
+ */
+export async function findKeysOfGroup(group: string): Promise<readonly string[]> {
+  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  if (keys.length >= maxSearchedKeys)
+    throw new Error(
+      `only the newest ${maxSearchedKeys} keys can be searched: name the keys of ${group} one by one`,
+    );
+  const found = keys.filter((key) => key.group === group);
+  if (found.length > 0) return found.map(({ id }) => id);
+  const nearest = nearestName(
+    group,
+    keys.flatMap((key) => key.group ?? []),
+  );
+  throw new Error(`no key is in the group ${group}${nearest === null ? '' : `; did you mean ${nearest}?`}`);
 }
 
 /** How many keys have a name, among the newest 10,000; a revoked key counts, too. */
