@@ -43,6 +43,7 @@ const errorTable = {
   doctor_is_running: { status: 409, type: 'invalid_request_error', retryable: true },
   request_too_large: { status: 413, type: 'invalid_request_error', retryable: false },
   unsupported_content_type: { status: 415, type: 'invalid_request_error', retryable: false },
+  expectation_failed: { status: 417, type: 'invalid_request_error', retryable: false },
   concurrency_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   upstream_busy: { status: 429, type: 'rate_limit_error', retryable: true },

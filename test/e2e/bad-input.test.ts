@@ -471,14 +471,15 @@ describe('a request on the raw socket', () => {
   });
 
   test.each([
-    ['GET http://[ HTTP/1.1', 400],
-    ['CONNECT example.com:443 HTTP/1.1', 405],
-    ['POST /v1/responses HTTP/1.1\r\nExpect: a miracle', 417],
-  ])('%j gets an error envelope and an id', async (line, status) => {
+    ['GET http://[ HTTP/1.1', 400, 'invalid_value'],
+    ['CONNECT example.com:443 HTTP/1.1', 405, 'method_not_allowed'],
+    ['POST /v1/responses HTTP/1.1\r\nExpect: a miracle', 417, 'expectation_failed'],
+  ])('%j gets an error envelope with the code of its status, and an id', async (line, status, code) => {
     const answer = await sendRaw([line, 'Host: x']);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer).toMatch(/x-request-id: req_[0-9a-f]{32}/i);
     expect(answer).toMatch(/"error":\{"message":/);
+    expect(answer).toContain(`"code":"${code}"`);
   });
 
   test('with Expect: 100-continue is refused for a bad key before 100 Continue, which only a good key gets', async () => {

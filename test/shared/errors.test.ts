@@ -21,6 +21,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['unknown_url', 404, 'invalid_request_error', false],
   ['key_is_declared', 409, 'invalid_request_error', false],
   ['request_too_large', 413, 'invalid_request_error', false],
+  ['expectation_failed', 417, 'invalid_request_error', false],
   ['concurrency_limit_exceeded', 429, 'rate_limit_error', true],
   ['rate_limit_exceeded', 429, 'rate_limit_error', true],
   ['upstream_rate_limited', 429, 'rate_limit_error', true],

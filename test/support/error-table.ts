@@ -93,6 +93,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   ],
   request_too_large: ['the body is larger than `server.maxBody`', 'send less'],
   unsupported_content_type: ['the body is not declared as JSON', 'send `content-type: application/json`'],
+  expectation_failed: [
+    'the request has an `Expect` other than `100-continue`',
+    'send `Expect: 100-continue`, or leave the header out',
+  ],
   concurrency_limit_exceeded: [
     'the key has as many requests in progress as it may',
     'send it again after `retry-after`, or when one of them has ended',

@@ -34,9 +34,9 @@ export const notHttp = badRequest('syntax', 'This is not a valid HTTP request.')
 
 /** An `Expect` header with anything but `100-continue`. */
 export const expectationFailed: RawRefusal = {
-  ...notHttp,
   reason: 'expectation',
   status: 417,
+  code: 'expectation_failed',
   message: "The only supported expectation is 'Expect: 100-continue'.",
 };
 
