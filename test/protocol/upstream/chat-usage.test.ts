@@ -130,7 +130,7 @@ describe('the usage of a chat answer', () => {
     expect(
       read({
         ...counted,
-        prompt_tokens_details: { cached_tokens: absurd },
+        prompt_tokens_details: { cache_write_tokens: absurd },
         completion_tokens_details: { reasoning_tokens: absurd },
       }),
     ).toEqual(asUsage);
@@ -309,6 +309,39 @@ describe('the cached input of a usage report', () => {
     [{ cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }],
   ])('is read from %j', (parts) => {
     expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cachedInputTokens: 4 });
+  });
+});
+
+describe('the cached input of a usage report that is no number of tokens', () => {
+  const withCached = (cached_tokens: unknown) => ({ ...counted, prompt_tokens_details: { cached_tokens } });
+
+  test.each(['4', '04'])('is read where %j is plainly a whole number', (written) => {
+    expect(read(withCached(written))).toEqual({ ...asUsage, cachedInputTokens: 4 });
+  });
+
+  test.each([4.5, -4, 1e300, '4.5', '-4', '4 tokens', ' 4', '9'.repeat(16)])(
+    'makes the usage implausible (%j), so that our own count is charged, and no more than was named',
+    (unread) => {
+      const reader = streamReader(chatDialect);
+      const frames = [chunk('x', 'stop'), usageOnly(withCached(unread))];
+      expect(summarize(readUpstream(reader, frames)).usage).toBeNull();
+      expect([...reader.answer.violations]).toContain('implausible_usage');
+      expect(reader.answer.named).toEqual({ input: 11, output: 7 });
+    },
+  );
+
+  test.each([null, '', '0', true, {}, [7]])('is none as %j', (none) => {
+    expect(read(withCached(none))).toEqual(asUsage);
+  });
+
+  test('does not count beside another name or a later report with a count', () => {
+    const fourCached = { ...asUsage, cachedInputTokens: 4 };
+    expect(read({ ...withCached(-1), cached_tokens: 4 })).toEqual(fourCached);
+    const good = withCached(4);
+    expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(good))).toEqual(fourCached);
+    expect(usageOf(chunk('x', 'stop'), usageOnly(good), usageOnly(withCached(-1)))).toEqual(fourCached);
+    expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(withCached(0)))).toEqual(asUsage);
+    expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(counted))).toBeNull();
   });
 });
 
