@@ -199,7 +199,7 @@ const expectedMessages: readonly RegExp[] = [
 
 /** Reasons of warnings and errors while the connections to the database are cut: whatever needed one then, says so. */
 const isCut =
-  /terminating connection due to administrator command|Connection terminated unexpectedly|write EPIPE|read ECONNRESET|it is being opened/;
+  /terminating connection due to administrator command|Connection terminated unexpectedly|(?:read|write) (?:EPIPE|ECONNRESET)|it is being opened/;
 
 /** What is wrong with a log: texts that must not be there, and warnings and errors that nothing here explains. */
 export function checkLog(node: number, log: string, secrets: readonly string[]): string[] {
