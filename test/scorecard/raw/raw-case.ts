@@ -122,7 +122,7 @@ export function subjectsOf(key: string, token: string): readonly Subject[] {
     },
     { ...open, name: 'passthrough', method: 'POST', path: '/tokenize', body: (id) => `{"prompt":"${id}"}` },
     { ...open, name: 'models', isPassedOn: false, method: 'GET', path: '/v1/models', body: () => '' },
-    { ...operators, name: 'admin keys', method: 'GET', path: '/admin/keys', body: () => '' },
+    { ...operators, name: 'admin status', method: 'GET', path: '/admin/status', body: () => '' },
     {
       ...operators,
       name: 'admin key',
