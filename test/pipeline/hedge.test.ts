@@ -63,6 +63,12 @@ class HeldCall {
   sayNothing(): void {
     this.#piece.resolve(Buffer.from(chatFrames([]).join('')));
   }
+
+  /** Sends an answer whose text was blocked. */
+  block(): void {
+    const choice = { index: 0, delta: {}, finish_reason: 'content_filter' };
+    this.#piece.resolve(Buffer.from(`data: ${JSON.stringify({ choices: [choice] })}\n\ndata: [DONE]\n\n`));
+  }
 }
 
 let pipeline: PipelineHarness;
@@ -178,6 +184,18 @@ test('a complete answer without text is sent once the other request has failed o
     expect(readAnswerBody('chat', true, request.sent.text)).toMatchObject({ text: '', ending: 'stop' });
     expect(await resultsOf(request)).toEqual(results);
   }
+});
+
+test('an answer that was blocked without a text is sent, and not replaced by the text of the other request', async () => {
+  const request = await askTwice();
+  for (const call of calls) call.answer();
+  calls[0]?.block();
+  await pipeline.quiet();
+  calls[1]?.say('from 1');
+  await request.done;
+  const ending = { text: '', ending: 'content_filter' };
+  expect(readAnswerBody('chat', true, request.sent.text)).toMatchObject(ending);
+  expect(await resultsOf(request)).toEqual(['a ok', 'b hedge_lost']);
 });
 
 test('a text that the first request refuses is refused, although the second one has a complete answer without text', async () => {

@@ -56,7 +56,7 @@ export async function awaitFirstPart(
     answer.release();
     return fail(watch, first.ending);
   }
-  if (stop !== null && !(first.deltas.length > 0 ? stop.opens() : await stop.opensEmpty())) {
+  if (stop !== null && !(isAnswer(first) ? stop.opens() : await stop.opensEmpty())) {
     answer.release();
     return fail(watch, interruptedBy(terms.signal, reader.answer.knownUsage()));
   }
@@ -84,6 +84,11 @@ export async function awaitFirstPart(
 export function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
   watch.ended(ending);
   return { kind: 'failed_attempt', route: watch.route, ending, logged: watch.logged };
+}
+
+/** Whether a part is an answer to go on with: a text, or that the provider blocked it, after which no other one is asked. */
+function isAnswer({ deltas, ending }: ReadPart): boolean {
+  return deltas.length > 0 || (ending?.kind === 'finished' && ending.reason === 'content_filter');
 }
 
 function isNothing({ deltas, ending }: ReadPart): boolean {

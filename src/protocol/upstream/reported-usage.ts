@@ -29,7 +29,7 @@ export type JudgedUsage =
   /** `hasExcess`: more reasoning was named than output, which may be counted otherwise or stand beside it. */
   | { readonly kind: 'plausible'; readonly usage: Usage; readonly hasExcess: boolean }
   | { readonly kind: 'missing' }
-  /** `named` are input and output where the other counts don't fit them: no more than these is charged by our own count. */
+  /** `named` are the counts where they don't add up: no more than these is charged by our own count. */
   | { readonly kind: 'implausible'; readonly why: string; readonly named: NamedTokens | null };
 
 /** The input and output that an upstream named, in tokens. */
@@ -72,8 +72,7 @@ export class ReportedUsage {
    * - missing: no report, no input, no output although text or thoughts arrived, or all reports came before the last
    *   text or thought. Providers send zeros for tokens that they did not count.
    * - implausible: the output became smaller, or the input did in a report without output, or a count is out of
-   *   proportion to the text, or the total has tokens that no count explains, or the discount for cached input can't be
-   *   read: without it, a client would pay more than by our own count.
+   *   proportion to the text, or the total has tokens that no count explains.
    */
   judge({ sentTokens, receivedBytes, isStale }: Traffic): JudgedUsage {
     const reading = this.#reading;
@@ -90,8 +89,6 @@ export class ReportedUsage {
     const named = { input, output: outputTokens };
     if (reading.unexplained > 0)
       return implausible(`a total with ${reading.unexplained} tokens that no count explains`, named);
-    if (this.#counts?.hasUnreadCache === true && !isCounted(this.#counts.cached))
-      return implausible('cached input that is no whole number of tokens', named);
     return { kind: 'plausible', usage: usageOf(reading, named), hasExcess: reading.reasoning > outputTokens };
   }
 }
@@ -107,13 +104,7 @@ function merge(before: ReportedCounts, later: ReportedCounts, isWhole: boolean):
     cached: lastOf(before.cached, later.cached),
     written: lastOf(before.written, later.written),
     reasoning: lastOf(before.reasoning, later.reasoning),
-    hasUnreadCache: hasUnreadCache(before, later),
   };
-}
-
-/** Whether cached input can't be read: the last report that names any decides. */
-function hasUnreadCache(before: ReportedCounts, later: ReportedCounts): boolean {
-  return later.cached === null && !later.hasUnreadCache ? before.hasUnreadCache : later.hasUnreadCache;
 }
 
 /** A later count replaces an earlier one, unless it has no tokens: some upstreams end with a report of zeros. */

@@ -99,14 +99,9 @@ class ResponsesFrameReader implements FrameReader {
     this.#readResponse(body, statusOf(body), answer);
   }
 
-  /**
-   * Some providers leave the status out of the object and give it only as the event's name. An end without any response is
-   * one only where the text was confirmed before: nothing else says that no delta was lost.
-   */
+  /** Some providers leave the status out of the object and give it only as the event's name. */
   #readLast(frame: Frame, said: string, answer: Answer): void {
     const response = isPlainObject(frame['response']) ? frame['response'] : {};
-    if (said === 'completed' && response !== frame['response'] && !this.#isClosed)
-      return answer.fail(invalidAnswer('an end without its response'));
     const status = statusOf(response) ?? said;
     // A status of a running response in the event that completes it is a leftover: the event says that it has ended.
     const isRunning = readFinishReason(status) === 'unset';
@@ -151,11 +146,6 @@ class ResponsesFrameReader implements FrameReader {
     const text = isPlainObject(delta) ? (delta['text'] ?? delta['value'] ?? delta['content']) : delta;
     if (typeof text === 'string') this.#said.say(text, answer);
     else if ((delta ?? null) !== null) answer.fail(notText());
-  }
-
-  /** Whether the events of closed parts have confirmed all of the text, of which there is some. */
-  get #isClosed(): boolean {
-    return this.#partStart > 0 && this.#partStart === this.#said.length;
   }
 
   /** Takes the text of a closed item or part where nothing was streamed of any. */

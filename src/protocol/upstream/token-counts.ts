@@ -15,17 +15,13 @@ export interface ReportedCounts {
   readonly cached: number | null;
   readonly written: number | null;
   readonly reasoning: number | null;
-  /** Whether cached input is named, but only by values that can't be read as a count. */
-  readonly hasUnreadCache: boolean;
 }
 
 /** How a value of a usage object is read as a count; `null` if it is none. */
 type CountOf = (value: unknown) => number | null;
 
 /** The names of each count as paths into the usage object, of all dialects: some upstreams use those of another one. */
-const names: Readonly<
-  Record<Exclude<keyof ReportedCounts, 'hasUnreadCache'>, readonly (readonly string[])[]>
-> = {
+const names: Readonly<Record<keyof ReportedCounts, readonly (readonly string[])[]>> = {
   prompt: [['prompt_tokens'], ['input_tokens'], ['promptTokenCount']],
   tools: [['toolUsePromptTokenCount']],
   completion: [['completion_tokens'], ['output_tokens'], ['candidatesTokenCount']],
@@ -56,17 +52,15 @@ const names: Readonly<
 
 /** Reads the counts of a usage object, by whichever names it has. */
 export function readCounts(usage: Readonly<Record<string, unknown>>): ReportedCounts {
-  const cached = find(usage, names.cached, writtenCount);
   return {
     prompt: find(usage, names.prompt),
     tools: find(usage, names.tools),
     completion: find(usage, names.completion),
     thoughts: find(usage, names.thoughts),
     total: find(usage, names.total),
-    cached,
+    cached: find(usage, names.cached, writtenCount),
     written: find(usage, names.written) ?? sumOfValues(usage['cache_creation']),
     reasoning: find(usage, names.reasoning),
-    hasUnreadCache: (cached ?? 0) === 0 && names.cached.some((way) => isUnread(valueAt(usage, way))),
   };
 }
 
@@ -94,12 +88,6 @@ function valueAt(usage: Readonly<Record<string, unknown>>, [name = '', part]: re
 /** A count that may be written as text: cached input is a discount, which a client must not lose by that. */
 function writtenCount(value: unknown): number | null {
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : count(value);
-}
-
-function isUnread(value: unknown): boolean {
-  return (
-    (typeof value === 'number' || (typeof value === 'string' && value !== '')) && writtenCount(value) === null
-  );
 }
 
 /** Anthropic's writes to the cache, by how long they are kept. */

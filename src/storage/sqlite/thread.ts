@@ -175,12 +175,22 @@ function startWorker(options: ThreadOptions): ThreadPort {
  */
 export function serveHere(options: ThreadOptions): ThreadPort {
   const { port1: near, port2: far } = new MessageChannel();
-  void import('./serve-database.ts').then(({ serveDatabase }) => serveDatabase(far, options));
+  let isEnded = false;
+  void import('./serve-database.ts').then(
+    ({ serveDatabase }) => {
+      if (!isEnded) serveDatabase(far, options);
+    },
+    (error: unknown) => {
+      far.postMessage({ kind: 'failed', reason: String(error) } satisfies ThreadReply);
+      far.close();
+    },
+  );
   return {
     postMessage: (request) => near.postMessage(request),
     on: (event: string, listener: (value: never) => void) =>
       near.on(event === 'exit' ? 'close' : event, listener as (value: unknown) => void),
     async terminate() {
+      isEnded = true;
       near.close();
     },
   };

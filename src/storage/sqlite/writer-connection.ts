@@ -42,14 +42,18 @@ export class WriterConnection {
     this.#reply = reply;
     const isFile = path !== ':memory:';
     this.#ownerLock = isFile ? lockOwnership(path) : null;
+    let database: DatabaseSync | null = null;
     try {
       if (isFile) makeNewFile(path, name);
       // Before SQLite opens it: closing a descriptor later would release SQLite's locks.
       const file = isFile ? new MainFile(path) : null;
-      this.database = openDatabase(options);
+      database = openDatabase(options);
+      this.database = database;
       this.files = file === null ? null : idsOf(path);
-      this.#log = file === null ? null : new WriteAheadLog(this.database, path, file);
+      this.#log = file === null ? null : new WriteAheadLog(database, path, file);
     } catch (error) {
+      // Before its lock: with that, another process could open the file.
+      database?.close();
       this.#ownerLock?.close();
       throw new Error(explainOpenFailure(error, name), { cause: error });
     }

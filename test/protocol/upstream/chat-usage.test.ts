@@ -319,20 +319,13 @@ describe('the cached input of a usage report that is no number of tokens', () =>
     expect(read(withCached(written))).toEqual({ ...asUsage, cachedInputTokens: 4 });
   });
 
-  test.each([4.5, -4, 1e300, '4.5', '-4', '4 tokens', ' 4', '9'.repeat(16)])(
-    'makes the usage implausible (%j), so that our own count is charged, and no more than was named',
-    (unread) => {
-      const reader = streamReader(chatDialect);
-      const frames = [chunk('x', 'stop'), usageOnly(withCached(unread))];
-      expect(summarize(readUpstream(reader, frames)).usage).toBeNull();
-      expect([...reader.answer.violations]).toContain('implausible_usage');
-      expect(reader.answer.named).toEqual({ input: 11, output: 7 });
+  // The output is what the provider named, thoughts too, which our own count does not see.
+  test.each([4.5, -4, -1, 1e300, '4.5', '-4', 'n/a', ' 4', '9'.repeat(16), null, '', '0', true, {}, [7]])(
+    'is none as %j',
+    (none) => {
+      expect(read(withCached(none))).toEqual(asUsage);
     },
   );
-
-  test.each([null, '', '0', true, {}, [7]])('is none as %j', (none) => {
-    expect(read(withCached(none))).toEqual(asUsage);
-  });
 
   test('does not count beside another name or a later report with a count', () => {
     const fourCached = { ...asUsage, cachedInputTokens: 4 };
@@ -341,7 +334,6 @@ describe('the cached input of a usage report that is no number of tokens', () =>
     expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(good))).toEqual(fourCached);
     expect(usageOf(chunk('x', 'stop'), usageOnly(good), usageOnly(withCached(-1)))).toEqual(fourCached);
     expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(withCached(0)))).toEqual(asUsage);
-    expect(usageOf(chunk('x', 'stop'), usageOnly(withCached(-1)), usageOnly(counted))).toBeNull();
   });
 });
 

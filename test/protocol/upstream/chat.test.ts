@@ -239,6 +239,7 @@ describe('the text of a chat stream', () => {
     ['without text', '', 'Hel', 'stop'],
     ['that has white space otherwise', ' Hel\n', 'Hel', 'stop'],
     ['that is shorter', 'He', 'Hel', 'stop'],
+    ['with thoughts before the text', '<think>so</think>\nHel', 'Hel', 'stop'],
     ['of another beginning and more text', 'Oh, Hello', 'Hel', 'upstream_invalid'],
   ])('is held against a closing message %s', (_name, content, text, ending) => {
     const closing = { index: 0, delta: {}, message: { role: 'assistant', content }, finish_reason: 'stop' };
