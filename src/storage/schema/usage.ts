@@ -6,6 +6,7 @@ const dimensions = sql`
   upstream ${id} NOT NULL, outcome ${id} NOT NULL, tag ${id} NOT NULL`;
 const dimensionNames = 'key_id, group_name, model, upstream, outcome, tag';
 
+/** Not taken from what the queries add up: a step of the schema must not change with the code. */
 const sumNames = [
   'requests',
   'input_tokens',
