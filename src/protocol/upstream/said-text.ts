@@ -8,6 +8,7 @@ const thoughts = /^\s*<think>[^]*<\/think>\s*$/;
 /** The text that a stream has said so far, kept to hold its closing copies against it. */
 export class SaidText {
   readonly #text = new KeptText();
+  #counted = { start: 0, length: 0, letters: 0 };
 
   /** The size of the text in UTF-16 code units. */
   get length(): number {
@@ -31,15 +32,24 @@ export class SaidText {
    */
   sayRest(whole: string, start: number, answer: Answer): void {
     if (whole === '') return;
-    // Nothing is joined for a shorter copy: a small frame must not cost the work of a long text, again and again.
-    if (whole.length < this.#text.length - start) return void answer.violations.add('inconsistent_end');
-    const said = this.from(start);
-    if (whole === said) return;
-    if (whole.startsWith(said)) return this.say(whole.slice(said.length), answer);
+    if (whole.length >= this.length - start) {
+      const said = this.from(start);
+      if (whole === said) return;
+      if (whole.startsWith(said)) return this.say(whole.slice(said.length), answer);
+      if (whole.endsWith(said) && thoughts.test(whole.slice(0, -said.length)))
+        return void answer.violations.add('inconsistent_end');
+    }
     answer.violations.add('inconsistent_end');
-    if (whole.endsWith(said) && thoughts.test(whole.slice(0, -said.length))) return;
-    if (lettersOf(whole).length > lettersOf(said).length)
+    if (lettersOf(whole).length > this.#lettersFrom(start))
       answer.fail(invalidAnswer('a text with more than what it streamed'));
+  }
+
+  /** Counted once until more text comes: a small frame must not cost the work of a long text, again and again. */
+  #lettersFrom(start: number): number {
+    const { length } = this;
+    if (this.#counted.start !== start || this.#counted.length !== length)
+      this.#counted = { start, length, letters: lettersOf(this.from(start)).length };
+    return this.#counted.letters;
   }
 }
 

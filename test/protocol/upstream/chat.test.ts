@@ -261,6 +261,12 @@ describe('the text of a chat stream', () => {
     expect(reader.answer.violations.has('inconsistent_end')).toBe(false);
   });
 
+  test('fails where a shorter closing message has more letters', () => {
+    const closing = { index: 0, delta: {}, message: { content: 'abc' }, finish_reason: 'stop' };
+    const frames = [say('a'), say('     '), frame({ choices: [closing] }), done];
+    expect(outcome(...frames)).toEqual(['a     ', 'upstream_invalid']);
+  });
+
   test('that differs from its closing message is a violation', () => {
     const whole = frame({ choices: [{ index: 0, message: { content: 'b' }, finish_reason: 'stop' }] });
     const reader = streamReader(chatDialect);
