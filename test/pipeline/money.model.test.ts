@@ -297,7 +297,9 @@ const commands = fc.commands(
       ),
     ),
     index.map((at) =>
-      breakOff(at, 'upstreamError', ({ request }) => request.call?.give('data: {"error":{"message":"no"}}\n\n')),
+      breakOff(at, 'upstreamError', ({ request }) =>
+        request.call?.give('data: {"error":{"message":"no"}}\n\n'),
+      ),
     ),
     index.map((at) => breakOff(at, 'badJson', ({ request }) => request.call?.give('data: {"ch\n\n'))),
     index.map((at) =>
