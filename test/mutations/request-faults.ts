@@ -213,9 +213,16 @@ export const requestFaults: readonly Mutation[] = [
   },
   {
     name: 'a finish reason stop that hides an earlier length',
-    file: 'src/protocol/upstream/finish-reasons.ts',
+    file: 'src/protocol/upstream/given-reason.ts',
     find: 'return earlier !== null && missing[later.unified] < missing[earlier.unified] ? earlier : later;',
     replace: 'return later;',
     tests: ['test/protocol/upstream/read-answer.test.ts'],
+  },
+  {
+    name: 'a finish reason with each text that proves the end without a marker',
+    file: 'src/protocol/upstream/given-reason.ts',
+    find: "    if (mark === 'missing' && this.#firstIn < this.#textIn) return this.#givenIn > this.#textIn;\n",
+    replace: '',
+    tests: ['test/protocol/upstream/chat.test.ts'],
   },
 ];

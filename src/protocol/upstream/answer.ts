@@ -1,7 +1,9 @@
 import type { AnswerEnding, AnswerPart, Failure, FailureKind, ProtocolViolation, Usage } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
 import { failure, invalidAnswer, textAfterReason, toolCalled } from './failures.ts';
-import { GivenReason, readFinishReason, unsaid } from './finish-reasons.ts';
+import { readFinishReason } from './finish-reasons.ts';
+import { GivenReason, unsaid } from './given-reason.ts';
+import type { EndMark } from './given-reason.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { NamedTokens } from './reported-usage.ts';
@@ -33,6 +35,8 @@ export class Answer {
   implausible: string | null = null;
   /** The counts of usage that does not add up: our own count charges no more than these; `null` for any other. */
   named: NamedTokens | null = null;
+  /** Set if an event changed what its dialect remembers: others of its form must not be taken for mere text. */
+  hasMemory = false;
   readonly #usage = new ReportedUsage();
   /** The number of the current frame, of the last frame with text or thoughts, and of the last one with usage. */
   #frame = 0;
@@ -42,7 +46,6 @@ export class Answer {
   #bytes = 0;
   readonly #given = new GivenReason();
   #hasReport = false;
-  #hasMemory = false;
   /** Whether anything was there in which text may stand, even if it was empty. */
   #hasContent = false;
   readonly #text = new TextPieces();
@@ -82,16 +85,6 @@ export class Answer {
   /** Whether any usage was reported, true or not. */
   get hasReport(): boolean {
     return this.#hasReport;
-  }
-
-  /** Whether an event changed what its dialect remembers. */
-  get hasMemory(): boolean {
-    return this.#hasMemory;
-  }
-
-  /** Notes that an event changed what its dialect remembers: others of its form must not be taken for mere text. */
-  noteMemory(): void {
-    this.#hasMemory = true;
   }
 
   /** Notes that text would stand here, if there were any: an answer in which it has no place was not understood. */
@@ -180,21 +173,22 @@ export class Answer {
   }
 
   /**
-   * Ends the answer: as finished if the upstream gave a reason, else as truncated. `marked` is whether the upstream
-   * sent an explicit end marker, which counts as a reason if the operator configured `finishReason` as optional.
+   * Ends the answer: as finished if the upstream gave a reason, else as truncated. A marker of the end counts as a reason
+   * if the operator configured `finishReason` as optional.
    */
-  conclude(marked: boolean): void {
+  conclude(mark: EndMark): void {
     if (this.#ending !== null) return;
     if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
     this.#noteText(this.#text.end());
-    const { reason: given, isOvertaken } = this.#given;
-    const isUnproven = isOvertaken && !marked;
-    if (given === null || isUnproven) this.violations.add('missing_finish');
+    const given = this.#given.reason;
+    if (given !== null && mark === 'missing') this.violations.add('missing_done');
+    const isProven = this.#given.isProof(mark);
+    if (!isProven) this.violations.add('missing_finish');
     // What ends without a word, and of which nothing was read, may be an answer in a form that is not known.
-    const isMarked = marked && this.#finishReason === 'optional' && this.hasText;
+    const isMarked = mark === 'given' && this.#finishReason === 'optional' && this.hasText;
     const reason = given ?? (isMarked ? unsaid : null);
-    if (isUnproven) return this.fail(textAfterReason());
-    if (reason === null) return this.fail(failure(this.#cutOff(marked)));
+    if (given !== null && !isProven) return this.fail(textAfterReason());
+    if (reason === null) return this.fail(failure(this.#cutOff(mark)));
     const isEmpty = this.#hasContent && !this.violations.has('skipped_content');
     const isRead = this.hasText || this.thoughts.chars > 0 || isEmpty;
     if (!isRead && reason.unified === 'stop')
@@ -209,8 +203,8 @@ export class Answer {
   }
 
   /** How an answer without a finish reason failed. */
-  #cutOff(marked: boolean): FailureKind {
-    if (marked && this.hasText) return 'unfinished';
+  #cutOff(mark: EndMark): FailureKind {
+    if (mark === 'given' && this.hasText) return 'unfinished';
     return !this.hasText && this.thoughts.chars === 0 ? 'empty' : 'truncated';
   }
 

@@ -62,7 +62,7 @@ class AnthropicFrameReader implements FrameReader {
         return readStart(objectAt(frame, 'message'), answer);
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
-        answer.noteMemory();
+        answer.hasMemory = true;
         answer.noteContent();
         return readBlock(frame['content_block'] ?? '', answer);
       case 'content_block_delta':
@@ -71,7 +71,7 @@ class AnthropicFrameReader implements FrameReader {
         answer.report(frame['usage'], 'beside');
         return readStopReason(objectAt(frame, 'delta'), answer);
       case 'message_stop':
-        return answer.conclude(true);
+        return answer.conclude('given');
       case 'error':
         return answer.failAsReported(frame['error'] ?? frame);
       default:

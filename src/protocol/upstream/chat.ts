@@ -68,7 +68,7 @@ class ChatFrameReader implements FrameReader {
   /** Takes a message: all of it where nothing was said before, else what its text has beyond that. */
   #readWhole(message: unknown, answer: Answer): void {
     if (message === null) return;
-    if (holdsText(message)) answer.noteMemory();
+    if (holdsText(message)) answer.hasMemory = true;
     if (this.#said.length === 0) readPlaces([message], answer, this.#takerFor(answer));
     else this.#said.sayRest(textOf(message), 0, answer);
   }

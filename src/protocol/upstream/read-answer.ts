@@ -195,7 +195,7 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
         answer.violations.add('bad_json');
         answer.fail(invalidAnswer('a body that is not a JSON object'));
       }
-      answer.conclude(true);
+      answer.conclude('given');
       return answer.take();
     },
   };

@@ -7,7 +7,7 @@ import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { errorAmong, failure, invalidAnswer } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import { readItem, textOf, textOfClosed } from './response-items.ts';
-import { SaidText } from './said-text.ts';
+import { SaidParts } from './said-parts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
@@ -51,11 +51,7 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
  * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
-  readonly #said = new SaidText();
-  /** The index in `#said` at which the current part begins. */
-  #partStart = 0;
-  /** The text of the part that was closed last. */
-  #lastPart = '';
+  readonly #said = new SaidParts();
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
@@ -65,17 +61,17 @@ class ResponsesFrameReader implements FrameReader {
         return this.#sayDelta(frame['delta'], answer);
       case 'response.output_text.done':
       case 'response.refusal.done':
-        return this.#closePart(frame['text'] ?? frame['refusal'], answer);
+        return this.#said.close('text', frame['text'] ?? frame['refusal'], answer);
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
         return readThoughts(frame['delta'], answer);
       case 'response.content_part.done':
-        return this.#sayUnsaid(textOfClosed(frame['part'], answer), answer);
+        return this.#said.close('part', textOfClosed(frame['part'], answer), answer);
       case 'response.output_item.added':
         return readItem(frame['item'], answer);
       case 'response.output_item.done':
         readItem(frame['item'], answer);
-        return this.#sayUnsaid(textOf([frame['item']], 'message', answer), answer);
+        return this.#said.close('item', textOf([frame['item']], 'message', answer), answer);
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -107,7 +103,7 @@ class ResponsesFrameReader implements FrameReader {
     const isRunning = readFinishReason(status) === 'unset';
     if (said === 'completed' && isRunning) answer.violations.add('inconsistent_end');
     this.#readResponse(response, said === 'completed' && !isRunning ? status : said, answer);
-    answer.conclude(true);
+    answer.conclude('given');
   }
 
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
@@ -146,23 +142,6 @@ class ResponsesFrameReader implements FrameReader {
     const text = isPlainObject(delta) ? (delta['text'] ?? delta['value'] ?? delta['content']) : delta;
     if (typeof text === 'string') this.#said.say(text, answer);
     else if ((delta ?? null) !== null) answer.fail(notText());
-  }
-
-  /** Takes the text of a closed item or part where nothing was streamed of any. */
-  #sayUnsaid(text: string, answer: Answer): void {
-    if (text === '' || this.#said.length > 0) return;
-    answer.noteMemory();
-    this.#said.say(text, answer);
-  }
-
-  /** Takes a part's whole text, which follows its deltas. A part that is closed twice is not said twice. */
-  #closePart(whole: unknown, answer: Answer): void {
-    answer.noteMemory();
-    const isRepeated = this.#said.length === this.#partStart && whole === this.#lastPart;
-    if (isRepeated && whole !== '') answer.violations.add('inconsistent_end');
-    else if (typeof whole === 'string') this.#said.sayRest(whole, this.#partStart, answer);
-    this.#lastPart = this.#said.from(this.#partStart) || this.#lastPart;
-    this.#partStart = this.#said.length;
   }
 }
 

@@ -167,6 +167,15 @@ describe('the finish reason of a chat answer', () => {
     expect(outcome(...early, done)).toEqual([text, 'stop']);
   });
 
+  test('on every text proves nothing either: the stream is complete with a mark, or a reason after its text', () => {
+    const every = ['The answer is 4', '2. Because of'].map((content) => chunk({ content }, 'stop'));
+    const text = 'The answer is 42. Because of';
+    expect(outcome(...every)).toEqual([text, 'upstream_truncated']);
+    expect(outcome(...every, usageFrame)).toEqual([text, 'upstream_truncated']);
+    expect(outcome(...every, finish())).toEqual([text, 'stop']);
+    expect(outcome(...every, done)).toEqual([text, 'stop']);
+  });
+
   test('that blocks the text stands, whatever text comes after it', () => {
     expect(outcome(chunk({ content: 'a' }, 'content_filter'), say('b'))).toEqual(['ab', 'content_filter']);
   });

@@ -56,8 +56,7 @@ export class StreamReader implements UpstreamReader {
       this.readText(this.#decoder.end());
       this.#readEvents(this.#parser.end());
     }
-    if (answer.ending === null && answer.hasReason && this.#marksEnd) answer.violations.add('missing_done');
-    answer.conclude(false);
+    answer.conclude(this.#marksEnd ? 'missing' : 'none');
     return answer.take();
   }
 
@@ -118,7 +117,7 @@ export class StreamReader implements UpstreamReader {
     const { answer } = this;
     const told = data.trim();
     if (told === '' || (told === 'null' && name !== 'error') || heartbeats.test(name)) return;
-    if (told.startsWith('[DONE]')) return answer.conclude(true);
+    if (told.startsWith('[DONE]')) return answer.conclude('given');
     if (answer.ending !== null) return noticeLate(answer);
     const frame = parseJson(data);
     answer.nextFrame();
