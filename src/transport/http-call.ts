@@ -16,6 +16,9 @@ import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
 import { QueuedAnswer } from './queued-answer.ts';
 
+/** How long after a call was sent an answer may still be one to an idle connection, in milliseconds. */
+const maxCrossingMs = 1_000;
+
 /** What a call depends on beside its request. */
 interface CallTerms {
   readonly clock: Clock;
@@ -45,6 +48,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   #body: BodyDecoder | BodyQueue | null = null;
   /** Whether the call has a connection that was made. */
   #isStarted = false;
+  #startedMs = 0;
   #answered = false;
   #connection: UpstreamConnection | null = null;
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
@@ -75,6 +79,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#isStarted = true;
+    this.#startedMs = this.#clock.monotonicMs();
     this.#receivedBytesBefore = this.#connection?.takeOver() ?? null;
     this.#queue.attach(controller);
   }
@@ -91,7 +96,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     if (status < 200) return;
     const refusal = this.#forwarding?.faultOf(status) ?? null;
     if (refusal !== null) return this.#queue.stop(refusal);
-    if (status === 408 && this.#isReused && closes(headers))
+    if (status === 408 && closes(headers) && this.#mayHaveCrossed)
       return this.#queue.stop({ kind: 'fault', fault: 'stale', code: 'UND_ERR_SOCKET' });
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
@@ -135,12 +140,17 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     (this.#body ?? this.#queue).finish({ kind: 'fault', fault, ...described });
   }
 
-  /**
-   * Whether the connection has carried other calls. A server that ends such a one because it was idle may say so with a 408 of
-   * its own, which then looks like the answer to a call that crossed it and was not read (RFC 9110, 15.5.9).
-   */
+  /** Whether the connection has carried other calls. */
   get #isReused(): boolean {
     return this.#receivedBytesBefore !== null;
+  }
+
+  /**
+   * Whether a 408 that closes the connection may have been sent before its server saw this call: a server that ends an idle
+   * connection may say so (RFC 9110, 15.5.9). A later one is of a server that read the call, and may have charged for it.
+   */
+  get #mayHaveCrossed(): boolean {
+    return this.#isReused && this.#clock.monotonicMs() - this.#startedMs < maxCrossingMs;
   }
 
   /**

@@ -36,7 +36,7 @@ async function listen(handler: RequestListener, host = '127.0.0.1', port = 0): P
 
 const portOf = (server: Pick<Server, 'address'>): number => (server.address() as AddressInfo).port;
 
-function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstream {
+function connect(url: string, options: Partial<HttpUpstreamOptions> = {}, clock = systemClock): Upstream {
   const upstream = createHttpUpstream(
     {
       url: new URL(url),
@@ -47,7 +47,7 @@ function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstr
       deadlines: { firstByteMs: 2_000, idleMs: 2_000, totalMs: 2_000 },
       ...options,
     },
-    systemClock,
+    clock,
   );
   open.push(() => upstream.close());
   return upstream;
@@ -97,6 +97,21 @@ describe('a kept connection', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(seen).toEqual(['200 ok', 'stale', '408 late', '200 ok', '408 late']);
+  });
+
+  test('that the upstream ends with a 408 a second after it got the call has answered it: it is not asked again', async () => {
+    const clock = { ...systemClock, monotonicMs: () => nowMs };
+    let nowMs = 0;
+    let served = 0;
+    const server = await listen((_request, response) => {
+      if (++served === 1) return void response.end('ok');
+      nowMs += 1_000;
+      response.writeHead(408, { connection: 'close' }).end('late');
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`, {}, clock);
+    expect(await textOf(await call(upstream))).toBe('200 ok');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await textOf(await call(upstream))).toBe('408 late');
   });
 
   test('is not used for a call with `fresh`, whose own connection is closed after it', async () => {
