@@ -11,7 +11,7 @@ const longFiles = 'test/**/*.long.test.ts';
 /** What is run, unless paths name it: the long tests, the short ones, or all. */
 const suite = process.env['TEST_SUITE'] ?? 'all';
 const include = [suite === 'long' ? longFiles : 'test/**/*.test.ts'];
-const leftOut = suite === 'short' ? [longFiles] : [];
+const leftOut = ['**/node_modules/**', ...(suite === 'short' ? [longFiles] : [])];
 
 /** Files that replace a module of src with `vi.mock`: each gets a worker of its own, whose modules Vite loads. */
 const filesWithMocks = globSync(include, { cwd: root, exclude: leftOut }).filter((file) =>

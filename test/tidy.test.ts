@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { floors } from './support/floors.ts';
@@ -168,6 +168,8 @@ describe('the house', () => {
       'src/console/tsconfig.json',
       'src/kept-bundles.js',
       'src/start.js',
+      'test/outside/package-lock.json',
+      'test/outside/package.json',
     ]);
   });
 
@@ -216,7 +218,8 @@ function isLongComment(line: string): boolean {
 
 /** The paths of all files below a folder, from the checkout's root. */
 function listFiles(folder: string): readonly string[] {
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+  const paths = globSync(`${folder}/**/*`, { cwd: root, exclude: ['**/node_modules'], withFileTypes: true });
+  return paths
     .filter((entry) => !entry.isDirectory())
     .map(({ parentPath, name }) => relative(root, join(parentPath, name)));
 }

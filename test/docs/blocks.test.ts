@@ -125,7 +125,7 @@ test('every other YAML block is on the closed list, and everything on it is ther
 const otherPrograms: Readonly<Record<string, string>> = {
   docker: 'test/observability/compose.test.ts, test/e2e/sidecar.test.ts and test/cli/stop-times.test.ts',
   helm: 'test/deploy/helm.test.ts',
-  kubectl: 'test/deploy/kubernetes.test.ts',
+  kubectl: 'test/deploy/kubernetes.long.test.ts',
   sudo: 'the tests of the files that it installs, in test/deploy',
 };
 const runsOtherProgram = ({ text }: PageBlock): boolean =>

@@ -1,91 +1,41 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import {
+  exampleScripts,
+  examplesPage,
+  isOutside,
+  openExampleStage,
+  printed,
+} from '../support/example-scripts.ts';
 import { blocksOf } from '../support/page-blocks.ts';
-import { chatFrames, cut, sayTexts, sendStream } from '../support/scripted-upstream.ts';
-import { openStage } from '../support/stage.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { sayTexts } from '../support/scripted-upstream.ts';
 
-const run = promisify(execFile);
-const root = join(import.meta.dirname, '..', '..');
-const page = 'docs/callers/examples.md';
-const { upstream, gateway } = await openStage({ price: { input: '1', output: '2' } });
-const { secret: taggedKey } = await gateway.gateway.createKey('test', { tags: ['search'] });
-
-/** The question that is answered by a stream that breaks off. */
-const broken = 'Count to ten.';
-
-beforeAll(() => {
-  const say = sayTexts(['Hello ', 'there.']);
-  upstream.play(async (response, request) => {
-    if (!request.body.includes(broken)) return say(response, request);
-    sendStream(response, chatFrames(['one, ', 'two']).slice(0, 3));
-    await new Promise((resolve) => setImmediate(resolve));
-    return cut(response, 'fin');
-  });
-});
-
-const environment = {
-  PATH: process.env['PATH'],
-  OPENAI_BASE_URL: `${gateway.url}/v1`,
-  OPENAI_API_KEY: taggedKey,
-};
-
-/** Runs a program with the variables of the examples; returns what it prints. */
-async function outputOf(program: string, ...args: readonly string[]): Promise<string> {
-  const { stdout } = await run(program, [...args], { env: environment, timeout: 100_000 });
-  return stdout;
-}
-
-/** What each script prints, by the name in its first line. */
-const printed: Readonly<Record<string, string | RegExp>> = {
-  'openai-chat.mjs': 'Hello there.\nHello there.',
-  'openai-responses.mjs': 'Hello there.\nHello there.',
-  'openai-failures.mjs': /^incomplete: one, (two )?upstream_truncated\nupstream_truncated 0\.\d+\n$/,
-  'openai-refusal.mjs': '400 unsupported_value response_format.type\n',
-  'openai-tags.mjs': 'search 1 7 0.000025\n',
-  'vercel.mjs': /^Hello there\.\none, (two)?\nincomplete\n$/,
-  'langchain.mjs': 'Hello there.\nHello there.',
-  'openai_chat.py': 'Hello there.\nHello there.',
-  'openai_failures.py': /^incomplete: one, (two )?upstream_truncated\n$/,
-};
-
-/** The name in a script's first line. */
-const nameOf = (text: string): string => /^(?:\/\/|#) (\S+)\n/.exec(text)?.[1] ?? '';
-
-const scripts = blocksOf(page, 'js', 'python').map(({ text }) => [nameOf(text), text] as const);
+const packages = join(import.meta.dirname, '..', '..', 'node_modules');
+const { upstream, gateway, outputOf, expectToRun } = await openExampleStage();
 
 test('every script of the page has an expected output', () => {
-  expect(new Set(scripts.map(([name]) => name))).toEqual(new Set(Object.keys(printed)));
+  expect(new Set(exampleScripts.map(([name]) => name))).toEqual(new Set(Object.keys(printed)));
 });
 
 describe('the example', () => {
-  const write = (name: string, text: string): string => {
-    const folder = makeTemporaryFolder();
-    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-    const file = join(folder, name);
-    writeFileSync(file, text);
-    return file;
-  };
-
-  test.each(scripts.filter(([name]) => name.endsWith('.mjs')))('%s runs as it stands', async (name, text) => {
-    expect(await outputOf(process.execPath, write(name, text))).toMatch(printed[name] ?? '');
+  const own = exampleScripts.filter(([name]) => name.endsWith('.mjs') && !isOutside(name));
+  test.each(own)('%s runs as it stands', async (name, text) => {
+    await expectToRun(process.execPath, name, text, packages);
   });
 
   const python = process.env['PYTHON'] ?? 'python3';
   const hasOpenAi = spawnSync(python, ['-c', 'import openai']).status === 0;
-  test.skipIf(!hasOpenAi).each(scripts.filter(([name]) => name.endsWith('.py')))(
+  test.skipIf(!hasOpenAi).each(exampleScripts.filter(([name]) => name.endsWith('.py')))(
     '%s runs as it stands (needs a python3 with openai; PYTHON names another one)',
-    async (name, text) => {
-      expect(await outputOf(python, write(name, text))).toMatch(printed[name] ?? '');
-    },
+    async (name, text) => expectToRun(python, name, text, packages),
   );
 });
 
 describe('the commands of the page', () => {
-  const [variables, whole, limited, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
+  const [variables, whole, limited, streamed, reads, ...rest] = blocksOf(examplesPage, 'sh').map(
+    ({ text }) => text,
+  );
 
   test('set the variables that the examples read', () => {
     expect(rest).toEqual([]);

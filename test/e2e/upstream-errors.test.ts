@@ -1,7 +1,5 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { createOpenAI } from '@ai-sdk/openai';
-import { APICallError, generateText, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -232,8 +230,8 @@ describe('an error inside an answer', () => {
   });
 });
 
-describe('client libraries', () => {
-  test('get them from a stream that has begun with a comment', async () => {
+describe('the openai client', () => {
+  test('gets them from a stream that has begun with a comment', async () => {
     const clock = createFakeClock();
     const gateway = await start({ clock });
     const calls: ServerResponse[] = [];
@@ -241,36 +239,22 @@ describe('client libraries', () => {
       sendStream(response, []).flushHeaders();
       calls.push(response);
     });
-    const provider = createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key });
-    const readAll = async (stream: AsyncIterable<unknown>): Promise<unknown> => {
-      for await (const part of stream) if ((part as { type?: string }).type === 'error') return part;
-      return null;
-    };
     const openai = gateway.client;
     const asked = { model: 'small', stream: true as const };
     for (const [number, read] of [
-      async () => readAll(await openai.chat.completions.create({ ...asked, messages })),
-      async () => readAll(await openai.responses.create({ ...asked, input: 'a question' })),
-      () =>
-        readAll(
-          streamText({ model: provider.chat('small'), prompt: 'x', maxRetries: 0, onError: () => {} })
-            .fullStream,
-        ),
-      () =>
-        readAll(
-          streamText({ model: provider('small'), prompt: 'x', maxRetries: 0, onError: () => {} }).fullStream,
-        ),
+      async () => Array.fromAsync<unknown>(await openai.chat.completions.create({ ...asked, messages })),
+      async () => Array.fromAsync<unknown>(await openai.responses.create({ ...asked, input: 'a question' })),
     ].entries()) {
       const failure = read().catch((error: unknown) => error);
       await eventually('the upstream is asked', () => calls.length > number);
       await gateway.recorded();
       clock.advance(15_000);
       calls[number]?.end(reported);
-      expect(JSON.stringify(await failure)).toContain(number < 2 ? tooLarge : 'invalid_value');
+      expect(JSON.stringify(await failure)).toContain(tooLarge);
     }
   });
 
-  test('find the words of the upstream in their errors', async () => {
+  test('finds the words of the upstream in its errors', async () => {
     const gateway = await start();
     upstream.play(answers(400, tooLarge));
     const upstreamError = { status: 400, code: 'a_code', message: tooLarge };
@@ -286,18 +270,6 @@ describe('client libraries', () => {
         status: 400,
         code: 'invalid_value',
         error: { upstream: upstreamError },
-      });
-    }
-    const provider = createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key });
-    for (const model of [provider.chat('small'), provider('small')]) {
-      const failure: unknown = await generateText({ model, prompt: 'x', maxRetries: 0 }).catch(
-        (error: unknown) => error,
-      );
-      expect(APICallError.isInstance(failure)).toBe(true);
-      expect(failure).toMatchObject({
-        statusCode: 400,
-        message: "The model's provider refused the request (status 400).",
-        responseBody: expect.stringContaining(tooLarge) as string,
       });
     }
   });

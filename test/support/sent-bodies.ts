@@ -1,6 +1,8 @@
 import { askAdmin } from './admin-client.ts';
 import { cut, chatFrames, sayTexts, sendJson, sendStream } from './scripted-upstream.ts';
-import type { Script, ScriptedUpstream } from './scripted-upstream.ts';
+import type { Script } from './scripted-upstream.ts';
+import { openStage } from './stage.ts';
+import type { RunningStage } from './stage.ts';
 import type { TestGateway } from './test-gateway.ts';
 
 /** What a body or an event is, by the name of its schema. */
@@ -87,10 +89,21 @@ const refused: readonly (readonly [path: string, body: unknown, headers?: Record
     ] as const,
 );
 
-/** Everything that clients of both protocols get, of every kind of end, with a key that has these settings. */
-export async function collectSent(
-  { upstream, gateway }: Stage,
-  settings: Parameters<Stage['gateway']['gateway']['createKey']>[1],
+/** Everything that clients of both protocols get, of every kind of end, with keys whose answers show their charge and others. */
+export async function collectSent(): Promise<readonly Sent[]> {
+  const stage = await openStage({
+    price: { input: '1', output: '2' },
+    server: { maxBody: '64KiB' },
+    limits: { concurrency: 100 },
+  });
+  const showing = { compatibility: { usageCost: true, chargeComment: true } };
+  return [...(await collectSentTo(stage, {})), ...(await collectSentTo(stage, showing))];
+}
+
+/** What a key with these settings gets. */
+async function collectSentTo(
+  { upstream, gateway }: RunningStage,
+  settings: Parameters<TestGateway['gateway']['createKey']>[1],
 ): Promise<readonly Sent[]> {
   const { secret } = await gateway.gateway.createKey('reader', settings);
   const headers = { authorization: `Bearer ${secret}` };
@@ -117,11 +130,6 @@ export async function collectSent(
   for (const path of ['/v1/models/none', '/v1/nowhere'])
     await read('a refusal', ['error', 'error'], get(path));
   return sent;
-}
-
-interface Stage {
-  readonly upstream: ScriptedUpstream;
-  readonly gateway: TestGateway;
 }
 
 async function readSent(

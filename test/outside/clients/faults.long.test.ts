@@ -7,10 +7,10 @@ import type { LanguageModel } from 'ai';
 import { OpenAI as OpenAI4 } from 'openai4';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { ServerResponse } from 'node:http';
-import { compareSection } from '../support/generated-section.ts';
-import { chatFrames, cut, sendStream } from '../support/scripted-upstream.ts';
-import { openStage } from '../support/stage.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
+import { compareSection } from '../../support/generated-section.ts';
+import { chatFrames, cut, sendStream } from '../../support/scripted-upstream.ts';
+import { openStage } from '../../support/stage.ts';
+import type { TestGateway } from '../../support/test-gateway.ts';
 
 const stages = {
   plain: await openStage({ timeouts: { idle: '250ms', firstByte: '250ms' } }),

@@ -1,17 +1,12 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configFolder, readYaml } from '../observability/monitoring-files.ts';
-
-// The parser imports its schema without the attribute that Node requires for JSON.
-const hooks = registerHooks({
-  load: (url, context, next) =>
-    next(url, url.endsWith('.json') ? { ...context, importAttributes: { type: 'json' } } : context),
-});
-const { NoOperationTraceWriter, convertWorkflowTemplate, parseWorkflow } =
-  await import('@actions/workflow-parser');
-hooks.deregister();
+import {
+  NoOperationTraceWriter,
+  convertWorkflowTemplate,
+  parseWorkflow,
+} from '../outside/workflow-parser.ts';
 
 const root = join(configFolder, '..');
 const workflowsFolder = join(root, '.github', 'workflows');

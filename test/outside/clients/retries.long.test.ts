@@ -4,12 +4,12 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateText } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refusalHeaders } from '../../src/http/answers/answer-headers.ts';
-import { writeRefusal } from '../../src/protocol/write-refusal.ts';
-import { refuse, statusOf } from '../../src/shared/errors.ts';
-import type { ErrorCode } from '../../src/shared/errors.ts';
-import { errorCodes, writeErrorTable } from '../support/error-table.ts';
-import { compareSection } from '../support/generated-section.ts';
+import { refusalHeaders } from '../../../src/http/answers/answer-headers.ts';
+import { writeRefusal } from '../../../src/protocol/write-refusal.ts';
+import { refuse, statusOf } from '../../../src/shared/errors.ts';
+import type { ErrorCode } from '../../../src/shared/errors.ts';
+import { errorCodes, writeErrorTable } from '../../support/error-table.ts';
+import { compareSection } from '../../support/generated-section.ts';
 
 /** How often each path was asked for. */
 const counts = new Map<string, number>();

@@ -2,20 +2,20 @@ import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  PrometheusRule,
-  ServiceMonitor,
-} from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
-import { StatefulSet } from 'kubernetes-models/apps/v1/StatefulSet';
-import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
-import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
-import { Service } from 'kubernetes-models/v1/Service';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { Config } from '../../src/config/schema/schema.ts';
 import { configFolder } from '../observability/monitoring-files.ts';
+import {
+  ConfigMap,
+  Deployment,
+  NetworkPolicy,
+  PodDisruptionBudget,
+  PrometheusRule,
+  Service,
+  ServiceMonitor,
+  StatefulSet,
+} from '../outside/kubernetes-schemas.ts';
 import { generatedFile } from '../support/generated-file.ts';
 import { loadYaml } from '../support/config-file.ts';
 import { gatewayOf, kubernetesFolder, monitoringObjects, podOf, readObjects } from './kubernetes-objects.ts';
@@ -73,7 +73,7 @@ function moduleOf({ kind }: KubernetesObject): readonly [string, new (data: neve
 
 /** What the compiler says of objects as literals of their published types: fields that the types do not have, above all. */
 function compile(objects: readonly KubernetesObject[]): string {
-  const folder = join(root, 'node_modules', '.cache', 'kubernetes-types');
+  const folder = join(root, 'test', 'outside', 'node_modules', '.cache', 'kubernetes-types');
   mkdirSync(folder, { recursive: true });
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const lines = objects.map((object, index) => {

@@ -9,7 +9,7 @@ import {
 import type { AgentInputItem } from '@openai/agents';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { setStage, talk } from '../support/conversation.ts';
+import { setStage, talk } from '../../support/conversation.ts';
 
 setTracingDisabled(true);
 const stage = await setStage();

@@ -2,7 +2,7 @@ import { HumanMessage, SystemMessage } from '@langchain/core/messages';
 import type { BaseMessage } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
 import { describe, expect, test } from 'vitest';
-import { setStage, talk } from '../support/conversation.ts';
+import { setStage, talk } from '../../support/conversation.ts';
 
 const stage = await setStage();
 

@@ -4,7 +4,7 @@ import { createOpenResponses } from '@ai-sdk/open-responses';
 import { APICallError, generateText, streamText } from 'ai';
 import type { LanguageModel, ModelMessage } from 'ai';
 import { describe, expect, test } from 'vitest';
-import { setStage, talk } from '../support/conversation.ts';
+import { setStage, talk } from '../../support/conversation.ts';
 
 const stage = await setStage();
 const provider = () => ({ baseURL: stage.baseURL, apiKey: stage.apiKey });
