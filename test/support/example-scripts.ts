@@ -39,9 +39,9 @@ export const isOutside = (name: string): boolean => /^(?:vercel|langchain)\./.te
 /** A gateway that answers the examples, and what runs them. */
 export interface ExampleStage extends RunningStage {
   /** Runs a program with the variables of the examples; returns what it prints. */
-  outputOf(program: string, ...args: readonly string[]): Promise<string>;
+  readonly outputOf: (program: string, ...args: readonly string[]) => Promise<string>;
   /** Runs a script of the page with the packages of a folder, and expects what it prints. */
-  expectToRun(program: string, name: string, text: string, packages: string): Promise<void>;
+  readonly expectToRun: (program: string, name: string, text: string, packages: string) => Promise<void>;
 }
 
 /** Opens a gateway whose upstream answers each question but the one that is answered by a stream that breaks off. */
