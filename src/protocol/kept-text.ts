@@ -29,4 +29,12 @@ export class KeptText {
   toString(): string {
     return this.#pieces.join('') + this.#collected;
   }
+
+  /** The text from an index on; takes time for that part alone. */
+  from(start: number): string {
+    let begin = this.#length - this.#collected.length;
+    let piece = this.#pieces.length;
+    while (piece > 0 && begin > start) begin -= this.#pieces[--piece]?.length ?? 0;
+    return (this.#pieces.slice(piece).join('') + this.#collected).slice(start - begin);
+  }
 }

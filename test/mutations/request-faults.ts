@@ -219,10 +219,24 @@ export const requestFaults: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   {
-    name: 'a finish reason with each text that proves the end without a marker',
+    name: 'a finish reason on every frame that proves the end without a marker',
     file: 'src/protocol/upstream/given-reason.ts',
-    find: "    if (mark === 'missing' && this.#firstIn < this.#textIn) return this.#givenIn > this.#textIn;\n",
+    find: "    if (mark === 'missing' && isOnEvery) return false;\n",
     replace: '',
     tests: ['test/protocol/upstream/chat.test.ts'],
+  },
+  {
+    name: 'a closed part whose text is said again',
+    file: 'src/protocol/upstream/said-parts.ts',
+    find: "    if (!isBegun && (isNarrower || by !== 'text') && this.#has(copy)) return;\n",
+    replace: '',
+    tests: ['test/protocol/upstream/said-parts.test.ts'],
+  },
+  {
+    name: 'a copy of a part with more text at its beginning that fails nothing',
+    file: 'src/protocol/upstream/said-parts.ts',
+    find: 'this.sayRest(copy, isWhole ? 0 : start, answer);',
+    replace: 'if (isBegun) this.sayRest(copy, isWhole ? 0 : start, answer);',
+    tests: ['test/protocol/upstream/said-parts.test.ts'],
   },
 ];

@@ -116,7 +116,7 @@ export class Answer {
   }
 
   #sayTold(tagged: TaggedThoughts, { thought, text }: ReturnType<TaggedThoughts['take']>): void {
-    this.think(thought);
+    this.#addThought(thought);
     if (tagged.isOver) this.#tagged = null;
     if (text !== '') this.#sayText(text);
   }
@@ -135,6 +135,12 @@ export class Answer {
   /** Adds to the model's thoughts; anything but a non-empty string is ignored. */
   think(text: unknown): void {
     if (typeof text !== 'string' || text === '' || this.#ending !== null) return;
+    this.#given.noteThought(this.#frame);
+    this.#addThought(text);
+  }
+
+  #addThought(text: string): void {
+    if (text === '') return;
     this.thoughts.add(text);
     this.#bytes += Buffer.byteLength(text);
     this.#saidIn = this.#frame;

@@ -39,11 +39,16 @@ export function textOf(output: unknown, type: 'message' | 'reasoning', answer: A
     .join('');
 }
 
-/** The text of a closed part; none for thoughts. */
-export function textOfClosed(part: unknown, answer: Answer): string {
-  return isPlainObject(part) && /^(?:output_text|refusal)$/.test(String(part['type']))
-    ? textOfPart(part, answer)
-    : '';
+/** The text of an item that is a message; `null` for any other. */
+export function textOfMessage(item: unknown, answer: Answer): string | null {
+  const isMessage = isPlainObject(item) && item['type'] === 'message';
+  return isMessage ? textOf([item], 'message', answer) : null;
+}
+
+/** The text of a part; `null` for one of thoughts. */
+export function textOfClosed(part: unknown, answer: Answer): string | null {
+  const isText = isPlainObject(part) && /^(?:output_text|refusal)$/.test(String(part['type']));
+  return isText ? textOfPart(part, answer) : null;
 }
 
 function textOfPart(part: unknown, answer: Answer): string {

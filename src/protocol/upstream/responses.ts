@@ -6,8 +6,9 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { errorAmong, failure, invalidAnswer } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import { readItem, textOf, textOfClosed } from './response-items.ts';
+import { readItem, textOf, textOfClosed, textOfMessage } from './response-items.ts';
 import { SaidParts } from './said-parts.ts';
+import type { ClosedKind } from './said-parts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
@@ -61,17 +62,17 @@ class ResponsesFrameReader implements FrameReader {
         return this.#sayDelta(frame['delta'], answer);
       case 'response.output_text.done':
       case 'response.refusal.done':
-        return this.#said.close('text', frame['text'] ?? frame['refusal'], answer);
+        return this.#close('text', stringOf(frame['text'] ?? frame['refusal']), answer);
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
         return readThoughts(frame['delta'], answer);
       case 'response.content_part.done':
-        return this.#said.close('part', textOfClosed(frame['part'], answer), answer);
+        return this.#close('part', textOfClosed(frame['part'], answer), answer);
       case 'response.output_item.added':
         return readItem(frame['item'], answer);
       case 'response.output_item.done':
         readItem(frame['item'], answer);
-        return this.#said.close('item', textOf([frame['item']], 'message', answer), answer);
+        return this.#close('item', textOfMessage(frame['item'], answer), answer);
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -137,6 +138,10 @@ class ResponsesFrameReader implements FrameReader {
     else answer.finishWith('stop');
   }
 
+  #close(by: ClosedKind, copy: string | null, answer: Answer): void {
+    if (copy !== null) this.#said.close(by, copy, answer);
+  }
+
   #sayDelta(delta: unknown, answer: Answer): void {
     answer.noteContent();
     const text = isPlainObject(delta) ? (delta['text'] ?? delta['value'] ?? delta['content']) : delta;
@@ -147,6 +152,11 @@ class ResponsesFrameReader implements FrameReader {
 
 function isCutOff(item: unknown): boolean {
   return isPlainObject(item) && item['type'] === 'message' && item['status'] === 'incomplete';
+}
+
+/** An event that closes a text without repeating it closes it all the same. */
+function stringOf(copy: unknown): string {
+  return typeof copy === 'string' ? copy : '';
 }
 
 function statusOf({ status }: Frame): string | null {

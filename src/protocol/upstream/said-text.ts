@@ -8,7 +8,8 @@ const thoughts = /^\s*<think>[^]*<\/think>\s*$/;
 /** The text that a stream has said so far, kept to hold its closing copies against it. */
 export class SaidText {
   readonly #text = new KeptText();
-  #counted = { start: 0, length: 0, letters: 0 };
+  /** How many letters the text has between two indexes. */
+  readonly #counted = { start: 0, end: 0, letters: 0 };
 
   /** The size of the text in UTF-16 code units. */
   get length(): number {
@@ -17,7 +18,7 @@ export class SaidText {
 
   /** The text from an index on. */
   from(start: number): string {
-    return this.#text.toString().slice(start);
+    return this.#text.from(start);
   }
 
   say(text: string, answer: Answer): void {
@@ -44,16 +45,17 @@ export class SaidText {
       answer.fail(invalidAnswer('a text with more than what it streamed'));
   }
 
-  /** Counted once until more text comes: a small frame must not cost the work of a long text, again and again. */
+  /** Only new text is counted: a small frame must not cost the work of a long text, again and again. */
   #lettersFrom(start: number): number {
-    const { length } = this;
-    if (this.#counted.start !== start || this.#counted.length !== length)
-      this.#counted = { start, length, letters: lettersOf(this.from(start)).length };
-    return this.#counted.letters;
+    const counted = this.#counted;
+    if (counted.start !== start) Object.assign(counted, { start, end: start, letters: 0 });
+    counted.letters += lettersOf(this.from(counted.end)).length;
+    counted.end = this.length;
+    return counted.letters;
   }
 }
 
 /** A text without its white space, which some providers trim or change in copies. */
-function lettersOf(text: string): string {
+export function lettersOf(text: string): string {
   return text.replace(/\s+/g, '');
 }

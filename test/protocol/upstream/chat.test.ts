@@ -167,13 +167,37 @@ describe('the finish reason of a chat answer', () => {
     expect(outcome(...early, done)).toEqual([text, 'stop']);
   });
 
-  test('on every text proves nothing either: the stream is complete with a mark, or a reason after its text', () => {
-    const every = ['The answer is 4', '2. Because of'].map((content) => chunk({ content }, 'stop'));
-    const text = 'The answer is 42. Because of';
-    expect(outcome(...every)).toEqual([text, 'upstream_truncated']);
-    expect(outcome(...every, usageFrame)).toEqual([text, 'upstream_truncated']);
-    expect(outcome(...every, finish())).toEqual([text, 'stop']);
-    expect(outcome(...every, done)).toEqual([text, 'stop']);
+  test.each<[string, string[]]>([
+    ['text', [chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' }, 'stop')]],
+    ['text, and one without', [chunk({ content: 'ab' }, 'stop'), chunk({ content: '' }, 'stop')]],
+    ['text, and one of thoughts', [chunk({ content: 'ab' }, 'stop'), chunk({ reasoning: 'hm' }, 'stop')]],
+    [
+      'text, after the role',
+      [chunk({ role: 'assistant' }), ...['a', 'b'].map((content) => chunk({ content }, 'stop'))],
+    ],
+    ['thoughts', [chunk({ reasoning: 'h' }, 'stop'), chunk({ reasoning: 'm' }, 'stop')]],
+  ])(
+    'on every frame proves nothing either: only [DONE] tells the last one from others, of %s',
+    (name, frames) => {
+      const text = name === 'thoughts' ? '' : 'ab';
+      expect(outcome(...frames)).toEqual([text, 'upstream_truncated']);
+      expect(outcome(...frames, usageFrame)).toEqual([text, 'upstream_truncated']);
+      expect(outcome(...frames, finish(), done)).toEqual([text, 'stop']);
+    },
+  );
+
+  test('is given again after the text, or with a copy of it, by upstreams that do not mark the end', () => {
+    expect(outcome(say('a'), finish(), finish(), usageFrame)).toEqual(['a', 'stop']);
+    expect(outcome(chunk({ role: 'assistant' }, 'stop'), say('a'), chunk({ content: 'b' }, 'stop'))).toEqual([
+      'ab',
+      'stop',
+    ]);
+    const copy = frame({ choices: [{ index: 0, message: { content: 'abc' }, finish_reason: 'stop' }] });
+    expect(outcome(say('a'), chunk({ content: 'b' }, 'stop'), copy)).toEqual(['abc', 'stop']);
+  });
+
+  test('before the last thoughts proves nothing: text may have been to come', () => {
+    expect(outcome(say('a'), finish(), chunk({ reasoning: 'hm' }))).toEqual(['a', 'upstream_truncated']);
   });
 
   test('that blocks the text stands, whatever text comes after it', () => {
