@@ -4,6 +4,7 @@ FROM --platform=$BUILDPLATFORM node:26.10.0-bookworm-slim@sha256:662933cf47f013b
 WORKDIR /app
 # The manifests come first, so that a change of the source alone doesn't install everything again.
 COPY package.json package-lock.json .npmrc ./
+COPY config/node config/node
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY config/rolldown.config.ts config/

@@ -195,8 +195,9 @@ describe('the Dockerfile', () => {
     /^FROM (node:\S+)@(sha256:[0-9a-f]{64}) AS system$/m.exec(dockerfile) ?? [];
 
   test('pins its base by version and digest, and names both in its labels', () => {
-    const { version, devDependencies, description, license } = packageJson;
-    expect(image).toBe(`node:${devDependencies.node}-bookworm-slim`);
+    const { version, description, license } = packageJson;
+    const node = readFileSync(join(configFolder, 'node/package.json'), 'utf8');
+    expect(image).toBe(`node:${(JSON.parse(node) as { version: string }).version}-bookworm-slim`);
     const page = readFileSync(join(configFolder, '../docs/operators/container.md'), 'utf8');
     expect(page).toContain(`docker pull ${image}\n`);
     expect([...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, from]) => from)).toEqual([
