@@ -29,8 +29,8 @@ test('a version below that of package.json’s engines is too old', () => {
     engines: { node: string };
   };
   expect(engines.node).toBe(`>=${minNodeMajor}`);
-  expect(['v24.0.0', 'v26.10.0', 'v100.0.0'].map(whyNodeIsTooOld)).toEqual([null, null, null]);
-  expect(whyNodeIsTooOld('v20.20.2')).toBe('textgate needs Node 24 or newer; this is v20.20.2');
+  expect(['v26.0.0', 'v26.10.0', 'v100.0.0'].map(whyNodeIsTooOld)).toEqual([null, null, null]);
+  expect(whyNodeIsTooOld('v20.20.2')).toBe('textgate needs Node 26 or newer; this is v20.20.2');
 });
 
 describe.skipIf(oldNode === null)('the package on an older Node (needs one at /usr/bin/node)', () => {
@@ -48,7 +48,7 @@ describe.skipIf(oldNode === null)('the package on an older Node (needs one at /u
       exports: { '.': { default: string } };
       bin: { textgate: string };
     };
-    const sentence = `textgate needs Node 24 or newer; this is ${version}`;
+    const sentence = `textgate needs Node 26 or newer; this is ${version}`;
     const start = async (...args: readonly string[]): Promise<{ code: number; stderr: string }> =>
       run(path, args, { cwd: folder, env: {} }).then(
         () => ({ code: 0, stderr: '' }),

@@ -1,33 +1,41 @@
-/** As much of `Temporal` as the tests use: its types are not in the compiler's library yet. */
-interface PlainDate {
-  readonly dayOfWeek: number;
-  add(duration: object): PlainDate;
-  subtract(duration: object): PlainDate;
-  with(fields: object): PlainDate;
-  toZonedDateTime(timeZone: string): { readonly epochMilliseconds: number };
+/** Longer than any period, in milliseconds. */
+const longestMs = 33 * 86_400_000;
+
+/** The Monday of the week of a day such as `2030-01-31`. */
+const mondayOf = (day: string): string => {
+  const date = new Date(day);
+  date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7));
+  return date.toISOString().slice(0, 10);
+};
+
+/** The names of a day's periods, which are in the order of time. */
+const names = { day: (day: string) => day, week: mondayOf, month: (day: string) => day.slice(0, 7) };
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** The day that the clocks of a zone show; Swedish dates are ISO dates. */
+function dayAt(atMs: number, timeZone: string): string {
+  const format = formats.get(timeZone) ?? new Intl.DateTimeFormat('sv-SE', { timeZone });
+  formats.set(timeZone, format);
+  return format.format(atMs);
 }
 
-interface TemporalLibrary {
-  readonly Instant: {
-    fromEpochMilliseconds(ms: number): {
-      toZonedDateTimeISO(timeZone: string): { toPlainDate(): PlainDate };
-    };
-  };
-}
-
-const { Temporal } = globalThis as unknown as { readonly Temporal: TemporalLibrary };
-
-/** The first moments of the period that a moment is in, and of the next one, by Node's own calendar; in milliseconds. */
+/** The first moments of the period that a moment is in, and of the next one, as clocks show them; in milliseconds. */
 export function referencePeriod(atMs: number, period: 'day' | 'week' | 'month', timeZone: string) {
-  const date = Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone).toPlainDate();
-  const first = {
-    day: () => date,
-    week: () => date.subtract({ days: date.dayOfWeek - 1 }),
-    month: () => date.with({ day: 1 }),
-  }[period]();
-  const next = first.add({ day: { days: 1 }, week: { days: 7 }, month: { months: 1 } }[period]);
-  const startOf = (day: PlainDate): number => day.toZonedDateTime(timeZone).epochMilliseconds;
-  return { startMs: startOf(first), endMs: startOf(next) };
+  const nameAt = (ms: number): string => names[period](dayAt(ms, timeZone));
+  const name = nameAt(atMs);
+  const firstAfter = (before: number, after: number, isThere: (name: string) => boolean): number => {
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (isThere(nameAt(middle))) after = middle;
+      else before = middle;
+    }
+    return after;
+  };
+  return {
+    startMs: firstAfter(atMs - longestMs, atMs, (found) => found >= name),
+    endMs: firstAfter(atMs, atMs + longestMs, (found) => found > name),
+  };
 }
 
 /** Time zones with clocks that change at midnight, by half an hour or never, and one that has left out a day. */

@@ -1,9 +1,6 @@
 /** Offsets of time zones are whole quarters of an hour, in milliseconds. */
 const quarterMs = 900_000;
 
-/** How far the beginning of a day may be from that of the same day in UTC, in milliseconds. */
-const maxOffsetMs = 15 * 3_600_000;
-
 /** The days of a time zone, written as `2030-01-31`. */
 export interface Calendar {
   /** The day of an instant, in milliseconds since 1970. */
@@ -14,43 +11,35 @@ export interface Calendar {
 
 /** The calendar of a time zone such as `UTC` or `Europe/Berlin`. Throws if the zone is unknown. */
 export function calendarOf(timeZone: string): Calendar {
-  const format = formatOf(timeZone);
-  // Records come in the order of time, so most of them lie in the same quarter of an hour as the one before.
-  let [lastQuarter, lastDay] = [Number.NaN, ''];
-  const dayOf = (instantMs: number): string => {
-    const quarter = Math.floor(instantMs / quarterMs);
-    if (quarter !== lastQuarter) [lastQuarter, lastDay] = [quarter, format.format(quarter * quarterMs)];
-    return lastDay;
+  const dateAt = (instantMs: number): string => {
+    const at = Temporal.Instant.fromEpochMilliseconds(instantMs).toZonedDateTimeISO(timeZone);
+    return at.toPlainDate().toString();
   };
-  return {
-    dayOf,
-    startOf(day) {
-      let instantMs = Date.parse(day) - maxOffsetMs;
-      while (dayOf(instantMs) < day) instantMs += quarterMs;
-      return instantMs;
-    },
-  };
-}
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
   try {
-    // Swedish dates are ISO dates.
-    return new Intl.DateTimeFormat('sv-SE', { timeZone, year: 'numeric', month: '2-digit', day: '2-digit' });
+    dateAt(0);
   } catch {
     throw new Error(`--time-zone: ${timeZone} is no time zone: expected a name such as UTC or Europe/Berlin`);
   }
+  // Records come in the order of time, so most of them lie in the same quarter of an hour as the one before.
+  let [lastQuarter, lastDay] = [Number.NaN, ''];
+  return {
+    dayOf(instantMs) {
+      const quarter = Math.floor(instantMs / quarterMs);
+      if (quarter !== lastQuarter) [lastQuarter, lastDay] = [quarter, dateAt(quarter * quarterMs)];
+      return lastDay;
+    },
+    startOf: (day) => Temporal.PlainDate.from(day).toZonedDateTime(timeZone).epochMilliseconds,
+  };
 }
-
-const dayMs = 86_400_000;
 
 /** The day after another one. */
 export function nextDay(day: string): string {
-  return new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
+  return Temporal.PlainDate.from(day).add({ days: 1 }).toString();
 }
 
 /** The day before another one. */
 export function dayBefore(day: string): string {
-  return new Date(Date.parse(day) - dayMs).toISOString().slice(0, 10);
+  return Temporal.PlainDate.from(day).subtract({ days: 1 }).toString();
 }
 
 /** The last day that has a day after it in four digits of a year: days are compared as texts. */
@@ -59,8 +48,11 @@ const lastDay = '9999-12-30';
 /** Reads a day such as `2030-01-31`, from 1970 on; `null` for anything else. */
 export function parseDay(text: string): string | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < '1970' || text > lastDay) return null;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text ? null : text;
+  try {
+    return Temporal.PlainDate.from(text).toString();
+  } catch {
+    return null;
+  }
 }
 
 /** A day without a time, which is the same day in every zone; or an instant. */
