@@ -11,10 +11,10 @@ import { openView, timeView } from './console/time-view.ts';
 
 /**
  * Measures the console in front of a large database while streams are open: how long each view takes until it is usable, and
- * what open consoles cost the clients. `npm run bench:console -- --keys 10000 --records 1000000 --streams 1000`
+ * what open consoles cost the clients. `npm run bench console -- --keys 10000 --records 1000000 --streams 1000`
  */
 const { keys, records, streams, rounds, seconds, seed } = readScript({
-  name: 'bench:console',
+  name: 'bench console',
   options: {
     keys: countOption('keys in the database', 10_000),
     records: countOption('records in it', 1_000_000),

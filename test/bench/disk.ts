@@ -12,12 +12,12 @@ import { openThreadedEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /**
- * Measures the disk that a request takes for ever, with its record, its posting and all indexes: `npm run bench:disk --
+ * Measures the disk that a request takes for ever, with its record, its posting and all indexes: `npm run bench disk --
  * --requests 100000`. Each was answered by one attempt with known usage, and charged, as most are.
  */
 
 const { requests } = readScript({
-  name: 'bench:disk',
+  name: 'bench disk',
   options: { requests: countOption('requests on each engine, rounded up to hundreds', 100_000) },
 });
 const keys = 50;

@@ -6,10 +6,10 @@ import type { LoadResult } from './child-load.ts';
 /**
  * Measures what holders who read their lists without a pause cost the clients that pay: a steady load alone, and beside them,
  * in turns. Exits with 1 when p50 or p99 of the turns in the middle are further apart than the bound.
- * `npm run bench:lists -- --engine postgres`
+ * `npm run bench lists -- --engine postgres`
  */
 const options = readScript({
-  name: 'bench:lists',
+  name: 'bench lists',
   options: {
     engine: oneOf('the storage engine', ['sqlite', 'postgres']),
     holders: countOption('holders who read', 20),

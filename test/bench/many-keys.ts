@@ -4,10 +4,10 @@ import { shown, startBenchGateway } from './bench-gateway.ts';
 
 /**
  * Measures the effect of the database's size: ten keys, then 100,000 keys and 1,000,000 records with random ids and their
- * ledger. The warm-up is printed, since the first audit runs during it. `npm run bench:keys`
+ * ledger. The warm-up is printed, since the first audit runs during it. `npm run bench keys`
  */
 
-readScript({ name: 'bench:keys', options: {} });
+readScript({ name: 'bench keys', options: {} });
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 

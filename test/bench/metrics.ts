@@ -6,7 +6,7 @@ import { readScript } from '../support/script-options.ts';
 
 /** Measures how long `/metrics` takes with 50 models on each of 10 upstreams, with a series for every combination. */
 
-readScript({ name: 'bench:metrics', options: {} });
+readScript({ name: 'bench metrics', options: {} });
 
 const models = 50;
 const upstreams = 10;

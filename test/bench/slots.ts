@@ -14,7 +14,7 @@ import { countOption, readScript } from '../support/script-options.ts';
  * until it is sent upstream is measured.
  */
 const { times } = readScript({
-  name: 'bench:slots',
+  name: 'bench slots',
   options: { times: countOption('measurements, cold and warm', 50) },
 });
 

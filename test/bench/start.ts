@@ -15,7 +15,7 @@ import { startProcess, stopProcess } from './subjects/processes.ts';
  * is loaded late holds up the event loop.
  */
 const { rounds, idle } = readScript({
-  name: 'bench:start',
+  name: 'bench start',
   options: {
     rounds: countOption('starts of each kind', 10),
     idle: countOption('seconds without a request before memory is read', 10),

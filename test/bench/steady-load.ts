@@ -10,7 +10,7 @@ import { programFile } from '../support/program.ts';
  * Measures whether anything on a large database delays answers: a steady load of keys with balances on 100,000 keys and
  * 1,000,000 records with their ledger, while audits run at their interval and record pages and ledger verifications
  * run repeatedly; with `--backups`, backups to the same disk as well. Exits with 1 when no answer came for longer than the
- * bound. `npm run bench:steady -- --minutes 15 --per-second 30`
+ * bound. `npm run bench steady -- --minutes 15 --per-second 30`
  */
 
 const {
@@ -18,7 +18,7 @@ const {
   'per-second': perSecond,
   backups,
 } = readScript({
-  name: 'bench:steady',
+  name: 'bench steady',
   options: {
     minutes: countOption('how long the load takes', 15),
     'per-second': countOption('requests in each second', 30),

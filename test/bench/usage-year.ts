@@ -20,10 +20,10 @@ import { createDatabase } from '../support/test-postgres.ts';
 
 /**
  * Measures usage of a random year: how long a page of each grouping takes, and what the sums take of the disk. With
- * `--check` it also adds every grouping up from the records themselves. `npm run bench:usage -- --engine postgres --check`
+ * `--check` it also adds every grouping up from the records themselves. `npm run bench usage -- --engine postgres --check`
  */
 const options = readScript({
-  name: 'bench:usage',
+  name: 'bench usage',
   options: {
     engine: oneOf('the storage engine', ['sqlite', 'postgres']),
     records: countOption('records in the year', 1_000_000),

@@ -13,7 +13,7 @@ import { residentMib } from './resident-memory.ts';
 /**
  * A paying client streams from a gateway while thousands of hostile connections without a key open and close. The process
  * must survive, the client's answers must stay complete and nearly as fast, and the memory must be freed afterwards.
- * `npm run chaos:edge -- --connections 3000 --at-a-time 600 --seed 1`
+ * `npm run chaos edge -- --connections 3000 --at-a-time 600 --seed 1`
  */
 
 const {
@@ -21,7 +21,7 @@ const {
   'at-a-time': atATime,
   seed: given,
 } = readScript({
-  name: 'chaos:edge',
+  name: 'chaos edge',
   options: {
     connections: countOption('hostile connections', 3_000),
     // Thousands of writers in one process would starve the gateway of its share of the cores.

@@ -14,11 +14,11 @@ import { openThreadedEngine } from '../support/test-engine.ts';
 /**
  * Kills the removal of old records with SIGKILL at random moments, again and again until it comes to its end. After every
  * kill each record is in the database, in the archive, or, if the kill fell between the two, in both; at the end in the
- * archive, once; and the ledger balances each time. `npm run chaos:archive -- --kills 20 --seed 1`
+ * archive, once; and the ledger balances each time. `npm run chaos archive -- --kills 20 --seed 1`
  */
 
 const { kills, seed: given } = readScript({
-  name: 'chaos:archive',
+  name: 'chaos archive',
   options: { kills: countOption('kills, each with 1,500 more records', 20), seed: seedOption(null) },
 });
 const records = 1_500 * kills;

@@ -21,11 +21,11 @@ import type { WebhookReceiver } from '../support/webhook-receiver.ts';
  * Loads a gateway whose keys fall below their low balance again and again, before a receiver that fails at random, and kills
  * it with SIGKILL at random moments, on SQLite and on PostgreSQL. At the end each crossing that the ledger shows has exactly
  * one event, the receiver has handled exactly these, each once by its id, and those of a key in their order.
- * `npm run chaos:webhooks -- --kills 40 --seed 1`
+ * `npm run chaos webhooks -- --kills 40 --seed 1`
  */
 
 const { kills, seed: given } = readScript({
-  name: 'chaos:webhooks',
+  name: 'chaos webhooks',
   options: { kills: countOption('kills on each engine', 40), seed: seedOption(null) },
 });
 const keyCount = 40;

@@ -19,7 +19,7 @@ import { startNumberedUpstream } from './numbered-upstream.ts';
  */
 
 const { kills, seed: given } = readScript({
-  name: 'chaos',
+  name: 'chaos kills',
   options: { kills: countOption('kills in each durability mode', 100), seed: seedOption(null) },
 });
 const atATime = 8;

@@ -17,12 +17,12 @@ import type { ServedProcess } from './served-process.ts';
 /**
  * Outages of a machine under a gateway with load and paying keys, each on a gateway of its own: a log that can't be written,
  * a full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the ledger must
- * match exactly what clients received. `npm run chaos:outages`; takes about three minutes. The last outage is that of a
+ * match exactly what clients received. `npm run chaos outages`; takes about three minutes. The last outage is that of a
  * PostgreSQL: `-- --minutes 10` plays that one alone, for so long.
  */
 
 const given = readScript({
-  name: 'chaos:outages',
+  name: 'chaos outages',
   options: {
     minutes: countOption('for how long PostgreSQL is away; with it only this outage is played', null),
     seed: seedOption(null),

@@ -16,7 +16,7 @@ import { servedModel, serveConfig } from './served-process.ts';
 /**
  * Clients that open a stream and stop reading it, before an upstream that sends without end. What each costs in memory
  * beyond a client that reads must stay in bounds, all of them must be ended and settled as clients that disconnected, and
- * the memory must be freed afterwards. `npm run chaos:readers -- --clients 200 --seed 1`
+ * the memory must be freed afterwards. `npm run chaos readers -- --clients 200 --seed 1`
  */
 
 const {
@@ -24,7 +24,7 @@ const {
   seconds,
   seed: given,
 } = readScript({
-  name: 'chaos:readers',
+  name: 'chaos readers',
   options: {
     clients: countOption('clients that do not read', 200),
     seconds: countOption('how long after the last one the memory is compared', 60),

@@ -11,11 +11,11 @@ import { startGateway } from '../support/test-gateway.ts';
 /**
  * Two equal upstreams under load; one repeatedly dies with all its connections and recovers. Clients must notice next to
  * nothing, and the recovered upstream must soon get its share of the load again.
- * `npm run chaos:upstreams -- --cycles 5 --seed 1`
+ * `npm run chaos upstreams -- --cycles 5 --seed 1`
  */
 
 const { cycles, seed: given } = readScript({
-  name: 'chaos:upstreams',
+  name: 'chaos upstreams',
   options: { cycles: countOption('deaths and returns of the upstream', 5), seed: seedOption(null) },
 });
 const workers = 16;

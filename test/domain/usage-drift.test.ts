@@ -80,7 +80,7 @@ test('of too many models the one that was not sampled for longest is forgotten',
   expect(drift.figures().map(({ model }) => model)).toEqual(['first']);
 });
 
-/** Runs of each scenario: `npm run simulate:drift` has a thousand. */
+/** Runs of each scenario: `npm run simulate drift` has a thousand. */
 const runs = 1;
 
 describe('an alarm', () => {

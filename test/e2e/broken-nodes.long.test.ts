@@ -11,7 +11,7 @@ import { postgresPrograms } from '../support/postgres-server.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 
-/** `npm run chaos:nodes` plays the same scenarios for longer. */
+/** `npm run chaos nodes` plays the same scenarios for longer. */
 async function expectNoFaults(
   play: Scenario,
   options: { readonly seconds?: number; readonly times?: number },

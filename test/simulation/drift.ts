@@ -5,7 +5,7 @@ import { normal } from './distributions.ts';
 
 /**
  * Plays the reports of an upstream against counts of the same texts, and looks for the alarm as the alert
- * TextgateUsageDrift does. `npm run simulate:drift -- --runs 1000 --seed 1` prints each scenario's rate of alarms.
+ * TextgateUsageDrift does. `npm run simulate drift -- --runs 1000 --seed 1` prints each scenario's rate of alarms.
  */
 
 /** How large a change is an alarm. */
@@ -81,7 +81,7 @@ export function firstAlarm({ ratio, change }: Scenario, seed: number): number | 
 
 function main(): void {
   const { runs, seed } = readScript({
-    name: 'simulate:drift',
+    name: 'simulate drift',
     options: { runs: countOption('runs of each scenario', 1_000), seed: seedOption(1) },
   });
   for (const scenario of [...constant, ...changing]) {

@@ -12,7 +12,7 @@ import type { HistoryResult } from './run-history.ts';
 const progressMs = 10_000;
 
 const options = readScript({
-  name: 'simulate',
+  name: 'simulate nodes',
   options: {
     histories: countOption('histories, each with the next seed', 1_000),
     seed: seedOption(null),

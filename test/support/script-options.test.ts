@@ -10,7 +10,7 @@ import {
 } from './script-options.ts';
 
 const script = {
-  name: 'chaos:all',
+  name: 'chaos all',
   options: {
     kills: countOption('kills', 100),
     times: countOption('how often', null),
@@ -78,7 +78,7 @@ describe('the options of a script', () => {
     expect(parseScript(script, ['--help'])).toBeNull();
     const text = describeScript(script);
     expect(text).toMatch(
-      /^npm run chaos:all -- \[options\] \[part …\]\n {2}--kills N +kills \(default 100\)\n/,
+      /^npm run chaos all -- \[options\] \[part …\]\n {2}--kills N +kills \(default 100\)\n/,
     );
     expect(text).toMatch(/\n {2}--engine sqlite\|postgres +the engine \(default sqlite\)\n/);
     expect(text).toMatch(/\n {2}--times N +how often\n/);

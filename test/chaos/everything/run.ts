@@ -4,7 +4,7 @@ import { playEverything } from './play.ts';
 
 /**
  * Mixes all features, clients, behaviours of upstreams and disruptions against real processes:
- * `npm run chaos:everything -- --minutes 2 --seed 1`, with `--sqlite` one gateway over a file. Exits with 1 on a fault.
+ * `npm run chaos everything -- --minutes 2 --seed 1`, with `--sqlite` one gateway over a file. Exits with 1 on a fault.
  */
 
 const maxShown = 20;
@@ -15,7 +15,7 @@ const {
   sqlite,
   keep,
 } = readScript({
-  name: 'chaos:everything',
+  name: 'chaos everything',
   options: {
     minutes: factor('how long the load lasts', 2),
     seed: seedOption(null),

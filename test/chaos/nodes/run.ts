@@ -16,7 +16,7 @@ import { strict } from './strict.ts';
 
 /**
  * Loads and breaks several gateways over one PostgreSQL: limits, money and leases must hold in all of it.
- * `npm run chaos:nodes -- [scenario …] --seconds 60 --outage 30 --times 3 --seed 1`
+ * `npm run chaos nodes -- [scenario …] --seconds 60 --outage 30 --times 3 --seed 1`
  */
 
 /** Every scenario, and how often it breaks something if `--times` does not say so. */
@@ -38,7 +38,7 @@ const scenarios: Readonly<
 const maxShownFaults = 20;
 
 const { parts, ...given } = readScript({
-  name: 'chaos:nodes',
+  name: 'chaos nodes',
   options: {
     seconds: countOption('how long a load takes', 60),
     outage: countOption('how long an outage takes, in seconds', 30),

@@ -3,14 +3,14 @@ import { playPolicies } from './play.ts';
 
 /**
  * Plays random requests against upstreams whose behaviour changes at random, with random policies, limits and clients, through
- * the whole pipeline on a clock of its own: `npm run chaos:policies -- --requests 10000 --seed 1`. Exits with 1 on a fault.
+ * the whole pipeline on a clock of its own: `npm run chaos policies -- --requests 10000 --seed 1`. Exits with 1 on a fault.
  */
 
 /** How many faults are shown. */
 const maxShown = 20;
 
 const { requests, seed: given } = readScript({
-  name: 'chaos:policies',
+  name: 'chaos policies',
   options: { requests: countOption('random requests', 10_000), seed: seedOption(null) },
 });
 const seed = given ?? Date.now() % 2 ** 31;

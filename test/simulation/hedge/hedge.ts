@@ -6,7 +6,7 @@ import type { Played, Shape } from './play.ts';
 import { longTail, stalls, together } from './shapes.ts';
 
 /**
- * Plays a model with two routes with and without second requests. `npm run simulate:hedge -- --requests 40000 --seed 1`
+ * Plays a model with two routes with and without second requests. `npm run simulate hedge -- --requests 40000 --seed 1`
  * prints the times to the first text, and fails if they do not fall as the documentation says, or if more than the budget
  * is sent.
  */
@@ -43,7 +43,7 @@ function writeBound(shape: Shape, plainMs: number, seed: number): void {
 
 async function main(): Promise<void> {
   const terms = readScript({
-    name: 'simulate:hedge',
+    name: 'simulate hedge',
     options: { requests: countOption('requests of each run', 40_000), seed: seedOption(1) },
   });
   const policies: readonly (readonly [string, HedgePolicy])[] = [

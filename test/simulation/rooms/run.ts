@@ -7,12 +7,12 @@ import { meansOf, reportAnnounced, reportConfigured, reportFairness, reportLearn
 import type { FairnessMeans, Report } from './report.ts';
 
 /**
- * Plays requests that share upstreams, in virtual time, and holds the figures against their bounds: `npm run simulate:rooms --
+ * Plays requests that share upstreams, in virtual time, and holds the figures against their bounds: `npm run simulate rooms --
  * --seed 1 --runs 200`. Exits with 1 if one is broken. `--pictures` writes the picture of the documentation.
  */
 
 const { seed, runs, pictures } = readScript({
-  name: 'simulate:rooms',
+  name: 'simulate rooms',
   options: {
     runs: countOption('runs of fairness', 200),
     seed: seedOption(1),

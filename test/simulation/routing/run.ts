@@ -3,12 +3,12 @@ import { playConversations } from './conversations.ts';
 import { playFirstTexts } from './first-texts.ts';
 
 /**
- * `npm run simulate:routing -- --seed 1 --runs 5` plays workloads against the policies of routes in virtual time, and prints
+ * `npm run simulate routing -- --seed 1 --runs 5` plays workloads against the policies of routes in virtual time, and prints
  * what each of them reads from caches, and how long its requests wait for their first text.
  */
 
 const { runs, seed: first } = readScript({
-  name: 'simulate:routing',
+  name: 'simulate routing',
   options: { runs: countOption('runs, each with the next seed', 5), seed: seedOption(1) },
 });
 const seeds = Array.from({ length: runs }, (_, run) => first + run);
