@@ -37,19 +37,18 @@ export type FixedUnitName =
  * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same
  * statements each time, with one list of values. Every part of an engine has its text, so only the values travel; an engine
  * may keep it as prepared statements, or as one function of the database. One statement decides, and returns a row, whose
- * values the others take: so none has to read again what an earlier one wrote. Placeholders are numbered by the values of
- * the unit, from 1 on (`?1`, `?2`, …), and named by the columns of that row (`:charge`); `toPlain` writes them all as `?`.
- * `fixed-units.ts` has all units.
+ * values the others take: so none has to read again what an earlier one wrote. Statements name the values of the unit
+ * (`:request_id`), and the columns of that row (`@charge`); `toPlain` writes both as `?`. `fixed-units.ts` has all units.
  */
 export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly name: Name;
-  /** The types of its values, in their order. */
-  readonly types: readonly FixedType[];
+  /** The types of its values by their names, in the order in which they are passed. */
+  readonly takes: Readonly<Record<string, FixedType>>;
   /**
-   * The index of the value by which calls are spread over connections, where there are several. `null` for what a process
+   * The name of the value by which calls are spread over connections, where there are several. `null` for what a process
    * does for itself, on a connection of its own: a call of a request may wait for a lock, and what is behind it waits, too.
    */
-  readonly spreadBy: number | null;
+  readonly spreadBy: string | null;
   /** Whether a power failure may undo it after its commit, which then need not wait for the disk: a later unit repeats it. */
   readonly mayBeForgotten: boolean;
   /**
@@ -77,9 +76,21 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
 
 export type FixedType = 'text' | 'bigint';
 
-/** The types of some values that follow each other. */
-export function repeated(type: FixedType, count: number): readonly FixedType[] {
-  return Array<FixedType>(count).fill(type);
+/** Values of a fixed unit by their names. */
+export type NamedValues = Readonly<Record<string, SqlValue>>;
+
+/** The names of the values of each unit: listed once, as every request needs them. */
+const orders = new WeakMap<FixedUnit['takes'], readonly string[]>();
+
+/** The values of a fixed unit in the order in which they are passed. Throws for one that is missing. */
+export function inOrder({ takes }: Pick<FixedUnit, 'takes'>, values: NamedValues): readonly SqlValue[] {
+  let names = orders.get(takes);
+  if (names === undefined) orders.set(takes, (names = Object.keys(takes)));
+  return names.map((name) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`the value ${name} is missing`);
+    return value;
+  });
 }
 
 /** Some rows of a table. */
@@ -95,32 +106,33 @@ export interface PlainStatement {
   readonly indexes: readonly number[];
 }
 
-/** Writes a statement of a fixed unit with plain placeholders, which every database and every version of Node can bind. */
+/** Writes a statement of a fixed unit with plain placeholders. */
 export function toPlain(
   sql: string,
-  { types, decided }: Pick<FixedUnit, 'types' | 'decided'>,
+  { takes, decided }: Pick<FixedUnit, 'takes' | 'decided'>,
 ): PlainStatement {
-  const names = Object.keys(decided);
+  const [taken, columns] = [Object.keys(takes), Object.keys(decided)];
   const indexes: number[] = [];
   const plain = replacePlaceholders(sql, {
-    numbered: (number) => (indexes.push(number - 1), '?'),
-    named(name) {
-      const at = names.indexOf(name);
-      if (at < 0) throw new Error(`nothing decides :${name}`);
-      indexes.push(types.length + at);
-      return '?';
-    },
+    value: (name) => (indexes.push(indexIn(taken, name)), '?'),
+    decided: (name) => (indexes.push(taken.length + indexIn(columns, name)), '?'),
   });
   return { sql: plain, indexes };
+}
+
+function indexIn(names: readonly string[], name: string): number {
+  const index = names.indexOf(name);
+  if (index < 0) throw new Error(`nothing gives ${name}`);
+  return index;
 }
 
 /** Writes the placeholders of a statement of a fixed unit in another way. */
 export function replacePlaceholders(
   sql: string,
-  write: { readonly numbered: (number: number) => string; readonly named: (name: string) => string },
+  write: { readonly value: (name: string) => string; readonly decided: (name: string) => string },
 ): string {
-  return sql.replace(/\?(\d+)|:(\w+)/g, (_, number?: string, name = '') =>
-    number === undefined ? write.named(String(name)) : write.numbered(Number(number)),
+  return sql.replace(/([:@])([a-z]\w*)/g, (_, mark: string, name: string) =>
+    mark === ':' ? write.value(name) : write.decided(name),
   );
 }
 

@@ -31,8 +31,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'an open request that names the period of its own clock, where a later one is in the row',
     file: open,
-    find: 'budgets.map(({ owner, id }) => `, ${id}, CAST(:${owner}_period_start AS BIGINT)`);',
-    replace: 'budgets.map(({ id, startMs }) => `, ${id}, ${startMs}`);',
+    find: 'owners.map((owner) => `, :${owner}_budget, CAST(@${owner}_period_start AS BIGINT)`);',
+    replace: 'owners.map((owner) => `, :${owner}_budget, :${owner}_start`);',
     tests: conformance,
   },
   {
@@ -45,7 +45,7 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a charge that is counted in the period after the one in which its request began',
     file: settle,
-    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ${startMs}`',
+    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= :${owner}_start`',
     replace: '       id = excluded.id`',
     tests: conformance,
   },
@@ -59,8 +59,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a charge that is lost because the database has forgotten that its period began',
     file: settle,
-    find: 'WHERE budgets.period_start <= ${startMs}`',
-    replace: 'WHERE budgets.period_start = ${startMs}`',
+    find: 'WHERE budgets.period_start <= :${owner}_start`',
+    replace: 'WHERE budgets.period_start = :${owner}_start`',
     tests: conformance,
   },
   {
@@ -80,15 +80,15 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a week that begins on Sunday',
     file: 'src/domain/budgets/calendar.ts',
-    find: '(day.getUTCDay() + 6) % 7',
-    replace: 'day.getUTCDay()',
+    find: 'day.dayOfWeek - 1',
+    replace: 'day.dayOfWeek % 7',
     tests: ['test/domain/budgets/calendar.test.ts'],
   },
   {
     name: 'a day that always has 24 hours',
     file: 'src/domain/budgets/calendar.ts',
-    find: 'return { startMs: startOfDay(first, timeZone), endMs };',
-    replace: 'return { startMs: startOfDay(first, timeZone), endMs: startOfDay(first, timeZone) + dayMs };',
+    find: 'endMs: startOf(first.add(lengths[period])) };',
+    replace: 'endMs: startOf(first) + 86_400_000 };',
     tests: ['test/domain/budgets/calendar.test.ts'],
   },
   {

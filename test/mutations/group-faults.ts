@@ -11,15 +11,15 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a group whose budget is not asked for room where its key has one of its own',
     file: open,
-    find: "['balance', ...budgets.map(roomOf)]",
-    replace: "['balance', ...budgets.slice(0, 1).map(roomOf)]",
+    find: "['balance', ...owners.map(roomOf)]",
+    replace: "['balance', ...owners.slice(0, 1).map(roomOf)]",
     tests: conformance,
   },
   {
     name: 'a group in whose budget nothing is set aside where its key has one of its own',
     file: open,
-    find: '...budgets.map(\n        ({ id }) =>\n          `UPDATE budgets SET held',
-    replace: '...budgets.slice(0, 1).map(\n        ({ id }) =>\n          `UPDATE budgets SET held',
+    find: '...owners.map(\n        (owner) => `UPDATE budgets SET held',
+    replace: '...owners.slice(0, 1).map(\n        (owner) => `UPDATE budgets SET held',
     tests: conformance,
   },
   {
@@ -32,8 +32,8 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a group that counts in the period of its key',
     file: settle,
-    find: 'values: `, ${id}, ${startMs}$',
-    replace: 'values: `, ${id}, ?${before + 2}$',
+    find: 'values: `, :${owner}_budget, :${owner}_start$',
+    replace: 'values: `, :${owner}_budget, :key_start$',
     tests: conformance,
   },
   {

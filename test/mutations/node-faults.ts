@@ -216,8 +216,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a settlement that does not overtake a closing as lost',
     file: 'src/storage/records/settle-statement.ts',
-    find: "WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL",
-    replace: 'WHERE request_id = ?1 AND 1 = 0',
+    find: "WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL",
+    replace: 'WHERE request_id = :request_id AND 1 = 0',
     tests: ['test/simulation/memory-books.test.ts'],
   },
 ];

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { pickValues, repeated, toPlain } from '../../src/storage/engine.ts';
+import { inOrder, pickValues, toPlain } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import { migrate } from '../../src/storage/sqlite/migrate.ts';
 import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
@@ -10,14 +10,24 @@ import { fixedUnitValues } from '../support/fixed-units.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 test('a statement is written with plain placeholders, each with the index of its value: those that are decided come last', () => {
-  const unit = { types: repeated('text', 12), decided: { first: 'text', second: 'bigint' } } as const;
-  const plain = toPlain('SELECT ?2, :second + ?12, ?2, :first', unit);
-  expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?, ?', indexes: [1, 13, 11, 1, 12] });
-  expect(() => toPlain('SELECT :third', unit)).toThrow('nothing decides :third');
+  const unit = {
+    takes: { key: 'text', sum: 'bigint', at: 'bigint' },
+    decided: { key: 'text', held: 'bigint' },
+  } as const;
+  const plain = toPlain('SELECT :sum, @held + :at, :sum, @key', unit);
+  expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?, ?', indexes: [1, 4, 2, 1, 3] });
+  expect(() => toPlain('SELECT :held', unit)).toThrow('nothing gives held');
+  expect(() => toPlain('SELECT @sum', unit)).toThrow('nothing gives sum');
   expect(pickValues({ sql: '', indexes: [1, 0, 1] }, ['a', null])).toEqual([null, 'a', null]);
 });
 
-test('no statement of a fixed unit is prepared with a numbered placeholder, which Node 24.0 to 24.6 can not bind', () => {
+test('values are passed in the order of their names, and none may be missing', () => {
+  const unit = { takes: { key: 'text', sum: 'bigint' } } as const;
+  expect(inOrder(unit, { sum: 0, key: null, more: 1 })).toEqual([null, 0]);
+  expect(() => inOrder(unit, { sum: 1 })).toThrow('the value key is missing');
+});
+
+test('every statement of a fixed unit is prepared with plain placeholders alone', () => {
   const database = new DatabaseSync(':memory:');
   onTestFinished(() => database.close());
   database.function('now_ms', () => 7);
@@ -35,9 +45,9 @@ test('no statement of a fixed unit is prepared with a numbered placeholder, whic
   expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
   const steps = units
     .flatMap(({ preparations, decisions, changes }) => preparations.concat(decisions, changes))
-    .filter((sql) => /[?:]\w/.test(sql));
+    .filter((sql) => /[:@]\w/.test(sql));
   expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
-  expect(prepared.filter((sql) => /\?\d|:\w/.test(sql))).toEqual([]);
+  expect(prepared.filter((sql) => /[?:@]\w/.test(sql))).toEqual([]);
 });
 
 test('only commits of nothing but beginnings do not wait for the disk', () => {

@@ -20,16 +20,16 @@ interface Plan {
 }
 
 /** The statements of a unit, with the values of its call and of its decision as parameters, and their types. */
-function statementsOf({ types, decided, locks, preparations, decisions, changes }: FixedUnit) {
-  const names = Object.keys(decided);
+function statementsOf({ takes, decided, locks, preparations, decisions, changes }: FixedUnit) {
+  const [names, columns] = [Object.keys(takes), Object.keys(decided)];
   const lockings = locks.map(({ table, where }) => `SELECT 1 FROM ${table} WHERE ${where} FOR UPDATE`);
   const all = [...lockings, ...preparations, ...decisions, ...changes];
   return {
-    types: [...types, ...Object.values(decided)],
+    types: [...Object.values(takes), ...Object.values(decided)],
     statements: all.map((sql) =>
       replacePlaceholders(sql, {
-        numbered: (number) => `$${number}`,
-        named: (name) => `$${types.length + names.indexOf(name) + 1}`,
+        value: (name) => `$${names.indexOf(name) + 1}`,
+        decided: (name) => `$${names.length + columns.indexOf(name) + 1}`,
       }),
     ),
   };
@@ -59,7 +59,7 @@ describe.skipIf(postgresAbsence !== null)(`the statements of requests in Postgre
     return rows[0]?.['QUERY PLAN'][0].Plan['Total Cost'] ?? Number.NaN;
   }
 
-  test.each(Object.values(fixedUnits).filter(({ types }) => types.length > 0))(
+  test.each(Object.values(fixedUnits).filter(({ takes }) => Object.keys(takes).length > 0))(
     'of $name are none that the server compiles before it runs them: all tables are searched by an index',
     async (unit) => {
       const { types, statements } = statementsOf(unit);

@@ -18,13 +18,13 @@ export function holdsLease(owner: string): string {
 }
 
 /**
- * Renews the lease of the owner `?1`. One that is over and was not ended has lost nothing, but is held without interruption
- * only from now on. Where there is none, the owner `?2` gets a new one. It changes the row of this owner alone, and is no
+ * Renews the lease of an owner. One that is over and was not ended has lost nothing, but is held without interruption
+ * only from now on. Where there is none, the next owner gets a new one. It changes the row of this owner alone, and is no
  * unit of statements: it must neither wait for those, which all nodes run one after the other, nor for other renewals.
  */
 export const renewLease: FixedUnit<'renew_lease'> = {
   name: 'renew_lease',
-  types: ['text', 'text'],
+  takes: { owner: 'text', next_owner: 'text' },
   spreadBy: null,
   // A lease that the database forgets is over for others while its process still counts on it.
   mayBeForgotten: false,
@@ -33,8 +33,8 @@ export const renewLease: FixedUnit<'renew_lease'> = {
   decisions: [
     `UPDATE owners SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} AND since <= clock.ms THEN since ELSE clock.ms END,
        renewed_at = clock.ms
-     FROM ${clock} WHERE id = ?1 RETURNING 0 AS has_next`,
-    `INSERT INTO owners (id, since, renewed_at) SELECT ?2, clock.ms, clock.ms FROM ${clock} RETURNING 1 AS has_next`,
+     FROM ${clock} WHERE id = :owner RETURNING 0 AS has_next`,
+    `INSERT INTO owners (id, since, renewed_at) SELECT :next_owner, clock.ms, clock.ms FROM ${clock} RETURNING 1 AS has_next`,
   ],
   decided: { has_next: 'bigint' },
   changes: [],
@@ -74,15 +74,15 @@ export function endOverLeases(owner: string): Statement {
   return { sql: `DELETE FROM owners WHERE ${mayBeEnded} RETURNING id`, values: [owner, owner, owner] };
 }
 
-/** Ends the lease of the owner `?1`, without waiting for units of statements, and in line with its renewals. */
+/** Ends the lease of an owner, without waiting for units of statements, and in line with its renewals. */
 export const endLease: FixedUnit<'end_lease'> = {
   name: 'end_lease',
-  types: ['text'],
+  takes: { owner: 'text' },
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
   preparations: [],
-  decisions: ['DELETE FROM owners WHERE id = ?1 RETURNING 1 AS ended'],
+  decisions: ['DELETE FROM owners WHERE id = :owner RETURNING 1 AS ended'],
   decided: { ended: 'bigint' },
   changes: [],
   columns: ['ended'],

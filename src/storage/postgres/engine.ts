@@ -108,11 +108,11 @@ export function createPostgresEngine({
       whenReady(() =>
         repeatUnit(async () => committed(readTransaction(await statements.send(transactionOf(unit))))),
       ),
-    async call({ name, spreadBy }, values) {
+    async call({ name, takes, spreadBy }, values) {
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
       if (spreadBy === null) return readFixedRow(await whenReady(() => callOn(own, called.call(values))));
-      const keyId = values[spreadBy] ?? null;
+      const keyId = values[Object.keys(takes).indexOf(spreadBy)] ?? null;
       // Those whose key is not known have different accounts: one that is locked says nothing of the others.
       const rows = keyId === null ? null : `account of ${keyId}`;
       return readFixedRow(await callFunction(called, String(keyId), values, rows));

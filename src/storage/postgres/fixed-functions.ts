@@ -5,7 +5,10 @@ import type { DatabaseFunction } from './database-function.ts';
 
 /** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
 export function functionOf(unit: FixedUnit): DatabaseFunction {
-  const { name, types, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const { name, takes, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const names = Object.keys(takes);
+  const writeStep = (step: string): string =>
+    replacePlaceholders(step, { value: (value) => `$${names.indexOf(value) + 1}`, decided: variable });
   const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
   const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
   const steps = [
@@ -18,11 +21,11 @@ export function functionOf(unit: FixedUnit): DatabaseFunction {
   ];
   return defineFunction({
     name,
-    types,
+    types: Object.values(takes),
     returns: 'bigint[]',
     settings: searchByIndex,
     body: `DECLARE ${variables.join(' ')}
-BEGIN ${mayBeForgotten ? withoutFlush : ''} ${steps.map(writePlaceholders).join('\n')} END`,
+BEGIN ${mayBeForgotten ? withoutFlush : ''} ${steps.map(writeStep).join('\n')} END`,
   });
 }
 
@@ -32,10 +35,6 @@ const variable = (column: string): string => `decided_${column}`;
 /** Statements of which each is run only where the ones before it found no row. */
 function firstOf(statements: readonly string[]): readonly string[] {
   return statements.map((statement, at) => (at === 0 ? statement : `IF NOT FOUND THEN ${statement} END IF;`));
-}
-
-function writePlaceholders(sql: string): string {
-  return replacePlaceholders(sql, { numbered: (number) => `$${number}`, named: variable });
 }
 
 /** The row of a call. */

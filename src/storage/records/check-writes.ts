@@ -7,7 +7,7 @@ import type { FixedUnit } from '../engine.ts';
  */
 export const checkWrites: FixedUnit<'check_writes'> = {
   name: 'check_writes',
-  types: [],
+  takes: {},
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
@@ -16,6 +16,6 @@ export const checkWrites: FixedUnit<'check_writes'> = {
     `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '') RETURNING number`,
   ],
   decided: { number: 'bigint' },
-  changes: ['DELETE FROM migrations WHERE number = :number'],
+  changes: ['DELETE FROM migrations WHERE number = @number'],
   columns: ['number'],
 };

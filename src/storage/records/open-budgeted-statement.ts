@@ -1,26 +1,17 @@
 import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
-import { repeated } from '../engine.ts';
-import type { FixedType, FixedUnit, ResultRow, SqlValue } from '../engine.ts';
+import { inOrder } from '../engine.ts';
+import type { FixedUnit, NamedValues, ResultRow, SqlValue } from '../engine.ts';
 import { budgetColumns } from './budget-columns.ts';
-import { openRecord, valuesToOpen } from './open-statement.ts';
+import { begunColumns, begunValues, namedToOpen, openRecord } from './open-statement.ts';
 
-/** How many values a budget has: its name, the start and the end of the period, and its limit. */
-const valuesPerBudget = 4;
-
-/** A budget in the statements of a unit: its owner, and the places of its values. */
-interface BudgetPlaces {
-  readonly owner: BudgetOwner;
-  readonly id: string;
-  readonly startMs: string;
-  readonly endMs: string;
-  readonly limit: string;
-}
-
-function placesFor(owner: BudgetOwner, at: number): BudgetPlaces {
-  const place = (value: number): string => `?${openRecord.types.length + valuesPerBudget * at + value}`;
-  return { owner, id: place(1), startMs: place(2), endMs: place(3), limit: place(4) };
-}
+/** The types of the values of a budget: its id, the start and the end of the period, and its limit. */
+const typesOf = (owner: BudgetOwner): FixedUnit['takes'] => ({
+  [`${owner}_budget`]: 'text',
+  [`${owner}_start`]: 'bigint',
+  [`${owner}_end`]: 'bigint',
+  [`${owner}_limit`]: 'bigint',
+});
 
 /** The columns of a budget's row, as the row that decides has them. */
 const periodColumns = ['period_start', 'period_end', 'spent', 'held', 'level'] as const;
@@ -30,8 +21,8 @@ const smaller = (one: string, other: string): string =>
   `CASE WHEN ${one} < ${other} THEN ${one} ELSE ${other} END`;
 
 /** What may still be spent in the period of a budget. */
-const roomOf = ({ owner, limit }: BudgetPlaces): string =>
-  `CAST(${limit} AS BIGINT) - of_${owner}.spent - of_${owner}.held`;
+const roomOf = (owner: BudgetOwner): string =>
+  `CAST(:${owner}_limit AS BIGINT) - of_${owner}.spent - of_${owner}.held`;
 
 /**
  * Begins a record that counts in budgets, and sets its hold aside in each of them, and in the balance where there is one: as
@@ -46,52 +37,49 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
   name: Name,
   owners: readonly BudgetOwner[],
 ): FixedUnit<Name> {
-  const budgets = owners.map(placesFor);
   const decidedPeriods = owners.flatMap((owner) => periodColumns.map((column) => `${owner}_${column}`));
   const periods = owners.flatMap((owner) =>
     periodColumns.map((column) => `of_${owner}.${column} AS ${owner}_${column}`),
   );
   const written = owners.map((owner) => `, ${budgetColumns[owner].id}, ${budgetColumns[owner].period}`);
-  const begun = budgets.map(({ owner, id }) => `, ${id}, CAST(:${owner}_period_start AS BIGINT)`);
+  const begun = owners.map((owner) => `, :${owner}_budget, CAST(@${owner}_period_start AS BIGINT)`);
   return {
     name,
-    types: [...openRecord.types, ...budgets.flatMap((): FixedType[] => ['text', ...repeated('bigint', 3)])],
-    spreadBy: 1,
+    takes: Object.assign({}, openRecord.takes, ...owners.map(typesOf)) as FixedUnit['takes'],
+    spreadBy: 'key_id',
     mayBeForgotten: true,
-    locks: [{ table: 'accounts', where: 'key_id = ?2' }],
-    preparations: budgets.map(
-      ({ id, startMs, endMs }) =>
-        `INSERT INTO budgets (id, period_start, period_end) VALUES (${id}, ${startMs}, ${endMs})
+    locks: [{ table: 'accounts', where: 'key_id = :key_id' }],
+    preparations: owners.map(
+      (owner) =>
+        `INSERT INTO budgets (id, period_start, period_end) VALUES (:${owner}_budget, :${owner}_start, :${owner}_end)
      ON CONFLICT (id) DO UPDATE SET period_start = excluded.period_start, period_end = excluded.period_end,
        spent = 0, held = 0, level = 0
      WHERE budgets.period_start < excluded.period_start`,
     ),
     decisions: [
       `SELECT balance, held, ${decidedPeriods.join(', ')},
-       CASE WHEN EXISTS (SELECT 1 FROM open_requests WHERE request_id = ?3) OR CAST(?4 AS BIGINT) = 0 THEN 0
-         WHEN room < ?5 THEN NULL WHEN room < ?4 THEN room ELSE CAST(?4 AS BIGINT) END AS hold
+       CASE WHEN EXISTS (SELECT 1 FROM open_requests WHERE request_id = :request_id) OR CAST(:hold AS BIGINT) = 0 THEN 0
+         WHEN room < :least_hold THEN NULL WHEN room < :hold THEN room ELSE CAST(:hold AS BIGINT) END AS hold
      FROM (SELECT balance, accounts.held AS held, ${periods.join(', ')},
-         ${['balance', ...budgets.map(roomOf)].reduceRight((least, room) => smaller(room, least))} AS room
-       FROM accounts ${budgets.map(({ owner, id }) => `JOIN budgets AS of_${owner} ON of_${owner}.id = ${id}`).join(' ')}
-       WHERE accounts.key_id = ?2) AS rooms`,
+         ${['balance', ...owners.map(roomOf)].reduceRight((least, room) => smaller(room, least))} AS room
+       FROM accounts ${owners.map((owner) => `JOIN budgets AS of_${owner} ON of_${owner}.id = :${owner}_budget`).join(' ')}
+       WHERE accounts.key_id = :key_id) AS rooms`,
     ],
     decided: Object.fromEntries(
       ['balance', 'held', ...decidedPeriods, 'hold'].map((column) => [column, 'bigint']),
     ),
     changes: [
-      `UPDATE accounts SET held = held + CAST(:hold AS BIGINT), balance = balance - CAST(:hold AS BIGINT)
-     WHERE key_id = ?2 AND balance IS NOT NULL AND CAST(:hold AS BIGINT) IS NOT NULL`,
-      ...budgets.map(
-        ({ id }) =>
-          `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ${id} AND CAST(:hold AS BIGINT) IS NOT NULL`,
+      `UPDATE accounts SET held = held + CAST(@hold AS BIGINT), balance = balance - CAST(@hold AS BIGINT)
+     WHERE key_id = :key_id AND balance IS NOT NULL AND CAST(@hold AS BIGINT) IS NOT NULL`,
+      ...owners.map(
+        (owner) => `UPDATE budgets SET held = held + CAST(@hold AS BIGINT)
+     WHERE id = :${owner}_budget AND CAST(@hold AS BIGINT) IS NOT NULL`,
       ),
-      `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
-       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold,
-       budget_hold${written.join('')})
-     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-       CASE WHEN CAST(:balance AS BIGINT) IS NULL THEN 0 ELSE CAST(:hold AS BIGINT) END,
-       CAST(:hold AS BIGINT)${begun.join('')}
-     WHERE CAST(:hold AS BIGINT) IS NOT NULL`,
+      `INSERT INTO open_requests (${begunColumns.join(', ')}, hold, budget_hold${written.join('')})
+     SELECT ${begunValues},
+       CASE WHEN CAST(@balance AS BIGINT) IS NULL THEN 0 ELSE CAST(@hold AS BIGINT) END,
+       CAST(@hold AS BIGINT)${begun.join('')}
+     WHERE CAST(@hold AS BIGINT) IS NOT NULL`,
     ],
     columns: ['balance', 'held', 'hold', ...decidedPeriods],
   };
@@ -125,8 +113,13 @@ export function valuesToOpenBudgeted(
   budgets: readonly BudgetClaim[],
   owner: string,
 ): readonly SqlValue[] {
-  const counted = budgets.flatMap(({ id, startMs, endMs, limitNanos }) => [id, startMs, endMs, limitNanos]);
-  return [...valuesToOpen(record, owner), ...counted];
+  const counted = budgets.map(({ owner: of, id, startMs, endMs, limitNanos }) => ({
+    [`${of}_budget`]: id,
+    [`${of}_start`]: startMs,
+    [`${of}_end`]: endMs,
+    [`${of}_limit`]: limitNanos,
+  }));
+  return inOrder(openingOf(budgets), Object.assign(namedToOpen(record, owner), ...counted) as NamedValues);
 }
 
 /** What the unit did, from its row; a key that is not there has nothing to spend. */

@@ -1,21 +1,21 @@
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/money/consumption.ts';
 import { maxNanos } from '../../shared/money.ts';
-import { repeated } from '../engine.ts';
-import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
+import { inOrder } from '../engine.ts';
+import type { FixedUnit, NamedValues, ResultRow, SqlValue, Statement } from '../engine.ts';
+import { beginningTypes } from './open-statement.ts';
 import { settlingIn, valuesOfBudget } from './settle-in-budgets.ts';
 import { writeAttempts, writeFailure } from './stored-attempts.ts';
-import { valuesOfBeginning } from './stored-beginning.ts';
 
 /**
  * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
  * below zero than what was spent, so it stays exact, too.
  */
-const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent
-  ELSE CAST(?3 AS BIGINT) END)`;
+const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - :charge THEN ${maxNanos} - spent
+  ELSE CAST(:charge AS BIGINT) END)`;
 
 /** The key of the request that is settled, as its beginning says. */
-const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = ?1), ?21)';
+const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = :request_id), :begun_key_id)';
 
 type SettlementName = 'settle_record' | 'settle_budgeted' | 'settle_grouped' | 'settle_both';
 
@@ -26,22 +26,46 @@ const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 const returning = (givenBack: string): string =>
   `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
 
-/** The types of the values of every settlement. */
-const recordTypes: FixedUnit['types'] = [
-  ...repeated('text', 2),
-  ...repeated('bigint', 2),
-  ...repeated('text', 3),
-  ...repeated('bigint', 6),
-  'text',
-  ...repeated('bigint', 6),
-  'text',
-  'bigint',
-  ...repeated('text', 4),
-  ...repeated('bigint', 6),
-  ...repeated('text', 2),
-  'bigint',
-  'text',
+/** Columns of a record: the prices that a settlement may set anew, what only the beginning says, and how it ended. */
+const pricedColumns = ['price_input', 'price_cached_input', 'price_cache_write', 'price_output'];
+const begunColumns = ['created_at', 'protocol', 'mode', 'model', 'queued_ms', 'tag', 'group_name'];
+const endedColumns = [
+  ...['outcome', 'attempts', 'status', 'failure', 'first_byte_ms', 'total_ms', 'usage_source'],
+  ...['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens'],
 ];
+
+const listed = (columns: readonly string[], write: (column: string) => string): string =>
+  columns.map(write).join(', ');
+
+/** The types of the values of every settlement. Those of the beginning are for a record whose beginning is nowhere. */
+const recordTypes: FixedUnit['takes'] = {
+  request_id: 'text',
+  settlement: 'text',
+  charge: 'bigint',
+  settled_at: 'bigint',
+  outcome: 'text',
+  upstream: 'text',
+  attempts: 'text',
+  status: 'bigint',
+  input_tokens: 'bigint',
+  cached_input_tokens: 'bigint',
+  cache_write_tokens: 'bigint',
+  output_tokens: 'bigint',
+  reasoning_tokens: 'bigint',
+  usage_source: 'text',
+  price_input: 'bigint',
+  price_cached_input: 'bigint',
+  price_cache_write: 'bigint',
+  price_output: 'bigint',
+  first_byte_ms: 'bigint',
+  total_ms: 'bigint',
+  failure: 'text',
+  begun_key_id: 'text',
+  ...(Object.fromEntries(
+    Object.entries(beginningTypes).map(([name, type]) => [`begun_${name}`, type]),
+  ) as FixedUnit['takes']),
+  begun_hold: 'bigint',
+};
 
 /**
  * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
@@ -60,17 +84,17 @@ function settlementOf<Name extends SettlementName>(
   name: Name,
   owners: readonly BudgetOwner[],
 ): FixedUnit<Name> {
-  const budgets = owners.map((owner, at) => settlingIn(owner, at, recordTypes.length));
+  const budgets = owners.map(settlingIn);
   const columns = budgets.map((budget) => budget.columns).join('');
   const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    types: [...recordTypes, ...budgets.flatMap(({ types }) => types)],
-    spreadBy: 20,
+    takes: Object.assign({}, recordTypes, ...budgets.map(({ types }) => types)) as FixedUnit['takes'],
+    spreadBy: 'begun_key_id',
     mayBeForgotten: false,
     locks: [
       { table: 'accounts', where: `key_id = ${begunKey}` },
-      { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' },
+      { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = :request_id)' },
     ],
     preparations: [],
     decisions: [
@@ -78,40 +102,38 @@ function settlementOf<Name extends SettlementName>(
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
        key_id, created_at, protocol, mode, model, queued_ms, tag, group_name, hold, failure${columns})
-     SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
-       ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
-       ?9, ?10, ?11, ?12, ?13, ?14,
-       coalesce(?15, begun.price_input, ?28), coalesce(?16, begun.price_cached_input, ?29),
-       coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
-       coalesce(begun.price_request, ?32), ?19, ?20,
-       accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
-       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
-       coalesce(begun.group_name, ?34), coalesce(begun.hold, ?35, 0), ?36${values}
-     FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
+     SELECT :request_id, :settlement,
+       CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
+       ${chargeable}, :charge - ${chargeable}, :outcome, coalesce(:upstream, begun.upstream, :begun_upstream),
+       :attempts, :status, :input_tokens, :cached_input_tokens, :cache_write_tokens, :output_tokens,
+       :reasoning_tokens, :usage_source,
+       ${listed(pricedColumns, (price) => `coalesce(:${price}, begun.${price}, :begun_${price})`)},
+       coalesce(begun.price_request, :begun_price_request), :first_byte_ms, :total_ms, accounts.key_id,
+       ${listed(begunColumns, (column) => `coalesce(begun.${column}, :begun_${column})`)},
+       coalesce(begun.hold, :begun_hold, 0), :failure${values}
+     FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = :request_id
      WHERE accounts.key_id = ${begunKey}
-       AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
+       AND (begun.hold IS NOT NULL OR :begun_created_at >=
+         coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :begun_created_at))
      ON CONFLICT DO NOTHING ${returning(`CASE WHEN late = ${lateness.inTime} THEN hold ELSE 0 END`)}`,
-      `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
+      `UPDATE records SET settlement = :settlement, late = ${lateness.wasLost},
        charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
-       input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
-       reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
-       price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
-       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20, failure = ?36
-     WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL
-     ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0)')}`,
+       unbooked = :charge - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       upstream = coalesce(:upstream, upstream), ${listed(pricedColumns, (price) => `${price} = coalesce(:${price}, ${price})`)},
+       ${listed(endedColumns, (column) => `${column} = :${column}`)}
+     WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL
+     ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = :request_id), 0)')}`,
     ],
     decided: { key_id: 'text', charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
     changes: [
-      `UPDATE accounts SET held = held - :given_back, balance = balance + :given_back - :charge, spent = spent + :charge,
-       postings = postings + CASE WHEN :charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
-     WHERE key_id = :key_id`,
+      `UPDATE accounts SET held = held - @given_back, balance = balance + @given_back - @charge, spent = spent + @charge,
+       postings = postings + CASE WHEN @charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
+     WHERE key_id = @key_id`,
       `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
-     SELECT key_id, postings, CAST(?4 AS BIGINT), 'charge', -CAST(:charge AS BIGINT), ?1, ?2 FROM accounts
-     WHERE key_id = :key_id AND :charge > 0`,
+     SELECT key_id, postings, CAST(:settled_at AS BIGINT), 'charge', -CAST(@charge AS BIGINT), :request_id, :settlement
+     FROM accounts WHERE key_id = @key_id AND @charge > 0`,
       ...budgets.map(({ change }) => change),
-      'DELETE FROM open_requests WHERE request_id = ?1',
+      'DELETE FROM open_requests WHERE request_id = :request_id',
     ],
     columns: ['late', 'unbooked'],
   };
@@ -138,39 +160,54 @@ export function settlementFor({ begun }: Pick<SettledRecord, 'begun'>): FixedUni
 
 /** The values of `settlementFor`. */
 export function valuesToSettle(
-  { usage, price, begun, ...record }: SettledRecord,
+  record: SettledRecord,
   settlement: string,
   settledAtMs: number,
 ): readonly SqlValue[] {
-  return [
-    record.requestId,
+  const { usage, price, begun } = record;
+  const values: NamedValues = {
+    request_id: record.requestId,
     settlement,
-    record.chargeNanos,
-    settledAtMs,
-    record.outcome,
-    record.upstream,
-    writeAttempts(record.attempts),
-    record.status,
-    usage?.inputTokens ?? null,
-    usage?.cachedInputTokens ?? null,
-    usage?.cacheWriteTokens ?? null,
-    usage?.outputTokens ?? null,
-    usage?.reasoningTokens ?? null,
-    record.usageSource,
-    price?.input ?? null,
-    price?.cachedInput ?? null,
-    price?.cacheWrite ?? null,
-    price?.output ?? null,
-    record.firstTextMs === null ? null : Math.round(record.firstTextMs),
-    Math.round(record.totalMs),
-    ...(begun === null ? unknownBeginning : [begun.keyId, ...valuesOfBeginning(begun), begun.holdNanos]),
-    writeFailure(record.failure),
-    ...(begun?.budgets ?? []).flatMap(valuesOfBudget),
-  ];
+    charge: record.chargeNanos,
+    settled_at: settledAtMs,
+    outcome: record.outcome,
+    upstream: record.upstream,
+    attempts: writeAttempts(record.attempts),
+    status: record.status,
+    input_tokens: usage?.inputTokens ?? null,
+    cached_input_tokens: usage?.cachedInputTokens ?? null,
+    cache_write_tokens: usage?.cacheWriteTokens ?? null,
+    output_tokens: usage?.outputTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    usage_source: record.usageSource,
+    price_input: price?.input ?? null,
+    price_cached_input: price?.cachedInput ?? null,
+    price_cache_write: price?.cacheWrite ?? null,
+    price_output: price?.output ?? null,
+    first_byte_ms: record.firstTextMs === null ? null : Math.round(record.firstTextMs),
+    total_ms: Math.round(record.totalMs),
+    failure: writeFailure(record.failure),
+    begun_key_id: begun?.keyId ?? null,
+    begun_created_at: begun?.createdAtMs ?? null,
+    begun_protocol: begun?.protocol ?? null,
+    begun_mode: begun?.mode ?? null,
+    begun_model: begun?.model ?? null,
+    begun_upstream: begun?.upstream ?? null,
+    begun_queued_ms: begun === null ? null : Math.round(begun.queuedMs),
+    begun_price_input: begun?.price.input ?? null,
+    begun_price_cached_input: begun?.price.cachedInput ?? null,
+    begun_price_cache_write: begun?.price.cacheWrite ?? null,
+    begun_price_output: begun?.price.output ?? null,
+    begun_price_request: begun?.price.request ?? null,
+    begun_tag: begun?.tag ?? null,
+    begun_group_name: begun?.group ?? null,
+    begun_hold: begun?.holdNanos ?? null,
+  };
+  return inOrder(
+    settlementFor(record),
+    Object.assign(values, ...(begun?.budgets ?? []).map(valuesOfBudget)) as NamedValues,
+  );
 }
-
-/** The values in the place of a beginning that is not known. */
-const unknownBeginning: readonly SqlValue[] = Array<null>(15).fill(null);
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {

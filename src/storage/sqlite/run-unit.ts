@@ -129,7 +129,7 @@ function mayBeForgotten(unit: Unit): boolean {
   return unit.kind === 'fixed' && fixedUnits[unit.name].mayBeForgotten;
 }
 
-/** A statement of a fixed unit, prepared in its plain form: before 24.7, Node binds no values to numbered placeholders. */
+/** A statement of a fixed unit, prepared in its plain form. */
 interface PreparedStep {
   readonly statement: StatementSync;
   readonly plain: PlainStatement;
