@@ -20,7 +20,10 @@ const typesOf = (owner: BudgetOwner): FixedUnit['takes'] => ({
   [`${owner}_budget`]: 'text',
   ...Object.fromEntries(
     [
-      ...['start', 'end', 'hold', 'limit'],
+      'start',
+      'end',
+      'hold',
+      'limit',
       ...levels.flatMap((level) => [`level_${level}_part`, `level_${level}_sum`]),
     ].map((name) => [`${owner}_${name}`, 'bigint']),
   ),

@@ -29,9 +29,21 @@ const returning = (givenBack: string): string =>
 /** Columns of a record: the prices that a settlement may set anew, what only the beginning says, and how it ended. */
 const pricedColumns = ['price_input', 'price_cached_input', 'price_cache_write', 'price_output'];
 const begunColumns = ['created_at', 'protocol', 'mode', 'model', 'queued_ms', 'tag', 'group_name'];
+const tokenColumns = [
+  'input_tokens',
+  'cached_input_tokens',
+  'cache_write_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+];
 const endedColumns = [
-  ...['outcome', 'attempts', 'status', 'failure', 'first_byte_ms', 'total_ms', 'usage_source'],
-  ...['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens'],
+  'outcome',
+  'attempts',
+  'status',
+  'failure',
+  'first_byte_ms',
+  'total_ms',
+  'usage_source',
 ];
 
 const listed = (columns: readonly string[], write: (column: string) => string): string =>
@@ -120,7 +132,7 @@ function settlementOf<Name extends SettlementName>(
        charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        unbooked = :charge - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        upstream = coalesce(:upstream, upstream), ${listed(pricedColumns, (price) => `${price} = coalesce(:${price}, ${price})`)},
-       ${listed(endedColumns, (column) => `${column} = :${column}`)}
+       ${listed([...endedColumns, ...tokenColumns], (column) => `${column} = :${column}`)}
      WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL
      ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = :request_id), 0)')}`,
     ],
