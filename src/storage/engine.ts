@@ -74,7 +74,7 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly columns: readonly string[];
 }
 
-export type FixedType = 'text' | 'bigint';
+type FixedType = 'text' | 'bigint';
 
 /** Values of a fixed unit by their names. */
 export type NamedValues = Readonly<Record<string, SqlValue>>;

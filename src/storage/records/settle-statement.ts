@@ -2,10 +2,16 @@ import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/money/consumption.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { inOrder } from '../engine.ts';
-import type { FixedUnit, NamedValues, ResultRow, SqlValue, Statement } from '../engine.ts';
-import { beginningTypes } from './open-statement.ts';
-import { settlingIn, valuesOfBudget } from './settle-in-budgets.ts';
-import { writeAttempts, writeFailure } from './stored-attempts.ts';
+import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
+import { settlingIn } from './settle-in-budgets.ts';
+import {
+  begunColumns,
+  endedColumns,
+  namedToSettle,
+  pricedColumns,
+  settledTypes,
+  tokenColumns,
+} from './settled-values.ts';
 
 /**
  * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
@@ -26,58 +32,8 @@ const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 const returning = (givenBack: string): string =>
   `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
 
-/** Columns of a record: the prices that a settlement may set anew, what only the beginning says, and how it ended. */
-const pricedColumns = ['price_input', 'price_cached_input', 'price_cache_write', 'price_output'];
-const begunColumns = ['created_at', 'protocol', 'mode', 'model', 'queued_ms', 'tag', 'group_name'];
-const tokenColumns = [
-  'input_tokens',
-  'cached_input_tokens',
-  'cache_write_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-];
-const endedColumns = [
-  'outcome',
-  'attempts',
-  'status',
-  'failure',
-  'first_byte_ms',
-  'total_ms',
-  'usage_source',
-];
-
 const listed = (columns: readonly string[], write: (column: string) => string): string =>
   columns.map(write).join(', ');
-
-/** The types of the values of every settlement. Those of the beginning are for a record whose beginning is nowhere. */
-const recordTypes: FixedUnit['takes'] = {
-  request_id: 'text',
-  settlement: 'text',
-  charge: 'bigint',
-  settled_at: 'bigint',
-  outcome: 'text',
-  upstream: 'text',
-  attempts: 'text',
-  status: 'bigint',
-  input_tokens: 'bigint',
-  cached_input_tokens: 'bigint',
-  cache_write_tokens: 'bigint',
-  output_tokens: 'bigint',
-  reasoning_tokens: 'bigint',
-  usage_source: 'text',
-  price_input: 'bigint',
-  price_cached_input: 'bigint',
-  price_cache_write: 'bigint',
-  price_output: 'bigint',
-  first_byte_ms: 'bigint',
-  total_ms: 'bigint',
-  failure: 'text',
-  begun_key_id: 'text',
-  ...(Object.fromEntries(
-    Object.entries(beginningTypes).map(([name, type]) => [`begun_${name}`, type]),
-  ) as FixedUnit['takes']),
-  begun_hold: 'bigint',
-};
 
 /**
  * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
@@ -101,7 +57,7 @@ function settlementOf<Name extends SettlementName>(
   const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    takes: Object.assign({}, recordTypes, ...budgets.map(({ types }) => types)) as FixedUnit['takes'],
+    takes: Object.assign({}, settledTypes, ...budgets.map(({ types }) => types)) as FixedUnit['takes'],
     spreadBy: 'begun_key_id',
     mayBeForgotten: false,
     locks: [
@@ -111,14 +67,12 @@ function settlementOf<Name extends SettlementName>(
     preparations: [],
     decisions: [
       `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
-       input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
-       price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, tag, group_name, hold, failure${columns})
+       ${tokenColumns.join(', ')}, usage_source, ${pricedColumns.join(', ')}, price_request,
+       first_byte_ms, total_ms, key_id, ${begunColumns.join(', ')}, hold, failure${columns})
      SELECT :request_id, :settlement,
        CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, :charge - ${chargeable}, :outcome, coalesce(:upstream, begun.upstream, :begun_upstream),
-       :attempts, :status, :input_tokens, :cached_input_tokens, :cache_write_tokens, :output_tokens,
-       :reasoning_tokens, :usage_source,
+       :attempts, :status, ${listed(tokenColumns, (column) => `:${column}`)}, :usage_source,
        ${listed(pricedColumns, (price) => `coalesce(:${price}, begun.${price}, :begun_${price})`)},
        coalesce(begun.price_request, :begun_price_request), :first_byte_ms, :total_ms, accounts.key_id,
        ${listed(begunColumns, (column) => `coalesce(begun.${column}, :begun_${column})`)},
@@ -176,49 +130,7 @@ export function valuesToSettle(
   settlement: string,
   settledAtMs: number,
 ): readonly SqlValue[] {
-  const { usage, price, begun } = record;
-  const values: NamedValues = {
-    request_id: record.requestId,
-    settlement,
-    charge: record.chargeNanos,
-    settled_at: settledAtMs,
-    outcome: record.outcome,
-    upstream: record.upstream,
-    attempts: writeAttempts(record.attempts),
-    status: record.status,
-    input_tokens: usage?.inputTokens ?? null,
-    cached_input_tokens: usage?.cachedInputTokens ?? null,
-    cache_write_tokens: usage?.cacheWriteTokens ?? null,
-    output_tokens: usage?.outputTokens ?? null,
-    reasoning_tokens: usage?.reasoningTokens ?? null,
-    usage_source: record.usageSource,
-    price_input: price?.input ?? null,
-    price_cached_input: price?.cachedInput ?? null,
-    price_cache_write: price?.cacheWrite ?? null,
-    price_output: price?.output ?? null,
-    first_byte_ms: record.firstTextMs === null ? null : Math.round(record.firstTextMs),
-    total_ms: Math.round(record.totalMs),
-    failure: writeFailure(record.failure),
-    begun_key_id: begun?.keyId ?? null,
-    begun_created_at: begun?.createdAtMs ?? null,
-    begun_protocol: begun?.protocol ?? null,
-    begun_mode: begun?.mode ?? null,
-    begun_model: begun?.model ?? null,
-    begun_upstream: begun?.upstream ?? null,
-    begun_queued_ms: begun === null ? null : Math.round(begun.queuedMs),
-    begun_price_input: begun?.price.input ?? null,
-    begun_price_cached_input: begun?.price.cachedInput ?? null,
-    begun_price_cache_write: begun?.price.cacheWrite ?? null,
-    begun_price_output: begun?.price.output ?? null,
-    begun_price_request: begun?.price.request ?? null,
-    begun_tag: begun?.tag ?? null,
-    begun_group_name: begun?.group ?? null,
-    begun_hold: begun?.holdNanos ?? null,
-  };
-  return inOrder(
-    settlementFor(record),
-    Object.assign(values, ...(begun?.budgets ?? []).map(valuesOfBudget)) as NamedValues,
-  );
+  return inOrder(settlementFor(record), namedToSettle(record, settlement, settledAtMs));
 }
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */
