@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
@@ -347,7 +347,6 @@ describe('a database that does not answer', () => {
 
   test('may begin a record after its request was refused: the sweep closes it and gives its hold back', async () => {
     const engine = openTestEngine(':memory:');
-    onTestFinished(() => engine.close());
     const store = createStore(engine, { nextId: () => 'posting', now: () => 1, report: () => {} });
     await store.createKey({ ...payingKey, createdAtMs: 1 }, 'hash', 1_000);
     const answered = Promise.withResolvers<void>();

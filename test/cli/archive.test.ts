@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
@@ -38,7 +38,6 @@ async function serveOld() {
     startMs: midnightMs - records / 2,
   });
   const upstream = await startUpstream();
-  onTestFinished(() => upstream.close());
   const gateway = await serveFolderBy(serveHere, folder, upstream.url);
   return {
     gateway,

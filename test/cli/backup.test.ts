@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startAdmin } from '../support/fake-admin.ts';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -22,7 +22,6 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
   folder = makeTemporaryFolder();
 });
-afterEach(() => upstream.close());
 
 /** Runs the command until it exits. */
 const run = (args: readonly string[], environment: Readonly<Record<string, string>>) =>

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   expectCrash,
   expectEstimate,
@@ -19,7 +19,6 @@ beforeEach(async () => {
     if (body.includes('"stream":true')) sendStream(response, chatFrames(['one ', 'two']).slice(0, 2));
   });
 });
-afterEach(() => upstream.close());
 
 describe('an uncaught error', () => {
   test.each(['rejection', 'exception'] as const)(

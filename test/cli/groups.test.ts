@@ -51,7 +51,6 @@ describe('commands about groups', () => {
     });
     vi.stubEnv('TEXTGATE_ADMIN_URL', other.adminUrl);
     vi.stubEnv('TEXTGATE_ADMIN_TOKEN', other.adminToken);
-    onTestFinished(() => other.close());
     const { keys } = other.gateway;
     await keys.create({ name: 'ann', group: 'research' });
     await keys.create({ name: 'dan', group: 'sales' });
@@ -78,10 +77,6 @@ test('what a group spent in a month, by model, is one command, wherever its keys
     price: { input: '100000', output: '2' },
     groups: { 'team-a': {}, 'team-b': {} },
     clock: { ...systemClock, now: () => Date.now() + passedMs },
-  });
-  onTestFinished(async () => {
-    await other.close();
-    await upstream.close();
   });
   const { keys } = other.gateway;
   const ask = async (key: string): Promise<void> => {

@@ -134,7 +134,6 @@ export function describeChangingBudgets(
     upstream = await startUpstream();
   });
   afterAll(async () => {
-    await upstream.close();
     process.stdout.write(`${name}: ${played} steps\n`);
   });
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { serveFolder } from '../support/served-folder.ts';
@@ -61,13 +61,10 @@ describe.skipIf(postgresAbsence !== null)(`while PostgreSQL is away${absent}`, (
     'every route that needs it answers 503 with retry-after: no key is called wrong, and none without money',
     async () => {
       const database = await createDatabase();
-      onTestFinished(() => database.drop());
       const server = new URL(database.url);
       const proxy = await startTcpProxy({ host: server.hostname, port: Number(server.port) });
-      onTestFinished(() => proxy.close());
       server.host = `127.0.0.1:${proxy.port}`;
       const upstream = await startUpstream();
-      onTestFinished(() => upstream.close());
       upstream.play(sayTexts(['x']));
       const gateway = await serveFolder(makeTemporaryFolder(), upstream.url, server.href);
       const { id, key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });

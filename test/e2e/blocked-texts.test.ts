@@ -31,8 +31,6 @@ const gateways = {
 };
 afterAll(async () => {
   for (const gateway of Object.values(gateways)) await gateway.close();
-  await first.close();
-  await second.close();
 });
 
 type Dialect = keyof typeof gateways;

@@ -25,8 +25,6 @@ describe('the bundle', () => {
       const pids = served.pids();
       served.server.signal('SIGKILL');
       await allEnded(pids);
-      await upstream.close();
-      await database.drop();
     });
     expect(served.pids()).toHaveLength(2);
     const answer = await served.ask();

@@ -76,9 +76,7 @@ beforeAll(async () => {
   } = await askAdmin(gateway, 'GET', '/records?limit=1'));
 });
 afterAll(async () => {
-  await upstream.close();
   await Promise.all(ended);
-  await gateway.close();
 });
 
 /** A path with the ids of this gateway in the places of its parameters. */

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { plant } from '../support/canaries.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
 import type { RawRequest } from '../support/console-client.ts';
@@ -26,7 +26,6 @@ beforeEach(async () => {
   reader = (await logIn(gateway, readOnlyToken)).cookie;
   plant(proofOf(admin), proofOf(reader));
 });
-afterAll(() => Promise.all([gateway.close(), open.close()]));
 
 const proofOf = (cookie: string): string => cookie.slice(cookie.indexOf('=') + 1);
 const nameOf = (cookie: string): string => cookie.slice(0, cookie.indexOf('='));

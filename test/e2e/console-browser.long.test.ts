@@ -11,7 +11,6 @@ const readOnlyToken = 'a-read-only-token-for-tests';
 
 async function open(): Promise<TestGateway> {
   const gateway = await startGateway({ admin: { readOnlyToken } });
-  onTestFinished(() => gateway.close());
   return gateway;
 }
 

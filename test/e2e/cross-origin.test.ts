@@ -176,7 +176,6 @@ describe('a browser’s question before a request', () => {
 
   test('is answered here on passthrough paths, too, whose other OPTIONS go on to the upstream', async () => {
     const upstream = await startUpstream();
-    onTestFinished(() => upstream.close());
     upstream.play((response) => void response.writeHead(200, { allow: 'upstream' }).end());
     const gateway = await start([page], {
       upstreamUrl: upstream.url,

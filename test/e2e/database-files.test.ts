@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -21,7 +21,6 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
   folder = makeTemporaryFolder();
 });
-afterEach(() => upstream.close());
 
 interface PayingKey {
   readonly id: string;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { readAnswer } from '../support/client-answer.ts';
 import { debianProxies, isInstalled, startDebianProxy } from '../support/debian-proxies.ts';
 import { examineUrl } from '../support/examine.ts';
@@ -18,7 +18,6 @@ let scene: OutboundScene;
 beforeEach(async () => {
   scene = await startOutboundScene();
 });
-afterEach(() => scene.close());
 
 describe.each(Object.keys(debianProxies))('%s (needs the package of Debian)', (name) => {
   test.skipIf(!isInstalled(name)).each(upstreamKinds)(

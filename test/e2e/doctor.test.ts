@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents } from '../support/examine.ts';
 import { compareSection } from '../support/generated-section.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -12,7 +12,6 @@ import { startTextgate } from '../support/textgate-process.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
-afterAll(() => upstream.close());
 
 /** Examines a gateway with its key, as a user would who does not know what is behind the URL. */
 async function examineGateway({ url, key }: TestGateway) {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { forkGateway } from '../support/forked-gateway.ts';
 import { leaveMany, openSocket, requestBytes, sayWords } from '../support/leaving-clients.ts';
@@ -20,7 +20,6 @@ const patienceMs = 60_000;
 
 let upstream: ScriptedUpstream;
 beforeEach(async () => void (upstream = await startUpstream()));
-afterEach(() => upstream.close());
 
 describe('ten thousand clients that disconnect at random moments', () => {
   test('leave no request in progress, no busy upstream connection and no memory', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
@@ -29,10 +29,6 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
   beforeAll(async () => {
     database = await createDatabase();
     upstream = await startUpstream();
-  });
-  afterAll(async () => {
-    await upstream.close();
-    await database.drop();
   });
 
   const configOf = (concurrency: number): ConfigInput => ({

@@ -31,7 +31,6 @@ beforeEach(async () => {
 afterEach(async () => {
   answer();
   await gateway.close();
-  await upstream.close();
 });
 
 type GroupsInput = NonNullable<ConfigInput['groups']>;

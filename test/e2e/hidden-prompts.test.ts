@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { sayTexts, sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -15,10 +15,6 @@ let gateway: TestGateway;
 beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['a ', 'b']));
-});
-afterEach(async () => {
-  await gateway.close();
-  await upstream.close();
 });
 
 async function open(hiddenPrompt?: number): Promise<void> {

@@ -88,7 +88,6 @@ export function describeLeavingClients(createDatabase: (() => Promise<TestDataba
   beforeAll(async () => {
     database = (await createDatabase?.()) ?? null;
   });
-  afterEach(() => gateway.close());
   afterAll(() => database?.drop());
 
   async function open(options: TestGatewayOptions = {}, limits: object = {}): Promise<void> {

@@ -38,7 +38,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  await upstream.close();
 });
 
 /** Sends a request on a raw socket, so that it can be cut anywhere. */

@@ -23,8 +23,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const stream of open.splice(0)) stream.abort();
-  await gateway.close();
-  await upstream.close();
 });
 
 /** Starts a stream that stays open; returns a function that disconnects its client. */

@@ -34,7 +34,6 @@ describe.skipIf(llamaUrl === undefined).each(dialects)(
       model = (await gateway.client.models.list()).data[0]?.id ?? '';
     });
     afterAll(async () => {
-      await gateway.close();
       tap.close();
     });
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { startCollector } from '../support/otlp-collector.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -26,9 +26,6 @@ beforeEach(async () => {
   [broken, upstream] = await Promise.all([startUpstream(), startUpstream()]);
   upstream.play(sayTexts(['canary-answer']));
   broken.play((response) => void response.writeHead(401).end(saidOfKeys));
-});
-afterEach(async () => {
-  await Promise.all([broken.close(), upstream.close()]);
 });
 
 interface Running {

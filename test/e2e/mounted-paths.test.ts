@@ -31,7 +31,6 @@ test.each(['Authorization', 'Content-Type', 'Idempotency-Key'])(
     onTestFinished(async () => {
       server.closeAllConnections();
       server.close();
-      await gateway.close();
     });
     await new Promise((resolve) => server.once('listening', resolve));
     const client = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdAnswers } from '../support/held-answers.ts';
@@ -30,10 +30,6 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     database = await createDatabase();
     upstream = await startUpstream();
   });
-  afterAll(async () => {
-    await upstream.close();
-    await database.drop();
-  });
 
   /** Two gateways, and a key of both with some limits. */
   async function startNodes(limits: Parameters<TestGateway['gateway']['createKey']>[1] = {}) {
@@ -41,7 +37,6 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     const nodes = await Promise.all(
       [0, 1].map(() => startGateway({ ...options, spool: makeTemporaryFolder() })),
     );
-    onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
     const [a, b] = nodes;
     if (a === undefined || b === undefined) throw new Error('there are two');
     const { secret, key } = await a.gateway.createKey('shared', limits);
@@ -324,13 +319,12 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
       await a.close();
       // Its connections are refused, and the balancer notices that.
       for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
-      const again = await startGateway({
+      await startGateway({
         upstreamUrl: upstream.url,
         databaseUrl: database.url,
         spool: makeTemporaryFolder(),
         server: { port: Number(new URL(a.url).port) },
       });
-      onTestFinished(() => again.close());
       await b.close();
       for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
     },

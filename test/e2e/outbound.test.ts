@@ -26,8 +26,6 @@ beforeEach(async () => {
   proxy = await startHttpProxy();
 });
 afterEach(async () => {
-  await scene.close();
-  await proxy.close();
   vi.unstubAllEnvs();
 });
 

@@ -136,7 +136,6 @@ describe.skipIf(!servicesRequired)(
 
     afterAll(async () => {
       installed.remove();
-      await upstream.close();
     });
 
     test('has the documentation and the example config, and no sources or tests', () => {

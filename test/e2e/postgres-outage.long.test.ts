@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -34,14 +34,9 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
     Object.assign(server, { hostname: '127.0.0.1', port: String(proxy.port), password });
     url = server.href;
   });
-  afterEach(async () => {
-    await proxy.close();
-    await database.drop();
-  });
 
   async function startStreams(): Promise<{ upstream: ScriptedUpstream; finish: () => void }> {
     const upstream = await startUpstream();
-    onTestFinished(() => upstream.close());
     const frames = chatFrames(['the beginning', ' and the end']);
     const finished = Promise.withResolvers<void>();
     upstream.play(async (response) => {
@@ -200,7 +195,6 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
     'prints the first key once, whichever of two nodes makes it, and shares the admin token beside its config file',
     async () => {
       const upstream = await startUpstream();
-      onTestFinished(() => upstream.close());
       upstream.play(sayTexts(['x']));
       writeFileSync(join(folder, 'database-url'), `${url}\n`);
       const config = {

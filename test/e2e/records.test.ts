@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readRecords } from '../support/records.ts';
 import {
@@ -21,7 +21,6 @@ let upstream: ScriptedUpstream;
 beforeEach(async () => {
   upstream = await startUpstream();
 });
-afterEach(() => upstream.close());
 
 async function startRecording(): Promise<{ gateway: TestGateway; file: string }> {
   const file = join(makeTemporaryFolder(), 'data', 'textgate.db');

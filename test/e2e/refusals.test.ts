@@ -25,8 +25,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
-  await gateway.close();
-  await upstream.close();
 });
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -19,10 +19,6 @@ describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with li
   beforeAll(async () => {
     database = await createDatabase();
     upstream = await startUpstream();
-  });
-  afterAll(async () => {
-    await upstream.close();
-    await database.drop();
   });
 
   /** Two gateways, what asks them, and the most requests that the upstream has had in progress. */
@@ -47,7 +43,6 @@ describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with li
         }),
       ),
     );
-    onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
     const body = { model: 'small', messages: [{ role: 'user', content: 'a question' }] };
     const ask = async (node: TestGateway): Promise<number> => {
       const response = await node.post('/v1/chat/completions', body);

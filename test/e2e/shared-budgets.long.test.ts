@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -28,11 +28,6 @@ describe.skipIf(postgresAbsence !== null)(`nodes with clocks of their own${absen
         clock: { ...systemClock, now: () => nowMs + aheadMs },
       });
     const [right, ahead] = await Promise.all([start(0), start(3_600_000)]);
-    onTestFinished(async () => {
-      await Promise.all([right.close(), ahead.close()]);
-      await upstream.close();
-      await database.drop();
-    });
     const { key } = await right.gateway.keys.create({
       name: 'bob',
       concurrency: 20,

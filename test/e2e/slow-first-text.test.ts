@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { readStream } from '../support/client-answer.ts';
 import { eventually } from '../support/eventually.ts';
@@ -42,10 +42,6 @@ beforeEach(async () => {
         end: () => void response.end(),
       });
     });
-});
-afterEach(async () => {
-  await gateway.close();
-  await Promise.all(upstreams.map((upstream) => upstream.close()));
 });
 
 async function open(

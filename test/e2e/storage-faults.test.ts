@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -25,7 +25,6 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
   file = join(makeTemporaryFolder(), 'textgate.db');
 });
-afterEach(() => upstream.close());
 
 describe('a gateway whose database is locked by another process', () => {
   test(

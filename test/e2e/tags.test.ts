@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:http';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -26,10 +26,6 @@ beforeAll(async () => {
   });
   const { key, secret } = await gateway.gateway.createKey('tagged', { tags, requestsPerMinute: 1_000 });
   tagged = { id: key.id, secret };
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
 });
 
 const admin = (method: string, path: string, sent?: object) => askAdmin(gateway, method, path, sent);

@@ -16,7 +16,6 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
 });
 afterEach(async () => {
-  await Promise.all([collector.close(), upstream.close()]);
   vi.unstubAllEnvs();
 });
 

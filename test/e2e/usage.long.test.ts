@@ -31,8 +31,6 @@ test.skipIf(postgresAbsence !== null)(
     const nodes = [first];
     onTestFinished(async () => {
       await Promise.all(nodes.map((node) => node.close()));
-      await upstream.close();
-      await database.drop();
     });
     await (await first.post('/v1/responses', { model: 'small', input: 'x' })).text();
     nodes.push(await start(3), await start(3));

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { allEnded, childrenOf } from '../support/served-workers.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -29,7 +29,6 @@ describe.skipIf(postgresAbsence !== null)('the start of two workers', () => {
   beforeEach(async () => {
     [database, port] = await Promise.all([createDatabase(), freePort()]);
   });
-  afterEach(() => database.drop());
 
   function start(): TextgateProcess {
     const folder = makeTemporaryFolder();

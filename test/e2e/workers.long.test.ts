@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -36,10 +36,6 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
     database = await createDatabase();
     upstream = await startUpstream();
     upstream.play(sayTexts(['Hello']));
-  });
-  afterEach(async () => {
-    await upstream.close();
-    await database.drop();
   });
 
   async function start(options: Partial<WorkersOptions> = {}): Promise<ServedWorkers> {

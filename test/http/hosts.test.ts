@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import type { RequestHandler } from 'express';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -18,8 +18,6 @@ beforeAll(async () => {
   gateway = await startGateway();
   asked = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' };
 });
-
-afterAll(() => gateway.close());
 
 /** Serves a handler of Node's own requests, such as an Express app, and returns its address. */
 async function host(handler: RequestListener): Promise<string> {
@@ -170,11 +168,6 @@ describe('a passthrough path behind the parsers of an app', () => {
       passthrough: [{ path: '/pass', upstream: 'local', price: { request: '1.00' } }],
     });
     upstream.play((response, request) => void response.end(request.body));
-  });
-
-  afterAll(async () => {
-    await passing.close();
-    await upstream.close();
   });
 
   /** Posts through a parser; returns the status, and the body that the upstream got. */

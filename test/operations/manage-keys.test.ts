@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { createKeyManagement } from '../../src/operations/manage-keys.ts';
 import type { KeyManagement } from '../../src/operations/manage-keys.ts';
@@ -17,7 +17,6 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
   async (_how, alter) => {
     const engine = openTestEngine(':memory:');
     await engine.ready;
-    onTestFinished(() => engine.close());
     const now = (): number => 1_800_000_000_000;
     const store = createStore(engine, { nextId: () => randomUUID(), now, report: () => {} });
     let secret: string | null = null;

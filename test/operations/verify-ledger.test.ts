@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { OpenedRecord, Outcome, SettledRecord } from '../../src/domain/money/consumption.ts';
 import { free, noTokens } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
@@ -28,7 +28,6 @@ const cost = 5 + 1 + 3 * 2 + 7 * 3;
 
 let pipeline: PipelineHarness;
 beforeEach(async () => void (pipeline = await openPipeline(price, 100)));
-afterEach(() => pipeline.close());
 
 /** Opens and settles a record as it is told, whatever that may mean. */
 async function write(

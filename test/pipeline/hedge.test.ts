@@ -89,7 +89,6 @@ beforeEach(async () => {
   ];
 });
 afterEach(async () => {
-  await pipeline.close();
   if (pipeline.faults.length > 0) throw new Error(pipeline.faults.join('; '));
 });
 

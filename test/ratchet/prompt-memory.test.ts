@@ -46,7 +46,6 @@ test(`an open stream has its prompt in memory at most ${mostCopies} times`, asyn
     upstreamUrl: await startEndless(),
     limits: { concurrency: 1_000, requestsPerMinute: 10_000 },
   });
-  onTestFinished(() => gateway.close());
   const content = 'A prompt '.repeat(promptBytes / 9);
   const body = JSON.stringify({ model: 'small', stream: true, messages: [{ role: 'user', content }] });
   const request = Buffer.from(

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
@@ -44,7 +44,6 @@ function settlementOf({ requestId, hold, budgets = [], ...begun }: OpenedRecord)
 describe.skipIf(postgresAbsence !== null)(`money units of two nodes${absent}`, () => {
   test('meet in no deadlock: a request is settled while it is closed as lost', async () => {
     const database = await createDatabase();
-    onTestFinished(() => database.drop());
     const engines = ['first', 'second'].map(() =>
       createPostgresEngine({ url: database.url, clock: systemClock }),
     );
@@ -89,7 +88,6 @@ describe.skipIf(postgresAbsence !== null)(`money units of two nodes${absent}`, (
     const engines = ['first', 'second'].map(() =>
       createPostgresEngine({ url: database.url, clock: systemClock }),
     );
-    onTestFinished(() => database.drop());
     await Promise.all(engines.map(({ ready }) => ready));
     const [engine] = engines;
     const [own, other] = engines.map((each) => joinStore(each));

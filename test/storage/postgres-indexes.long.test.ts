@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Statement } from '../../src/storage/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSharedChanges } from '../../src/storage/postgres/nodes/shared-changes.ts';
@@ -30,7 +30,6 @@ describe.skipIf(postgresAbsence !== null)(`what belongs to one node in PostgreSQ
       ].map((sql) => ({ sql, values: [] })),
     );
   });
-  afterAll(() => engine.close());
 
   /** Which scans some statements made, by the counts that their connection keeps until it hands them in. */
   async function scansOf(

@@ -44,7 +44,6 @@ function requestOf(keyId: string) {
 /** Two nodes on one database with accounts. */
 async function openNodes() {
   const first = await openPostgres();
-  onTestFinished(() => first.close());
   const { url } = first.database;
   const second = createPostgresEngine({ url, clock: systemClock });
   onTestFinished(() => second.close());

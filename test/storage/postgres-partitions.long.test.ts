@@ -65,7 +65,6 @@ function createSetClock() {
 /** A database that is dropped at the end of the test. */
 async function newDatabase() {
   const database = await createDatabase();
-  onTestFinished(() => database.drop());
   return database;
 }
 

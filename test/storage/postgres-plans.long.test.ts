@@ -48,7 +48,6 @@ describe.skipIf(postgresAbsence !== null)(`the statements of requests in Postgre
   });
   afterAll(async () => {
     await client.end();
-    await engine.close();
   });
 
   async function costOf(types: readonly string[], sql: string): Promise<number> {

@@ -13,7 +13,6 @@ describe.skipIf(postgresAbsence !== null)(
   () => {
     test('is reported, and written to again once it accepts them, although no connection was lost then', async () => {
       const database = await createDatabase();
-      onTestFinished(() => database.drop());
       const engine = createPostgresEngine({ url: database.url, clock: systemClock });
       onTestFinished(() => engine.close());
       await engine.ready;
@@ -38,7 +37,6 @@ describe.skipIf(postgresAbsence !== null)(
 
     test('is written to again after sessions that were switched to refusing', async () => {
       const database = await createDatabase();
-      onTestFinished(() => database.drop());
       const engine = createPostgresEngine({ url: database.url, clock: systemClock });
       onTestFinished(() => engine.close());
       await engine.ready;

@@ -13,7 +13,6 @@ const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`, () => {
   test('locks no partition but that of its record, also when it is the first of a connection', async () => {
     const engine = await openPostgres();
-    onTestFinished(() => engine.close());
     await engine.run(
       ['0300', '0301', '0302'].map((first, month) =>
         say(`CREATE TABLE records_later_${month} PARTITION OF records

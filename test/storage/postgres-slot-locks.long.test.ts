@@ -12,7 +12,6 @@ const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 1_000 };
 describe.skipIf(postgresAbsence !== null)(`locks of slots in PostgreSQL${absent}`, () => {
   test('do not keep a search for what is lost waiting, whose end of a wait is given up meanwhile, and cause no deadlock', async () => {
     const database = await createDatabase();
-    onTestFinished(() => database.drop());
     const { url, name } = database;
     const engine = createPostgresEngine({ url, clock: systemClock });
     onTestFinished(() => engine.close());

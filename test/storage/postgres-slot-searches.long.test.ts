@@ -10,7 +10,6 @@ const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 60_000 };
 /** A database with the lease of `mine`, its slots, and the steps on them that were asked for, by their names. */
 async function setUp() {
   const engine = await openPostgres();
-  onTestFinished(() => engine.close());
   const { url } = engine.database;
   const sql = (text: string) => onServer(text, url);
   await sql(`INSERT INTO owners (id, since, renewed_at) SELECT 'mine', now_ms(), now_ms()`);

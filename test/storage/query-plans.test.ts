@@ -300,7 +300,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   filled.close();
-  await engine.close();
   rmSync(folder, { recursive: true });
 });
 

@@ -2,6 +2,7 @@ import { createServer, request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { closedAtEnd } from './at-end.ts';
 
 /** An HTTP proxy on loopback, for tunnels (CONNECT) and for requests with a whole address. */
 export interface HttpProxy {
@@ -99,5 +100,5 @@ export async function startHttpProxy(): Promise<HttpProxy> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return proxy;
+  return closedAtEnd(proxy);
 }

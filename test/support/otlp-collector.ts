@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { closedAtEnd } from './at-end.ts';
 
 type AttributeValue = string | number | readonly string[];
 
@@ -94,7 +95,7 @@ export async function startCollector(): Promise<OtlpCollector> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return collector;
+  return closedAtEnd(collector);
 }
 
 function readSpan(span: WireSpan): CollectedSpan {

@@ -40,7 +40,6 @@ export interface OutboundScene {
   reach(kind: (typeof upstreamKinds)[number]): UpstreamInput;
   /** Starts a gateway whose model is at an upstream, and which passes on the path `/tokenize`. */
   serve(local: UpstreamInput, options?: TestGatewayOptions): Promise<TestGateway>;
-  close(): Promise<void>;
 }
 
 export async function startOutboundScene(): Promise<OutboundScene> {
@@ -50,7 +49,6 @@ export async function startOutboundScene(): Promise<OutboundScene> {
   const upstream = await startUpstream();
   upstream.play(script);
   const secure = await startTlsUpstream(authority.issue('localhost'), authority, script);
-  const gateways: TestGateway[] = [];
   const scene: OutboundScene = {
     upstream,
     secure,
@@ -66,20 +64,13 @@ export async function startOutboundScene(): Promise<OutboundScene> {
       kind === 'without TLS'
         ? { url: upstream.url }
         : { url: secure.url, tls: { ca: authority.cert, ...client } },
-    async serve(local, options = {}) {
-      const gateway = await startGateway({
+    serve(local, options = {}) {
+      return startGateway({
         upstreams: { local: { apiKey: 'sk-upstream-secret', ...local } },
         passthrough: [{ path: '/tokenize', upstream: 'local', free: true }],
         logDestination: { write: (line) => void (scene.log += line) },
         ...options,
       });
-      gateways.push(gateway);
-      return gateway;
-    },
-    async close() {
-      for (const gateway of gateways) await gateway.close();
-      await upstream.close();
-      await secure.close();
     },
   };
   return scene;

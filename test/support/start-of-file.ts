@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { afterAll } from 'vitest';
+import { afterAll, afterEach, beforeEach } from 'vitest';
 import { forgetPlanted } from './canaries.ts';
 import { noteWarnings, refuseWarnings } from './node-warnings.ts';
-import { beginFile, endFile } from './end-of-file.ts';
+import { beginFile, beginTest, endFile, endTest } from './at-end.ts';
 
 // Vitest runs this before each test file; modules live on from file to file, and so would what was planted.
 forgetPlanted();
@@ -15,3 +15,8 @@ afterAll(async () => {
   refuseWarnings();
 });
 afterAll(endFile);
+beforeEach(({ task, onTestFinished }) => {
+  // Which of several tests at a time has begun something is not known.
+  if (!task.concurrent) beginTest(onTestFinished);
+});
+afterEach(endTest);

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
 import { createGateway } from '../../src/index.ts';
+import { closedAtEnd } from './at-end.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits/limits.ts';
@@ -15,7 +16,7 @@ type CreateKey = (
   settings?: Omit<KeySettings, 'budget'>,
 ) => Promise<{ readonly key: Key; readonly secret: string }>;
 
-/** A gateway on free loopback ports with a database in memory and one key. */
+/** A gateway on free loopback ports with a database in memory and one key, which is closed at the end of the test. */
 export interface TestGateway {
   readonly gateway: Gateway & { readonly createKey: CreateKey };
   readonly url: string;
@@ -183,7 +184,20 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const createKey = creatorOf(gateway);
   const { secret: key } = await createKey('test');
   const refused: Promise<string>[] = [];
-  return {
+  const close = async (): Promise<void> => {
+    const metrics = await fetch(`${adminUrl}/metrics`).then(
+      (response) => response.text(),
+      () => '',
+    );
+    await gateway.close();
+    const database = readDatabaseFiles(options.storage ?? ':memory:');
+    const errors = (await Promise.allSettled(refused)).map((found) =>
+      found.status === 'fulfilled' ? found.value : '',
+    );
+    findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
+  };
+  let closed: Promise<void> | null = null;
+  return closedAtEnd<TestGateway>({
     gateway: { ...gateway, createKey },
     url,
     adminUrl,
@@ -206,19 +220,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       await createKey('written after the records');
       await setImmediate();
     },
-    async close() {
-      const metrics = await fetch(`${adminUrl}/metrics`).then(
-        (response) => response.text(),
-        () => '',
-      );
-      await gateway.close();
-      const database = readDatabaseFiles(options.storage ?? ':memory:');
-      const errors = (await Promise.allSettled(refused)).map((found) =>
-        found.status === 'fulfilled' ? found.value : '',
-      );
-      findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
-    },
-  };
+    close: () => (closed ??= close()),
+  });
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {

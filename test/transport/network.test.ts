@@ -1,12 +1,11 @@
 import type { LookupFunction } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createNetwork } from '../../src/transport/network.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
-afterAll(() => upstream.close());
 
 /** A resolver with one answer. */
 const resolvingTo =
