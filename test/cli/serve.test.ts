@@ -212,7 +212,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const wrong = await runCommand(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' });
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
     expect(wrong.stderr).toContain('admin token');
-  }, 120_000);
+  });
 
   test('reports all problems of an invalid file at once, and does not start', async () => {
     const folder = makeTemporaryFolder();

@@ -180,7 +180,7 @@ describe('textgate statement', () => {
       missing: [],
       faults: [],
     });
-  }, 120_000);
+  });
 
   test('verify shows the control characters of a name, so that no name adds a verdict of its own', async () => {
     const { folder, file, keys } = await writeFiles();

@@ -6,7 +6,7 @@ import { maxNanos } from '../../src/shared/money.ts';
 import type { Engine, Row } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
-import { propertyRun } from '../support/property-run.ts';
+import { forAllAsync } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
@@ -84,14 +84,11 @@ describe.skipIf(postgresAbsence !== null)(`settlements on both engines${absent}`
   afterAll(() => Promise.all(engines.map((engine) => engine.close())));
 
   test('answer the same and leave the same rows, whatever was begun, settled and closed before', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), async (steps) => {
-        const run = `run-${++runs}`;
-        const [found, expected] = await Promise.all(engines.map((engine) => takeSteps(engine, run, steps)));
-        expect(found).toEqual(expected);
-      }),
-      propertyRun(100),
-    );
+    await forAllAsync(100, fc.array(step, { maxLength: 30, size: 'max' }), async (steps) => {
+      const run = `run-${++runs}`;
+      const [found, expected] = await Promise.all(engines.map((engine) => takeSteps(engine, run, steps)));
+      expect(found).toEqual(expected);
+    });
   });
 });
 

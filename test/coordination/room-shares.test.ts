@@ -1,6 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { propertyRun } from '../support/property-run.ts';
+import { forAllAsync } from '../support/property-run.ts';
 import { memoryDatabase, playShares, shareHistory } from '../support/share-histories.ts';
 import { ShareWorld } from '../support/share-world.ts';
 import type { Limits, Node } from '../support/share-world.ts';
@@ -217,11 +216,8 @@ describe('shares of the limits of an upstream', () => {
   });
 
   test('never add up to more than the limit, whatever fails; idle processes keep none, and what is free is granted within two rounds', async () => {
-    await fc.assert(
-      fc.asyncProperty(shareHistory(60), async (history) => {
-        expect(await playShares(memoryDatabase(), history)).toEqual({ excesses: [], kept: [], missing: [] });
-      }),
-      propertyRun(20),
-    );
+    await forAllAsync(20, shareHistory(60), async (history) => {
+      expect(await playShares(memoryDatabase(), history)).toEqual({ excesses: [], kept: [], missing: [] });
+    });
   });
 });

@@ -52,7 +52,7 @@ describe('GET /admin/backup', () => {
       return third.status === 200 && third.text.startsWith('SQLite format 3\0');
     });
     await eventually('the copy is deleted', () => copies().length === 0);
-  }, 120_000);
+  });
 
   test('is not served by the public listener, and only for GET', async () => {
     const gateway = await start();
@@ -103,5 +103,5 @@ describe('GET /admin/ledger', () => {
       },
       120_000,
     );
-  }, 120_000);
+  });
 });

@@ -88,5 +88,4 @@ test.skipIf(!existsSync(program))(
     const refused = await gateway.post('/v1/chat/completions', { model: 'small', messages });
     expect(await refused.json()).toMatchObject({ error: { upstream: { message: 'top_p is out of range' } } });
   },
-  30_000,
 );

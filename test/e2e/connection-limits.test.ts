@@ -206,7 +206,7 @@ describe('one address', () => {
       120_000,
     );
     expect(clients.filter((client) => !client.text().includes('HTTP/1.1 200'))).toHaveLength(0);
-  }, 120_000);
+  });
 });
 
 describe('an idle connection', () => {
@@ -233,7 +233,7 @@ describe('an idle connection', () => {
     const client = openRaw(gateway.url);
     await answered(client, 401, keyless);
     await eventually('the connection is closed', client.isClosed, 60_000);
-  }, 120_000);
+  });
 });
 
 test('the gateway does not manage the connections of an app that mounts its router', async () => {

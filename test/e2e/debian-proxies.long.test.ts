@@ -52,6 +52,5 @@ describe.each(Object.keys(debianProxies))('%s (needs the package of Debian)', (n
         await proxy.close();
       }
     },
-    30_000,
   );
 });

@@ -202,5 +202,5 @@ describe('a second process', () => {
     expect(readRecords(storage)).toMatchObject([{ outcome: null }]);
     leaving.abort();
     await gateway.close();
-  }, 120_000);
+  });
 });

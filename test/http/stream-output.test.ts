@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { StreamOutput } from '../../src/http/answers/stream-output.ts';
 import { eventually } from '../support/eventually.ts';
-import { propertyRun } from '../support/property-run.ts';
+import { forAllAsync } from '../support/property-run.ts';
 import { openRaw } from '../support/raw-socket.ts';
 
 /** A server whose answers are written by the test; resolves with its address. */
@@ -44,16 +44,14 @@ describe('a streamed answer', () => {
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }),
       fc.constant('é語😀'.repeat(9_000)),
     );
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.tuple(text, fc.nat(3)), { minLength: 1, maxLength: 8 }),
-        async (written) => {
-          parts = written;
-          const sent = await (await fetch(url)).text();
-          expect(sent).toBe(`${written.map(([part]) => part).join('')}|end`);
-        },
-      ),
-      propertyRun(200),
+    await forAllAsync(
+      200,
+      fc.array(fc.tuple(text, fc.nat(3)), { minLength: 1, maxLength: 8 }),
+      async (written) => {
+        parts = written;
+        const sent = await (await fetch(url)).text();
+        expect(sent).toBe(`${written.map(([part]) => part).join('')}|end`);
+      },
     );
   });
 

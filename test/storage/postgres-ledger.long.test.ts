@@ -96,7 +96,7 @@ describe.skipIf(postgresAbsence !== null)(`an audit on PostgreSQL${absent}`, () 
     expect(audits).toBeGreaterThan(3);
     const records = 2 * rounds * accounts;
     expect(await verifyLedger(audit)).toEqual({ accounts, records, imbalanceNanos: 0, faults: [] });
-  }, 60_000);
+  });
 
   test('finds nothing wrong when a charge is committed after one that began later, at any point of the audit', async () => {
     const { engine, nodes, faults, url } = await openNodes();

@@ -12,7 +12,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 import { openPostgresSlots } from '../support/postgres-slots.ts';
 import type { TestedSlots } from '../support/postgres-slots.ts';
-import { propertyRun } from '../support/property-run.ts';
+import { forAllAsync } from '../support/property-run.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
@@ -176,13 +176,10 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
   });
 
   test('do what the lists in memory do, for any steps of three processes', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
-        const { found, expected } = await compareSteps(slots, nextRun(), steps);
-        expect(found).toEqual(expected);
-      }),
-      propertyRun(100),
-    );
+    await forAllAsync(100, fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
+      const { found, expected } = await compareSteps(slots, nextRun(), steps);
+      expect(found).toEqual(expected);
+    });
   });
 });
 

@@ -10,7 +10,7 @@ import type { LogLevel } from '../../src/telemetry/log/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { propertyRun } from '../support/property-run.ts';
+import { forAll } from '../support/property-run.ts';
 import { plainAttempt } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
@@ -76,33 +76,31 @@ describe('the line of a request', () => {
       { base: worker === null ? null : { worker } },
       { write: (text) => void (expected = text) },
     );
-    fc.assert(
-      fc.property(
-        fc.string({ unit: 'binary' }),
-        fc.double(),
-        fc.option(fc.string()),
-        (name, number, traceId) => {
-          const upstreamError = { status: 400, code: name, message: '\u2028"\\ \ud800' };
-          log.exchangeEnded({
-            ...summary,
-            keyName: name,
-            totalMs: number,
-            traceId,
-            upstreamError,
-            attempts: [attempt],
-          });
-          const {
-            level: _level,
-            time,
-            msg,
-            worker: _worker,
-            ...fields
-          } = JSON.parse(line) as Record<string, unknown>;
-          reference.info(fields, String(msg));
-          expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
-        },
-      ),
-      propertyRun(100),
+    forAll(
+      100,
+      fc.string({ unit: 'binary' }),
+      fc.double(),
+      fc.option(fc.string()),
+      (name, number, traceId) => {
+        const upstreamError = { status: 400, code: name, message: '\u2028"\\ \ud800' };
+        log.exchangeEnded({
+          ...summary,
+          keyName: name,
+          totalMs: number,
+          traceId,
+          upstreamError,
+          attempts: [attempt],
+        });
+        const {
+          level: _level,
+          time,
+          msg,
+          worker: _worker,
+          ...fields
+        } = JSON.parse(line) as Record<string, unknown>;
+        reference.info(fields, String(msg));
+        expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
+      },
     );
   });
 
