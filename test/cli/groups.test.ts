@@ -30,7 +30,6 @@ describe('commands about groups', () => {
       'the config has no groups: add them as `groups`, and give keys one by --group',
     );
     expect(await showGroups({ json: true })).toBe('[]');
-    await other.close();
   });
 
   test('list a group that has no budget, and list keys with their groups as soon as a key has one', async () => {

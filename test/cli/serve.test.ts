@@ -80,7 +80,6 @@ describe('textgate serve with an upstream from the environment', () => {
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
     server.signal('SIGTERM');
     await server.finished;
-    await upstream.close();
   });
 
   test('starts although nothing listens at its address, and says what to do', async () => {
@@ -256,7 +255,6 @@ describe('textgate', () => {
       1,
       `textgate: ${other.url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address\n`,
     ]);
-    await other.close();
   });
 
   test('prints help, and suggests a command for a misspelled one', async () => {

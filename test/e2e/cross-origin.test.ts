@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import OpenAI from 'openai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -11,6 +8,7 @@ import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
+import { serveApp } from '../support/listen.ts';
 
 const page = 'https://app.example.com';
 const chat = '/v1/chat/completions';
@@ -244,13 +242,7 @@ test('in an app, the gateway’s own paths say so alone, beside what the app say
     })
     .use(gateway.gateway.router)
     .get('/app', (_request, response) => void response.send('x'));
-  const server = createServer(app).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await serveApp(app);
   expect((await preflight(url + chat)).status).toBe(204);
   const headers = { authorization: `Bearer ${gateway.key}`, origin: page };
   const models = await fetch(`${url}/v1/models`, { headers });

@@ -30,7 +30,6 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
     expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
-    await gateway.close();
   });
 
   test('in front of the built-in demo', async () => {
@@ -38,7 +37,6 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
     expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
-    await gateway.close();
   });
 
   test('as the command that a user runs, which exits with 0', async () => {
@@ -47,14 +45,12 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const { code, stdout } = await runCommand(['doctor', `${gateway.url}/v1`, '--key', gateway.key]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\n1 upstream: 1 ok, 0 with warnings, 0 with faults\n$/);
-    await gateway.close();
   });
 
   test('but names the fault of its key', async () => {
     const gateway = await startGateway();
     const report = await examineUrl(`${gateway.url}/v1`, { upstream: { apiKey: `${gateway.key}x` } });
     expect(findings(report)).toEqual([{ id: 'key', status: 'fault' }]);
-    await gateway.close();
   });
 
   test('but names an answer of both protocols that the gateway ends as failed', async () => {
@@ -68,7 +64,6 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     expect(checkNamed(report, 'chat.stream.error_in_answer').status).toBe('fault');
     expect(checkNamed(report, 'responses.stream.error_in_answer').status).toBe('fault');
     expect(checkNamed(report, 'responses.whole').status).toBe('ok');
-    await gateway.close();
   });
 });
 

@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -15,6 +13,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
+import { serveApp } from '../support/listen.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const streaming = { ...body, stream: true };
@@ -80,7 +79,6 @@ describe('a client that disconnects early', () => {
     await eventually('none is left', async () => (await inFlight(gateway)) === 0);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     expect(upstream.seen).toHaveLength(1);
-    await gateway.close();
   });
 
   test('in the middle of its body frees its slot', async () => {
@@ -93,7 +91,6 @@ describe('a client that disconnects early', () => {
     for (const socket of leavers) socket.destroy();
     await eventually('none is left', async () => (await inFlight(gateway)) === 0);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
-    await gateway.close();
   });
 
   test('during a surrounding app’s own middleware is not served any more', async () => {
@@ -106,10 +103,9 @@ describe('a client that disconnects early', () => {
       await goOn.promise;
       next();
     };
-    const server = createServer(express().use(express.json(), slow, gateway.gateway.router));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = await serveApp(express().use(express.json(), slow, gateway.gateway.router));
     const text = JSON.stringify(body);
-    const socket = openSocket(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const socket = openSocket(url);
     socket.write(head(gateway.key, text.length) + text);
     await arrived.promise;
     socket.destroy();
@@ -118,8 +114,6 @@ describe('a client that disconnects early', () => {
     await eventually('the request is over', async () => (await inFlight(gateway)) === 0);
     expect(upstream.seen).toEqual([]);
     expect(readRecords(storage)).toEqual([]);
-    server.close();
-    await gateway.close();
   });
 
   test('after text and usage is charged by that usage', async () => {
@@ -134,7 +128,6 @@ describe('a client that disconnects early', () => {
     expect(readRecords(storage)).toMatchObject([
       { input_tokens: 11, output_tokens: 7, usage_source: 'upstream' },
     ]);
-    await gateway.close();
   });
 });
 
@@ -170,7 +163,6 @@ describe('an answer without any text', () => {
     const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
     expect(text).toContain('textgate_streams_open{protocol="chat"} 0');
     expect(text).toContain('textgate_stream_endings_total{protocol="chat",ending="incomplete"} 1');
-    await gateway.close();
   });
 });
 
@@ -184,7 +176,6 @@ describe('an unusual head of an upstream’s answer', () => {
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     upstream.play((response) => sendJson(response, 429, '{}', { 'retry-after': ['3', '4'] }));
     expect((await gateway.post('/v1/chat/completions', body)).headers.get('retry-after')).toBe('3');
-    await gateway.close();
   });
 });
 
@@ -201,6 +192,5 @@ describe('a second process', () => {
     );
     expect(readRecords(storage)).toMatchObject([{ outcome: null }]);
     leaving.abort();
-    await gateway.close();
   });
 });

@@ -133,7 +133,6 @@ describe('a request that may wait for a slot', () => {
     const metrics = await metricsOf(patient);
     expect(metrics).toContain(`${gauge} 0\n`);
     expect(metrics).toContain('textgate_wait_seconds_sum{reason="slot"} 1.5\n');
-    await patient.close();
   });
 });
 

@@ -171,7 +171,6 @@ describe('the log of a running service', () => {
     const request = collector.spans.find(({ kind }) => kind === 2);
     expect(request?.traceId).toMatch(/^[0-9a-f]{32}$/);
     expect(line).toMatchObject({ traceId: request?.traceId });
-    await collector.close();
   });
 
   test('reports an unavailable collector once, while requests are served', async () => {

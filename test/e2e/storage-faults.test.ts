@@ -86,7 +86,6 @@ describe('a gateway whose database is locked by another process', () => {
     const { body: shown } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
     expect(shown).toMatchObject({ balance: '0.999975', held: '0.00', spent: '0.000025' });
     expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);
-    await gateway.close();
   });
 });
 
@@ -122,7 +121,6 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
     expect(readRecords(storage)[0]?.outcome).toBeNull();
     disk.free();
     await eventually('the settlement is made', () => readRecords(storage)[0]?.outcome === 'completed');
-    await gateway.close();
   });
 
   test('makes no upstream call that can’t be recorded, and is not ready until there is space', async () => {
@@ -152,7 +150,6 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
     disk.free();
     await eventually('the gateway is ready again', async () => (await ready()).status === 200);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
-    await gateway.close();
   });
 
   test.each([

@@ -95,6 +95,5 @@ describe.skipIf(postgresAbsence !== null)('over PostgreSQL the event of a budget
         { group: 'research', ...reached },
       ]),
     );
-    await gateway.close();
   });
 });

@@ -1,23 +1,15 @@
-import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { StreamOutput } from '../../src/http/answers/stream-output.ts';
 import { eventually } from '../support/eventually.ts';
 import { forAllAsync } from '../support/property-run.ts';
 import { openRaw } from '../support/raw-socket.ts';
+import { serveApp } from '../support/listen.ts';
 
 /** A server whose answers are written by the test; resolves with its address. */
-async function serve(answer: (response: ServerResponse, path: string) => unknown): Promise<string> {
-  const server = createServer(({ url = '' }, response) => void answer(response, url));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const serve = (answer: (response: ServerResponse, path: string) => unknown): Promise<string> =>
+  serveApp(({ url = '' }, response) => void answer(response, url));
 
 const turns = [
   (next: () => void): void => next(),

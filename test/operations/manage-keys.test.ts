@@ -7,6 +7,7 @@ import { hashKey } from '../../src/shared/hash-key.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { noSettings } from '../support/stored-rows.ts';
 
 test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
   ['changed', (keys, id) => keys.change(id, { name: 'mine', concurrency: 3 })],
@@ -30,20 +31,8 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
         async findKeyById(id) {
           const found = await store.findKeyById(id);
           if (secret !== null) {
-            const bob = {
-              name: 'bob',
-              hash: hashKey(secret),
-              limits: {},
-              models: null,
-              allowFrom: null,
-              lowBalanceNanos: null,
-              tags: [],
-              expiresAt: null,
-              budget: null,
-              group: null,
-              weight: 1,
-            };
-            await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
+            const bob = { ...noSettings, name: 'bob', hash: hashKey(secret) };
+            await declareKeys([bob], { store, randomBytes, hash: hashKey, now });
           }
           return found;
         },

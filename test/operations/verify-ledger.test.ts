@@ -7,6 +7,7 @@ import { maxNanos } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
+import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 
 const price = modelPrice({
   input: 1_000_000,
@@ -37,33 +38,22 @@ async function write(
 ): Promise<string> {
   const requestId = `req_${randomUUID()}`;
   await pipeline.store.open({
+    ...openedRecord,
     requestId,
     keyId,
-    createdAtMs: 1,
-    protocol: 'chat',
     mode: 'stream',
-    model: 'm',
-    upstream: 'u',
-    tag: null,
-    group: null,
-    queuedMs: 1,
     price,
     hold: { nanos: 20, leastNanos: 1 },
     ...opened,
   });
   await pipeline.store.settle({
+    ...settledRecord,
     requestId,
     begun: null,
-    outcome: 'completed',
-    upstream: null,
-    attempts: [],
-    status: 200,
     usage,
     usageSource: 'upstream',
-    price: null,
     chargeNanos: cost,
     firstTextMs: 1,
-    totalMs: 2,
     ...settled,
   });
   return requestId;

@@ -11,7 +11,7 @@ import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { forAll } from '../support/property-run.ts';
-import { plainAttempt } from '../support/stored-rows.ts';
+import { plainAttempt, usageOf } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
 
@@ -25,14 +25,7 @@ const attempt = { ...plainAttempt, violations: [] };
 
 describe('the line of a request', () => {
   test('has exactly these fields: ids, model, upstream, outcome, tokens, charge and times', () => {
-    const usage = {
-      inputTokens: 11,
-      cachedInputTokens: 3,
-      cacheWriteTokens: 0,
-      outputTokens: 7,
-      reasoningTokens: 0,
-      totalTokens: 18,
-    };
+    const usage = usageOf(11, { cachedInputTokens: 3, outputTokens: 7 });
     const ended = { ...summary, usage, attempts: [attempt], chargeNanos: 1_250_000, traceId: 'a'.repeat(32) };
     const [line, ...more] = written('info', (log) => log.exchangeEnded(ended));
     expect(more).toEqual([]);
