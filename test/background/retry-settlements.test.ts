@@ -40,21 +40,28 @@ function startRecords() {
   return { records, settled, state };
 }
 
-/** Keeps settlements of a database without a spool that has been opened. */
-async function keep(
-  records: ReturnType<typeof startRecords>['records'],
-  clock: Clock,
-  onFault: ReportFault = () => {},
-  isBroken = () => false,
-): Promise<KeptSettlements> {
-  const kept = retrySettlements(records, {
-    clock,
-    onFault,
+type Records = Parameters<typeof retrySettlements>[0];
+
+/** Keeps settlements of a database; without options it has no spool, and is open. */
+function begin(records: Records, options: Partial<Parameters<typeof retrySettlements>[1]>): KeptSettlements {
+  return retrySettlements(records, {
+    clock: createFakeClock(),
+    onFault: () => {},
     spool: null,
     ready: Promise.resolve(),
-    isBroken,
+    isBroken: () => false,
     isLost: () => false,
+    ...options,
   });
+}
+
+/** The same after its start. */
+async function keep(
+  records: Records,
+  clock: Clock,
+  onFault: ReportFault = () => {},
+): Promise<KeptSettlements> {
+  const kept = begin(records, { clock, onFault });
   await kept.recover();
   return kept;
 }
@@ -62,6 +69,21 @@ async function keep(
 const opened: OpenedRecord = { ...openedRecord, requestId: 'b', hold: { nanos: 0, leastNanos: 1 } };
 
 const record = (requestId: string): SettledRecord => ({ ...settledRecord, requestId });
+
+/** A spool in memory that holds some records, and takes others unless it is broken. */
+function startSpool(left: readonly SettledRecord[], isBroken = false) {
+  const held = left.map(({ requestId }) => requestId);
+  const spool: SettlementSpool = {
+    open: async () => ({ records: left, damaged: 0 }),
+    async append({ requestId }) {
+      if (isBroken) throw new Error('input/output error');
+      held.push(requestId);
+    },
+    clear: async () => void held.splice(0),
+    close: async () => {},
+  };
+  return { spool, held };
+}
 
 describe('settlements that the database does not take', () => {
   test('are kept in order, and made once it takes them again', async () => {
@@ -241,16 +263,8 @@ describe('the state of the database', () => {
   test('is a fault while the database is being opened, and once it can not be used any more', async () => {
     const { records } = startRecords();
     const opening = Promise.withResolvers<void>();
-    const clock = createFakeClock();
     const state = { isBroken: false };
-    const kept = retrySettlements(records, {
-      clock,
-      onFault: () => {},
-      spool: null,
-      ready: opening.promise,
-      isBroken: () => state.isBroken,
-      isLost: () => false,
-    });
+    const kept = begin(records, { ready: opening.promise, isBroken: () => state.isBroken });
     const recovered = kept.recover();
     expect([kept.takesWrites, kept.isWaiting('any')]).toEqual([false, true]);
     opening.resolve();
@@ -352,8 +366,7 @@ describe('a database that does not answer', () => {
     const answered = Promise.withResolvers<void>();
     const late = { ...store, open: (one: OpenedRecord) => answered.promise.then(() => store.open(one)) };
     const clock = createFakeClock();
-    const tools = { clock, onFault: () => {}, spool: null, isBroken: () => false, isLost: () => false };
-    const kept = retrySettlements(late, { ...tools, ready: engine.ready });
+    const kept = begin(late, { clock, ready: engine.ready });
     await kept.recover();
     const refused = kept.open({ ...opened, hold: { nanos: 700, leastNanos: 1 } });
     await setImmediate();
@@ -380,8 +393,7 @@ describe('a database that does not answer', () => {
     const opening = Promise.withResolvers<void>();
     let begun = 0;
     const counted: typeof records = { ...records, open: () => (begun++, records.open()) };
-    const tools = { clock, onFault: () => {}, spool: null, isBroken: () => false, isLost: () => false };
-    const kept = retrySettlements(counted, { ...tools, ready: opening.promise });
+    const kept = begin(counted, { clock, ready: opening.promise });
     const recovered = kept.recover();
     const refused = kept.open(opened);
     clock.advance(10_000);
@@ -395,15 +407,8 @@ describe('a database that does not answer', () => {
   test('has the settlements that wait for it written to the spool after three seconds, and makes each once', async () => {
     const clock = createFakeClock();
     const { stuck, begun, settled, answer } = startStuck();
-    const held: string[] = [];
-    const spool: SettlementSpool = {
-      open: async () => ({ records: [], damaged: 0 }),
-      append: async ({ requestId }) => void held.push(requestId),
-      clear: async () => void held.splice(0),
-      close: async () => {},
-    };
-    const tools = { clock, onFault: () => {}, isBroken: () => false, isLost: () => false };
-    const kept = retrySettlements(stuck, { ...tools, spool, ready: Promise.resolve() });
+    const { spool, held } = startSpool([]);
+    const kept = begin(stuck, { clock, spool });
     await kept.recover();
     settled.length = 0;
     const settling = kept.settle(record('a'));
@@ -448,8 +453,7 @@ describe('a database that does not answer', () => {
   test('is given no new records once it is lost, and still takes settlements', async () => {
     const { records, settled } = startRecords();
     let isLost = false;
-    const tools = { clock: createFakeClock(), onFault: () => {}, spool: null, ready: Promise.resolve() };
-    const kept = retrySettlements(records, { ...tools, isBroken: () => false, isLost: () => isLost });
+    const kept = begin(records, { isLost: () => isLost });
     await kept.recover();
     settled.length = 0;
     isLost = true;
@@ -492,30 +496,6 @@ describe('many kept settlements', () => {
 });
 
 describe('the start and the end', () => {
-  /** A spool in memory that holds some records, and takes others unless it is broken. */
-  function startSpool(left: readonly SettledRecord[], isBroken = false) {
-    const held = left.map(({ requestId }) => requestId);
-    const spool: SettlementSpool = {
-      open: async () => ({ records: left, damaged: 0 }),
-      async append({ requestId }) {
-        if (isBroken) throw new Error('input/output error');
-        held.push(requestId);
-      },
-      clear: async () => void held.splice(0),
-      close: async () => {},
-    };
-    return { spool, held };
-  }
-  const keepWith = (records: ReturnType<typeof startRecords>['records'], spool: SettlementSpool) =>
-    retrySettlements(records, {
-      clock: createFakeClock(),
-      onFault: () => {},
-      spool,
-      ready: Promise.resolve(),
-      isBroken: () => false,
-      isLost: () => false,
-    });
-
   test('make the settlements of the spool, close the records left open, and only then begin a record', async () => {
     const { records, settled } = startRecords();
     const { spool, held } = startSpool([record('a'), record('b')]);
@@ -526,7 +506,7 @@ describe('the start and the end', () => {
         return records.open();
       },
     };
-    const kept = keepWith(began, spool);
+    const kept = begin(began, { spool });
     const opening = kept.open(opened);
     await setImmediate();
     expect(settled).toEqual([]);
@@ -539,7 +519,7 @@ describe('the start and the end', () => {
     const { records, settled, state } = startRecords();
     const { spool, held } = startSpool([record('a')]);
     state.fault = new StorageError('database or disk is full', 'full');
-    const kept = keepWith(records, spool);
+    const kept = begin(records, { spool });
     await kept.recover();
     expect([settled, held, kept.isWaiting('a'), kept.isWaiting('other')]).toEqual([[], ['a'], true, false]);
     state.fault = null;
@@ -554,7 +534,7 @@ describe('the start and the end', () => {
     const { records } = startRecords();
     const { spool } = startSpool([], isBroken);
     const failing = Promise.withResolvers<number>();
-    const kept = keepWith({ ...records, settle: () => failing.promise }, spool);
+    const kept = begin({ ...records, settle: () => failing.promise }, { spool });
     await kept.recover();
     const settling = kept.settle(record('a'));
     const closed = kept.close();

@@ -98,6 +98,16 @@ const call = (upstream: number): HeldCall => {
   if (found === undefined) throw new Error(`upstream ${upstream} was not called`);
   return found;
 };
+
+/** Has an upstream send all of its text, which the client gets. */
+async function answerWhole(upstream: number, answer: LiveAnswer): Promise<void> {
+  call(upstream).say(...frames);
+  call(upstream).end();
+  await answer.ended;
+  expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+}
+
+const secondAsked = () => eventually('the second upstream is asked', () => held[1]?.length === 1);
 const asked = (): number[] => upstreams.map(({ seen }) => seen.length);
 const recordOf = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
 const attemptsOf = (record: { attempts: Record<string, string>[] }): string[] =>
@@ -124,11 +134,8 @@ describe('timeouts.firstText', () => {
     await heads();
     expect(asked()).toEqual([1, 0]);
     clock.advance(1);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
-    call(1).say(...frames);
-    call(1).end();
-    await answer.ended;
-    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+    await secondAsked();
+    await answerWhole(1, answer);
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a timeout', 'b ok']);
     expect(record.attempts[0].cause).toContain('no text in time');
@@ -170,7 +177,7 @@ describe('timeouts.firstText', () => {
     call(0).say(emptyDelta);
     await heads();
     clock.advance(1_000);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    await secondAsked();
     call(1).say(...frames);
     call(1).end();
     await answer.ended;
@@ -199,10 +206,8 @@ describe('retryWithin', () => {
     const answer = await ask();
     clock.advance(5_000);
     call(0).say(failing);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
-    call(1).say(...frames);
-    call(1).end();
-    await answer.ended;
+    await secondAsked();
+    await answerWhole(1, answer);
     expect(attemptsOf(await recordOf())).toEqual(['a error', 'b ok']);
   });
 
@@ -252,7 +257,7 @@ describe('a second request beside a slow one', () => {
     await heads();
     expect(asked()).toEqual([1, 0]);
     clock.advance(1);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    await secondAsked();
     return answer;
   };
 
@@ -260,10 +265,7 @@ describe('a second request beside a slow one', () => {
     await open({ settings: { hedge } });
     const answer = await openBoth();
     expect((await askAdmin(gateway, 'GET', '/in-flight')).body.data[0].upstream).toBe('a');
-    call(1).say(...frames);
-    call(1).end();
-    await answer.ended;
-    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+    await answerWhole(1, answer);
     await eventually('the first call is aborted', () => upstreams[0]?.aborted === 1);
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a hedge_lost', 'b ok']);
@@ -293,7 +295,7 @@ describe('a second request beside a slow one', () => {
     call(0).say(thought.replace('hm', 'a long thought '.repeat(100)));
     await heads();
     clock.advance(2_000);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    await secondAsked();
     call(1).say(...frames.filter((frame) => !frame.includes('usage')));
     call(1).end();
     await answer.ended;
@@ -307,10 +309,7 @@ describe('a second request beside a slow one', () => {
     const answer = await openBoth();
     call(0).end();
     await heads();
-    call(1).say(...frames);
-    call(1).end();
-    await answer.ended;
-    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+    await answerWhole(1, answer);
     expect(attemptsOf(await recordOf())).toEqual(['a truncated', 'b ok']);
   });
 
@@ -322,10 +321,7 @@ describe('a second request beside a slow one', () => {
     await eventually('the second upstream has refused', () => asked()[1] === 1);
     await heads();
     expect(answer.text).toBe('');
-    call(0).say(...frames);
-    call(0).end();
-    await answer.ended;
-    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
+    await answerWhole(0, answer);
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a ok', 'b refused']);
     expect(record).toMatchObject({ upstream: 'a', outcome: 'completed', charge: '0.000025' });
@@ -374,7 +370,7 @@ describe('a second request beside a slow one', () => {
     await eventually('the first upstream is asked', () => held[0]?.length === 1);
     await gateway.recorded();
     clock.advance(2_000);
-    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    await secondAsked();
     left.abort();
     await gone;
     await eventually('both calls are aborted', () => upstreams.every(({ aborted }) => aborted === 1));
@@ -399,7 +395,7 @@ describe('a second request beside a slow one', () => {
       call(0).say(thought.replace('hm', 'a long thought '.repeat(100)));
       await heads();
       clock.advance(2_000);
-      await eventually('the second upstream is asked', () => held[1]?.length === 1);
+      await secondAsked();
       call(0).end();
       await heads();
       if (thinks) call(1).say(thought);
