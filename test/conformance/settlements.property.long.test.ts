@@ -9,7 +9,7 @@ import type { Store } from '../../src/storage/store.ts';
 import { forAllAsync } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { say } from './engine.ts';
 import { key, opened, settled, startMs } from './store.ts';
 
@@ -71,8 +71,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
 );
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`settlements on both engines${absent}`, () => {
   let engines: readonly Engine[];

@@ -5,9 +5,7 @@ import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { serveFolder } from '../support/served-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 interface Described {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

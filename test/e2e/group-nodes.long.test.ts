@@ -7,7 +7,7 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 
 const token = 'an-admin-token-for-tests';
@@ -22,7 +22,6 @@ interface Node {
   readonly adminUrl: string;
 }
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;

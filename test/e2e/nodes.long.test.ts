@@ -11,7 +11,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 import { freePort } from '../support/free-port.ts';
 
@@ -22,7 +22,6 @@ const nginx = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'a question' }] };
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;

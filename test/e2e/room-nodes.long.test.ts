@@ -6,13 +6,12 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 
 /** How long the upstream takes for an answer, in milliseconds. */
 const answerMs = 40;
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with limits${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;

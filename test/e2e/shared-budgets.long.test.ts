@@ -5,13 +5,12 @@ import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 /** The scripted upstream's usage (11 in, 7 out) costs 0.000025 USD. */
 const price = { input: '1', cacheWrite: '1', output: '2' };
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }], max_tokens: 1 };
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`nodes with clocks of their own${absent}`, () => {
   test('share a budget, which is refilled once: by the first one whose clock is in the new period', async () => {
     const database = await createDatabase();

@@ -5,14 +5,13 @@ import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import { describeUsage } from './describe-usage.ts';
 
 describe.skipIf(postgresAbsence !== null)('usage on PostgreSQL', () => {
   describeUsage(createDatabase);
 });
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 test.skipIf(postgresAbsence !== null)(
   `of two nodes, one has the keys that were charged most in its metrics, and both have the same usage${absent}`,
   async () => {

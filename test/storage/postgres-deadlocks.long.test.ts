@@ -10,9 +10,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { say } from '../conformance/engine.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
 /** How many requests are settled while others close them, and how often. */
 const requests = 60;

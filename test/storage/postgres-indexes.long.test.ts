@@ -3,9 +3,7 @@ import type { Statement } from '../../src/storage/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSharedChanges } from '../../src/storage/postgres/nodes/shared-changes.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /** How many owners have rows, and how many rows each of them has. */
 const [owners, rowsOfEach] = [1_000, 20];

@@ -13,9 +13,7 @@ import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, postgresAbsence } from '../support/test-postgres.ts';
 
 const request = (requestId: string) => ({ ...openedRecord, requestId });
 

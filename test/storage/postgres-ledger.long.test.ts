@@ -13,9 +13,7 @@ import type { Store } from '../../src/storage/store.ts';
 import { free } from '../../src/domain/money/pricing.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /** Accounts that are charged at once, and how often each of two nodes charges them. */
 const accounts = 20;

@@ -17,9 +17,8 @@ import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { usePostgresBench } from '../support/postgres-bench.ts';
 import { beginningOf, noSettings, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { postgresAbsence } from '../support/test-postgres.ts';
+import { absent, postgresAbsence } from '../support/test-postgres.ts';
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const bench = usePostgresBench();
 
 /** When the requests of these tests arrived, and their ids. */

@@ -4,10 +4,8 @@ import { replacePlaceholders } from '../../src/storage/engine.ts';
 import type { FixedUnit } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /**
  * Above this estimate the server compiles a statement before it runs it (`jit_above_cost`), which takes some hundred

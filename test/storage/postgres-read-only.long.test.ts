@@ -4,9 +4,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
 describe.skipIf(postgresAbsence !== null)(
   `a PostgreSQL database that refuses writes for a while${absent}`,

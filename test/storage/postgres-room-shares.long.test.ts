@@ -5,9 +5,7 @@ import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { forAllAsync } from '../support/property-run.ts';
 import { memoryDatabase, playShares, shareHistory } from '../support/share-histories.ts';
 import type { ShareDatabase } from '../support/share-world.ts';
-import { postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, postgresAbsence } from '../support/test-postgres.ts';
 
 describe.skipIf(postgresAbsence !== null)(`shares of the limits of upstreams in PostgreSQL${absent}`, () => {
   let engine: Awaited<ReturnType<typeof openTimedPostgres>>['engine'];

@@ -6,9 +6,7 @@ import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-s
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`, () => {
   test('locks no partition but that of its record, also when it is the first of a connection', async () => {

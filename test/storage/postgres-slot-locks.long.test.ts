@@ -4,9 +4,8 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 1_000 };
 
 describe.skipIf(postgresAbsence !== null)(`locks of slots in PostgreSQL${absent}`, () => {

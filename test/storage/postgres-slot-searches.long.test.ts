@@ -2,9 +2,8 @@ import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { freeLost } from '../../src/storage/postgres/slots/search-functions.ts';
-import { openPostgres, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { absent, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 60_000 };
 
 /** A database with the lease of `mine`, its slots, and the steps on them that were asked for, by their names. */

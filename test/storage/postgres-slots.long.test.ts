@@ -13,9 +13,7 @@ import { createMemorySlots } from '../support/memory-slot-store.ts';
 import { openPostgresSlots } from '../support/postgres-slots.ts';
 import type { TestedSlots } from '../support/postgres-slots.ts';
 import { forAllAsync } from '../support/property-run.ts';
-import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
-
-const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 /** The same slots for keys and requests of a test's own. */
 function renamed(store: SlotStore, prefix: string): SlotStore {

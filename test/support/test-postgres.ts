@@ -25,6 +25,9 @@ const absences = /^(?:ECONNREFUSED|ENOENT|ENOTFOUND|EAI_AGAIN|3D000|28\w{3})$/;
 /** Why tests on PostgreSQL are skipped here; `null` where they are run. */
 export const postgresAbsence = isOnlyListed ? null : await whyAbsent();
 
+/** The same behind the name of such a test. */
+export const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+
 async function whyAbsent(): Promise<string | null> {
   for (const startMs = performance.now(); ; await wait(lookMs)) {
     try {

@@ -6,7 +6,10 @@ import { atEnd } from './at-end.ts';
 import { makeCertificate } from './certificate.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
-/** Starts an HTTPS server on loopback with a certificate that it has signed itself, for `localhost` and a day; it is closed at the end of the test. */
+/**
+ * Starts an HTTPS server on loopback with a certificate that it has signed itself, for `localhost` and a day; it is closed at
+ * the end of the test.
+ */
 export async function startTlsServer(
   handler: RequestListener,
 ): Promise<Server & { readonly certificate: string }> {
