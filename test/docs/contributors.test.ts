@@ -5,6 +5,14 @@ import { floors } from '../support/floors.ts';
 import { pageTexts } from '../support/pages.ts';
 
 const root = join(import.meta.dirname, '..', '..');
+
+/** How long the orientation may be, in words, and how many terms it may explain. */
+const maxWords = 1_500;
+const maxTerms = 40;
+
+/** How long a record of a decision may be, in words. */
+const maxRecordWords = 400;
+
 const readPage = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 /** Paths in code: with a folder, and without placeholders. */
@@ -12,6 +20,9 @@ const pathsIn = (text: string): readonly string[] =>
   [...text.replaceAll(/^```[^]*?^```/gm, '').matchAll(/`([\w.-]+(?:\/[\w.-]+)+\/?)`/g)].map(
     ([, path = '']) => path,
   );
+
+/** The lines of tables and drawings are no words. */
+const wordsOf = (text: string): number => text.match(/\S*\w\S*/g)?.length ?? 0;
 
 const pages = pageTexts().filter(
   ([path]) => path.startsWith('docs/contributors/') || path === 'CONTRIBUTING.md',
@@ -24,17 +35,47 @@ test.each(pages)('%s names only files that exist', (_path, text) => {
 });
 
 test('src/README.md names only files that exist', () => {
-  const bases = ['', 'src', 'src/pipeline', 'src/protocol'];
+  const bases = ['', 'src'];
   const named = pathsIn(readPage('src/README.md')).filter((path) => /\.(?:ts|md|json)$|\/$/.test(path));
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter((path) => !bases.some((base) => existsSync(join(root, base, path))))).toEqual([]);
 });
 
-describe('the drawing of the house', () => {
+test('src/README.md can be read in an afternoon: it has few words, and explains few', () => {
+  const text = readPage('src/README.md');
+  expect(wordsOf(text)).toBeLessThanOrEqual(maxWords);
+  const [, table = ''] = /\| word +\|([^]*?)\n\n/.exec(text) ?? [];
+  const terms = [...table.matchAll(/^\| (?!--)/gm)];
+  expect(terms.length).toBeGreaterThan(20);
+  expect(terms.length).toBeLessThanOrEqual(maxTerms);
+});
+
+describe('the decisions', () => {
+  const folder = 'docs/contributors/decisions/';
+  const index = readPage(`${folder}README.md`);
+  const records = pages
+    .filter(([path]) => path.startsWith(folder) && path !== `${folder}README.md`)
+    .map(([path, text]) => [path.slice(folder.length), text] as const);
+
+  test('are all in their index, under their titles', () => {
+    expect(records.length).toBeGreaterThan(20);
+    const titled = records.map(([name, text]) => `| [${/^# (.+)/.exec(text)?.[1]}](${name}) |`);
+    expect(titled.filter((link) => !index.includes(link))).toEqual([]);
+    const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name);
+    expect(new Set(listed)).toEqual(new Set(records.map(([name]) => name)));
+  });
+
+  test.each(records)('%s is short, and says what was decided before its context', (_name, text) => {
+    expect(wordsOf(text)).toBeLessThanOrEqual(maxRecordWords);
+    expect(text).toMatch(/^# .+\n\n(?!\*\*)[^]+?\n\n\*\*Context\.\*\* /);
+  });
+});
+
+describe('the drawing of the floors', () => {
   const text = readPage('docs/contributors/house.md');
   const [, drawing = ''] = /```text\n([^]*?)```/.exec(text) ?? [];
 
-  test('has every room on its floor', () => {
+  test('has every folder on its floor', () => {
     const drawn: Record<string, number> = {};
     let floor = -1;
     for (const line of drawing.trimEnd().split('\n')) {
