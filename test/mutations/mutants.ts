@@ -5,6 +5,8 @@ export interface Mutant {
   readonly start: number;
   readonly end: number;
   readonly text: string;
+  /** Where the code begins that runs whenever the fault does: of an operator, its left side. */
+  readonly runsAt: number;
   /** What it does, such as `< becomes <=`. */
   readonly kind: string;
 }
@@ -67,27 +69,36 @@ function mutantsAt(node: Node, source: string): readonly Mutant[] {
       if (operator === '+' && [left, right].some((side) => /String|Template/.test(describe(side)))) return [];
       const at = source.indexOf(operator, left.end);
       return [
-        { start: at, end: at + operator.length, text: becomes, kind: `${operator} becomes ${becomes}` },
+        {
+          start: at,
+          end: at + operator.length,
+          text: becomes,
+          runsAt: left.start,
+          kind: `${operator} becomes ${becomes}`,
+        },
       ];
     }
     case 'IfStatement':
     case 'ConditionalExpression': {
       const test = node['test'] as Node;
       const text = `!(${source.slice(test.start, test.end)})`;
-      return [{ start: test.start, end: test.end, text, kind: 'a condition is negated' }];
+      return [{ start: test.start, end: test.end, text, runsAt: test.start, kind: 'a condition is negated' }];
     }
     case 'Literal': {
       if (typeof node['value'] === 'boolean')
-        return [{ start, end, text: String(!node['value']), kind: 'a truth value is the other one' }];
+        return [
+          { start, end, text: String(!node['value']), runsAt: start, kind: 'a truth value is the other one' },
+        ];
       if (typeof node['value'] !== 'number') return [];
-      return [{ start, end, text: String(node['value'] + 1), kind: 'a number is one more' }];
+      return [{ start, end, text: String(node['value'] + 1), runsAt: start, kind: 'a number is one more' }];
     }
     case 'ExpressionStatement':
       if (!droppable.has((node['expression'] as Node).type)) return [];
-      return [{ start, end, text: ';', kind: 'a statement is dropped' }];
+      return [{ start, end, text: ';', runsAt: start, kind: 'a statement is dropped' }];
     case 'ReturnStatement':
-      if (!isNode(node['argument'])) return [];
-      return [{ start, end, text: 'return undefined as never;', kind: 'nothing is returned' }];
+      // `false` becomes `true` as a truth value, and nothing is as false as it.
+      if (!isNode(node['argument']) || node['argument']['value'] === false) return [];
+      return [{ start, end, text: 'return undefined as never;', runsAt: start, kind: 'nothing is returned' }];
     default:
       return [];
   }
@@ -96,4 +107,12 @@ function mutantsAt(node: Node, source: string): readonly Mutant[] {
 /** The type of a node, and whether it is a text. */
 function describe({ type, value }: Node): string {
   return `${type} ${typeof value === 'string' ? 'String' : ''}`;
+}
+
+/** Where a fault is, by the number of its line and by the text of it, and what it does there. */
+export function placeOf(source: string, { start, end, kind }: Mutant) {
+  const before = source.slice(0, start).split('\n');
+  const [changed = ''] = source.slice(start, end).split('\n');
+  const lineText = source.split('\n')[before.length - 1]?.trim() ?? '';
+  return { line: before.length, lineText, change: `${kind}: ${changed.trim()}` };
 }

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -12,15 +13,16 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { importsBetween } from '../support/import-graph.ts';
-import { countOption, readScript, seedOption } from '../support/script-options.ts';
+import { countOption, readScript, seedOption, textOption } from '../support/script-options.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
-import { mutantsOf } from './mutants.ts';
+import { findCoveringTests } from './covering-tests.ts';
+import { knownSurvivors } from './known-survivors.ts';
+import { mutantsOf, placeOf } from './mutants.ts';
 import type { Mutant } from './mutants.ts';
 
 /**
  * Checks that the short tests bite: puts random faults into a copy of the sources, one at a time, and runs the short tests
- * whose imports reach the file, nearest first, until one fails. Prints each fault with what found it, and how many were
+ * that run the changed code, the cheapest first, until one fails. Prints each fault with what found it, and how many were
  * found; a survivor is killed by a new test, or has a reason.
  */
 
@@ -36,101 +38,78 @@ const targets = [
   'src/http/body.ts',
 ];
 
-/** How many test files are run at first, and then: most faults are found by the nearest ones. */
-const steps = [4, 16, Infinity];
+/** How many test files are run at first, and then: most faults are found by the cheapest ones. */
+const steps = [4, 12, Infinity];
 
-/** How long the tests of a step may take, in milliseconds: a fault may make a loop endless. */
-const timeoutMs = 600_000;
-
-const {
-  mutants: count,
-  files: mostFiles,
-  seed: given,
-} = readScript({
+const options = readScript({
   name: 'mutants',
   options: {
     mutants: countOption('how many faults are made', 300),
-    files: countOption(
-      'how many test files are run for one at the most: fewer find fewer, and sooner',
-      1_000,
-    ),
+    files: countOption('how many test files are run for one at the most: fewer find fewer, and sooner', 60),
+    only: textOption('makes all faults of one line, such as src/http/body.ts:12, or of one file'),
     seed: seedOption(null),
   },
 });
-const seed = given ?? Date.now() % 2 ** 31;
+const seed = options.seed ?? Date.now() % 2 ** 31;
 const random = seededNumbers(seed);
-
-const tests = globSync('test/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] }).filter(
-  (file) => !file.endsWith('.long.test.ts') && !file.startsWith('test/ratchet/'),
-);
-
-/** The short tests that reach a source, nearest first. */
-function testsOf(target: string): readonly string[] {
-  return tests
-    .map((file) => ({ file, away: importsBetween(file, target) }))
-    .filter(({ away }) => away < Infinity)
-    .toSorted((one, other) => one.away - other.away || (one.file < other.file ? -1 : 1))
-    .map(({ file }) => file);
-}
 
 const all = globSync(targets, { cwd: root })
   .toSorted()
-  .flatMap((file) => mutantsOf(readFileSync(join(root, file), 'utf8')).map((mutant) => ({ file, mutant })));
-const chosen = Array.from({ length: Math.min(count, all.length) }, () =>
-  all.splice(Math.floor(random() * all.length), 1),
-).flat();
+  .flatMap((file) => {
+    const source = readFileSync(join(root, file), 'utf8');
+    return mutantsOf(source).map((mutant) => {
+      const { line, lineText, change } = placeOf(source, mutant);
+      const isKnown = knownSurvivors.some(
+        (known) => known.file === file && known.line === lineText && known.change === change,
+      );
+      return { file, source, mutant, name: `${file}:${line} ${change}`, isKnown };
+    });
+  });
+const chosen = (
+  options.only === null
+    ? Array.from({ length: Math.min(options.mutants, all.length) }, () =>
+        all.splice(Math.floor(random() * all.length), 1),
+      ).flat()
+    : all.filter(({ file, name }) => file === options.only || name.startsWith(`${options.only} `))
+).filter(({ isKnown }) => !isKnown);
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'textgate-mutants-')));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const listed = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
-for (const file of listed.stdout.split('\n').filter(Boolean))
+for (const file of listed.stdout.split('\n').filter((name) => name !== '' && existsSync(join(root, name))))
   cpSync(join(root, file), join(folder, file), { recursive: true });
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-process.stdout.write(`mutants: ${chosen.length} of ${all.length + chosen.length} (--seed ${seed})\n`);
 
-/** Test files that failed beside others and not alone: they find nothing, and are run no more. */
-const unsure = new Set<string>();
-
-/** Whether a test file passes alone without a fault, as far as it is known. */
-const soundness = new Map<string, boolean>();
+const covering = await findCoveringTests((files, variables) => failedOf(files, 3_600_000, variables));
+process.stdout.write(`mutants: ${chosen.length} (--seed ${seed})\n`);
 
 const survivors: string[] = [];
-for (const { file, mutant } of chosen) {
-  const [found, name] = [findIn(file, mutant), describe(file, mutant)];
+for (const { file, source, mutant, name } of chosen) {
+  const found = await findIn(file, source, mutant);
   if (found === null) survivors.push(name);
-  process.stdout.write(
-    `${found === null ? 'SURVIVED' : 'found   '} ${name}${found === null ? '' : `: ${found}`}\n`,
-  );
+  process.stdout.write(found === null ? `SURVIVED ${name}\n` : `found    ${name}: ${found}\n`);
 }
 const share = ((1 - survivors.length / chosen.length) * 100).toFixed(1);
 process.stdout.write(`${chosen.length - survivors.length} of ${chosen.length} found (${share} %)\n`);
 for (const name of survivors) process.stdout.write(`- ${name}\n`);
 
-/** The test file that found a fault: alone it fails with it, and passes without it. `null` if there is none. */
-function findIn(file: string, { start, end, text }: Mutant): string | null {
-  const source = readFileSync(join(root, file), 'utf8');
-  const changed = source.slice(0, start) + text + source.slice(end);
-  const fails = (files: readonly string[], content: string): readonly string[] => {
-    writeFileSync(join(folder, file), content);
-    return failedOf(files);
-  };
-  const related = testsOf(file).slice(0, mostFiles);
+/** The test file that found a fault, and found it again alone. `null` if there is none. */
+async function findIn(
+  file: string,
+  source: string,
+  { start, end, text, runsAt }: Mutant,
+): Promise<string | null> {
+  const related = covering.testsOf(file, runsAt).slice(0, options.files);
+  writeFileSync(join(folder, file), source.slice(0, start) + text + source.slice(end));
   try {
     for (let step = 0; related.length > 0; step++) {
-      let next = related.splice(0, steps[step] ?? Infinity).filter((test) => !unsure.has(test));
+      let next = related.splice(0, steps[step]);
       while (next.length > 0) {
-        const failed = fails(next, changed);
-        if (failed.length === 0) break;
-        const isSound = (test: string): boolean => {
-          const known = soundness.get(test) ?? fails([test], source).length === 0;
-          soundness.set(test, known);
-          return known;
-        };
-        const isFound = (test: string): boolean => fails([test], changed).length > 0 && isSound(test);
-        const found = failed.find(isFound);
-        if (found !== undefined) return found;
-        for (const test of failed) unsure.add(test);
-        next = next.filter((test) => !unsure.has(test));
+        const [failed] = await failedOf(next, timeoutOf(next));
+        if (failed === undefined) break;
+        if ((await failedOf([failed], timeoutOf([failed]))).length > 0) return failed;
+        next = next.filter((test) => test !== failed);
       }
     }
     return null;
@@ -139,17 +118,34 @@ function findIn(file: string, { start, end, text }: Mutant): string | null {
   }
 }
 
-/** The first test file that fails; without a report, such as after an endless loop, all of them. */
-function failedOf(files: readonly string[]): readonly string[] {
+/** How long test files may take, in milliseconds: a fault may make a loop endless. */
+function timeoutOf(files: readonly string[]): number {
+  return 30_000 + 5 * files.reduce((sum, test) => sum + covering.msOf(test), 0);
+}
+
+/** The test files that failed, of which a run with a fault has one; without a report, such as after an endless loop, all. */
+async function failedOf(
+  files: readonly string[],
+  timeoutMs: number,
+  variables?: NodeJS.ProcessEnv,
+): Promise<readonly string[]> {
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
-  const args = ['run', '-c', 'config/vitest.config.ts', '--bail', '1', ...files];
-  spawnSync(process.execPath, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), ...args], {
+  const bail = variables === undefined ? ['--bail', '1'] : [];
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const child = spawn(process.execPath, [vitest, 'run', '-c', 'config/vitest.config.ts', ...bail, ...files], {
     cwd: folder,
-    env: { ...process.env, TEST_SUITE: 'short', TEST_REPORT: report, FC_SEED: '1' },
-    timeout: timeoutMs,
+    env: { ...process.env, TEST_SUITE: 'short', TEST_REPORT: report, FC_SEED: '1', ...variables },
     stdio: 'ignore',
+    detached: true,
   });
+  // The whole group, as a worker in an endless loop does not notice that its parent is gone.
+  const kill = (): boolean => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL');
+  const timer = setTimeout(kill, timeoutMs);
+  process.once('exit', kill);
+  await once(child, 'exit');
+  clearTimeout(timer);
+  process.off('exit', kill);
   if (!existsSync(report)) return files;
   const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
   return testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(folder, name));
@@ -158,12 +154,4 @@ function failedOf(files: readonly string[]): readonly string[] {
 /** What is read of a report of vitest. */
 interface Report {
   readonly testResults: readonly { readonly name: string; readonly status: string }[];
-}
-
-/** Where a fault is, and what it does. */
-function describe(file: string, { start, end, kind }: Mutant): string {
-  const before = readFileSync(join(root, file), 'utf8');
-  const line = before.slice(0, start).split('\n').length;
-  const [changed = ''] = before.slice(start, end).split('\n');
-  return `${file}:${line} ${kind}: ${changed.trim()}`;
 }

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 
-/** An option of a script: a whole number from `least` on, a number above 0, one of some words, or a switch. */
+/** An option of a script: a whole number from `least` on, a number above 0, one of some words, a text, or a switch. */
 interface Option<Value> {
   readonly help: string;
   /** What it is without being given. */
   readonly initial: Value;
-  readonly kind: 'number' | 'factor' | 'switch' | readonly string[];
+  readonly kind: 'number' | 'factor' | 'text' | 'switch' | readonly string[];
   readonly least: number;
 }
 
@@ -40,6 +40,11 @@ export function factor(help: string, initial: number): Option<number> {
 /** A switch, which is off unless it is given. */
 export function onOff(help: string): Option<boolean> {
   return { help, initial: false, kind: 'switch', least: 0 };
+}
+
+/** A text; `null` without being given. */
+export function textOption(help: string): Option<string | null> {
+  return { help, initial: null, kind: 'text', least: 0 };
 }
 
 /** One of some words, of which the first is what it is without being given. */
@@ -91,6 +96,7 @@ function valueOf(
     if (kind.includes(given)) return given;
     throw new Error(`--${name} is one of ${kind.join(', ')}`);
   }
+  if (kind === 'text') return given;
   const value = given === '' ? Number.NaN : Number(given);
   if (kind === 'factor') {
     if (value > 0 && Number.isFinite(value)) return value;
@@ -103,7 +109,14 @@ function valueOf(
 /** What `--help` shows. */
 export function describeScript({ name, options, parts = [] }: Script<Options>): string {
   const rows = Object.entries(options).map(([option, { kind, help, initial }]) => {
-    const value = kind === 'switch' ? '' : typeof kind === 'string' ? ' N' : ` ${kind.join('|')}`;
+    const value =
+      kind === 'switch'
+        ? ''
+        : kind === 'text'
+          ? ' TEXT'
+          : typeof kind === 'string'
+            ? ' N'
+            : ` ${kind.join('|')}`;
     const usual = kind === 'switch' || initial === null ? '' : ` (default ${initial})`;
     return [`--${option}${value}`, `${help}${usual}`] as const;
   });

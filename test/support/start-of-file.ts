@@ -1,5 +1,6 @@
+import { join, relative } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterAll, afterEach, beforeEach } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect } from 'vitest';
 import { forgetPlanted } from './canaries.ts';
 import { noteWarnings, refuseWarnings } from './node-warnings.ts';
 import { beginFile, beginTest, endFile, endTest } from './at-end.ts';
@@ -8,6 +9,12 @@ import { beginFile, beginTest, endFile, endTest } from './at-end.ts';
 forgetPlanted();
 beginFile();
 noteWarnings();
+const coverage = process.env['TEST_COVERAGE'];
+if (coverage !== undefined) {
+  const { noteCoverage } = await import('../mutations/note-coverage.ts');
+  const end = await noteCoverage(coverage);
+  afterAll(() => end(relative(join(import.meta.dirname, '..', '..'), expect.getState().testPath ?? '')));
+}
 // Vitest calls the last hook first: this one after all others.
 afterAll(async () => {
   // Node emits a warning in a turn of its own.

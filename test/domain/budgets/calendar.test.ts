@@ -76,6 +76,15 @@ describe('the period of a budget', () => {
       '2011-12-31T10:00:00.000Z',
       24,
     ],
+    [
+      'has begun when clocks go back from within it to the day before',
+      '2010-03-04T15:00:00Z',
+      'day',
+      'Antarctica/Casey',
+      '2010-03-04T13:00:00.000Z',
+      '2010-03-05T16:00:00.000Z',
+      27,
+    ],
   ])('%s', (_what, at, period, zone, ...expected) => {
     expect(shown(at, period, zone)).toEqual(expected);
   });

@@ -214,6 +214,29 @@ describe('any field', () => {
   );
 });
 
+describe('a number', () => {
+  const int64 = 2 ** 63;
+  const largest = Number.MAX_SAFE_INTEGER;
+  test.each<[string, below: number, least: number, most: number, above: number]>([
+    ['temperature', -0.1, 0, 2, 2.1],
+    ['top_p', -0.1, 0, 1, 1.1],
+    ['frequency_penalty', -2.1, -2, 2, 2.1],
+    ['top_logprobs', -1, 0, 20, 21],
+    ['n', 0, 1, 128, 129],
+    ['seed', -int64 - 2_048, -int64, int64, int64 + 2_048],
+    ['max_tokens', -2, -1, largest, largest + 1],
+    ['top_k', -2, -1, largest, largest + 1],
+    ['best_of', 0, 1, largest, largest + 1],
+    ['typical_p', -100.1, -100, 100, 100.1],
+    ['min_p', -1_000_000.1, -1_000_000, 1_000_000, 1_000_000.1],
+  ])('of %s may be at its bounds, and not beyond', async (name, below, least, most, above) => {
+    const codeOf = async (value: number) => (await send('chat', name, value)).error?.['code'] ?? '';
+    expect(await codeOf(below)).toMatch(/below_min_value$/);
+    for (const value of [least, most]) expect(await codeOf(value)).not.toMatch(/_(?:min|max)_value$/);
+    expect(await codeOf(above)).toMatch(/above_max_value$/);
+  });
+});
+
 describe('strict sampling', () => {
   test.each(
     registry.chat.rules

@@ -256,22 +256,29 @@ describe('the text of a chat stream', () => {
     expect(outcome(chunk({ content: 'a' }), chunk({ content: 'b' }), whole, done)).toEqual(['ab', 'stop']);
   });
 
-  test.each<[string, unknown, string, string]>([
-    ['with more text at its end, which is said', 'Hello world', 'Hello world', 'stop'],
-    ['in parts, with more text at their end', [{ type: 'text', text: 'Hello' }], 'Hello', 'stop'],
-    ['of the same text', 'Hel', 'Hel', 'stop'],
-    ['without text', '', 'Hel', 'stop'],
-    ['that has white space otherwise', ' Hel\n', 'Hel', 'stop'],
-    ['that is shorter', 'He', 'Hel', 'stop'],
-    ['with thoughts before the text', '<think>so</think>\nHel', 'Hel', 'stop'],
-    ['of another beginning and more text', 'Oh, Hello', 'Hel', 'upstream_invalid'],
-  ])('is held against a closing message %s', (_name, content, text, ending) => {
+  test.each<[string, unknown, string, string, differs: boolean]>([
+    ['with more text at its end, which is said', 'Hello world', 'Hello world', 'stop', false],
+    ['in parts, with more text at their end', [{ type: 'text', text: 'Hello' }], 'Hello', 'stop', false],
+    ['of the same text', 'Hel', 'Hel', 'stop', false],
+    ['without text', '', 'Hel', 'stop', false],
+    ['that has white space otherwise', ' Hel\n', 'Hel', 'stop', true],
+    ['that is shorter', 'He', 'Hel', 'stop', true],
+    ['with thoughts before the text', '<think>so</think>\nHel', 'Hel', 'stop', true],
+    ['of another beginning and more text', 'Oh, Hello', 'Hel', 'upstream_invalid', true],
+  ])('is held against a closing message %s', (_name, content, text, ending, differs) => {
     const closing = { index: 0, delta: {}, message: { role: 'assistant', content }, finish_reason: 'stop' };
-    expect(outcome(say('H'), say('el'), frame({ choices: [closing] }), done)).toEqual([text, ending]);
-    expect(outcome(say('H'), say('el'), finish(), frame({ choices: [closing] }), done)).toEqual([
-      text,
-      ending,
-    ]);
+    for (const frames of [[], [finish()]]) {
+      const reader = streamReader(chatDialect);
+      const parts = readUpstream(reader, [
+        say('H'),
+        say('el'),
+        ...frames,
+        frame({ choices: [closing] }),
+        done,
+      ]);
+      expect(summarize(parts)).toMatchObject({ text, ending });
+      expect(reader.answer.violations.has('inconsistent_end')).toBe(differs);
+    }
   });
 
   test('is held against the message beside its last delta, and against no earlier one', () => {

@@ -93,6 +93,8 @@ describe('the limits that an answer reports', () => {
     ['23', 23_000],
     ['1754667660', 26_000],
     ['1754667660000', 26_000],
+    ['1000000000', 0],
+    ['1000000000000', 0],
   ])('of a plain window with a reset of %s end then', (reset, resetMs) => {
     const headers = {
       date: 'Fri, 08 Aug 2025 15:40:34 GMT',

@@ -37,6 +37,15 @@ describe('thoughts in a tag', () => {
     expect(tell(Array.from(answer))).toEqual([thought, text]);
   });
 
+  test('are told at once but for what may begin the tag behind them', () => {
+    const tagged = new TaggedThoughts('think');
+    expect(['<think>ab', 'c<', 'b></thi'].map((piece) => tagged.take(piece).thought)).toEqual([
+      'ab',
+      'c',
+      '<b>',
+    ]);
+  });
+
   const part = fc.constantFrom(
     '<think>',
     '</think>',

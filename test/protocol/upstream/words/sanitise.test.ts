@@ -91,6 +91,7 @@ describe('what an upstream says', () => {
   test.each([
     ['as it is', 'bad: summarise the merger of Acme!', 'bad: [text]!'],
     ['in capitals and other white space', 'bad: SUMMARISE\n  THE MERGER   of acme', 'bad: [text]'],
+    ['in braces', 'bad: {summarise} {the} merger {of} acme!', 'bad: {[text]!'],
     ['escaped as JSON', String.raw`it: Globex.\nSay \"nothing\" to the \u00dcn\u00efon`, 'it: [text]'],
     ['escaped twice', String.raw`it: Globex.\\nSay \\\"nothing\\\" to the \\u00dcn\\u00efon`, 'it: [text]'],
     ['escaped as HTML', 'it: Globex. Say &quot;nothing&quot; to the &#220;n&#xef;on', 'it: [text]'],

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { existsSync, globSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { importsBetween } from '../support/import-graph.ts';
+import { coverageName } from './note-coverage.ts';
+import type { Covered } from './note-coverage.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+
+/** What the test files ran, kept until a source changes, or what tests share. */
+const kept = join(root, 'node_modules', '.cache', 'mutants');
+
+const exclude = ['**/node_modules/**'];
+
+/** The short tests; those that compare what code costs find nothing. */
+const tests = globSync('test/**/*.test.ts', { cwd: root, exclude })
+  .filter((file) => !file.endsWith('.long.test.ts') && !file.startsWith('test/ratchet/'))
+  .toSorted();
+
+/** Gives the short tests that run a place of a source, the cheapest first. */
+export interface CoveringTests {
+  testsOf(source: string, offset: number): readonly string[];
+  /** How long a test file took, in milliseconds. */
+  msOf(test: string): number;
+}
+
+/**
+ * Finds which test files run which parts of the sources. `run` runs some of them without a fault and with variables in the
+ * environment, and returns those that failed, which then find nothing.
+ */
+export async function findCoveringTests(
+  run: (files: readonly string[], variables: NodeJS.ProcessEnv) => Promise<readonly string[]>,
+): Promise<CoveringTests> {
+  const hash = createHash('sha256');
+  const shared = globSync(['src/**/*.*', 'test/**/*.ts'], {
+    cwd: root,
+    exclude: [...exclude, 'test/mutations/**'],
+  });
+  for (const file of shared.toSorted())
+    if (!file.endsWith('.test.ts')) hash.update(`${file}\n`).update(readFileSync(join(root, file)));
+  const name = hash.digest('hex').slice(0, 16);
+  const folder = join(kept, name);
+  if (existsSync(kept))
+    for (const other of readdirSync(kept)) if (other !== name) rmSync(join(kept, other), { recursive: true });
+
+  const missing = tests.filter((file) => !existsSync(join(folder, coverageName(file))));
+  if (missing.length > 0) {
+    process.stdout.write(`coverage: runs ${missing.length} test files\n`);
+    // V8 counts no blocks in code that it takes from a cache.
+    const failed = await run(missing, { TEST_COVERAGE: folder, NODE_DISABLE_COMPILE_CACHE: '1' });
+    for (const file of failed) {
+      process.stdout.write(`coverage: ${file} failed without a fault\n`);
+      rmSync(join(folder, coverageName(file)), { force: true });
+    }
+  }
+  const covered = tests
+    .map((file) => join(folder, coverageName(file)))
+    .filter((file) => existsSync(file))
+    .map((file) => JSON.parse(readFileSync(file, 'utf8')) as Covered)
+    .toSorted((one, other) => one.ms - other.ms);
+  const known = new Map(covered.map(({ file, ms }) => [file, ms]));
+  return {
+    testsOf(source, offset) {
+      const counts = covered.map(({ file, parts }) => ({
+        file,
+        count: countAt(parts[source] ?? [], offset),
+      }));
+      const isInFunction = counts.some(({ count }) => count !== null);
+      if (isInFunction) return counts.filter(({ count }) => (count ?? 0) > 0).map(({ file }) => file);
+      // What is outside of functions runs when the first test file of a worker imports it.
+      return [...known.keys()]
+        .map((file) => ({ file, away: importsBetween(file, source) }))
+        .filter(({ away }) => away < Infinity)
+        .toSorted((one, other) => one.away - other.away)
+        .map(({ file }) => file);
+    },
+    msOf: (test) => known.get(test) ?? 0,
+  };
+}
+
+/** How often the innermost part around an offset was run; `null` if none is around it. */
+function countAt(parts: Covered['parts'][string], offset: number): number | null {
+  let [width, found] = [Infinity, null as number | null];
+  for (const [start, end, count] of parts)
+    if (start <= offset && offset < end && end - start <= width) [width, found] = [end - start, count];
+  return found;
+}
