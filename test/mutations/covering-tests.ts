@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, globSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { importsBetween } from '../support/import-graph.ts';
+import { mutantsOf } from './mutants.ts';
 import { coverageName } from './note-coverage.ts';
 import type { Covered } from './note-coverage.ts';
 
@@ -18,7 +19,7 @@ const tests = globSync('test/**/*.test.ts', { cwd: root, exclude })
   .filter((file) => !readFileSync(join(root, file), 'utf8').includes('vi.mock('))
   .toSorted();
 
-/** Gives the short tests that run a place of a source, the cheapest first. */
+/** Gives the short tests that run a place of a source, first those that are cheap and run what few others run of it. */
 export interface CoveringTests {
   testsOf(source: string, offset: number): readonly string[];
   /** How long a test file took, in milliseconds. */
@@ -57,17 +58,18 @@ export async function findCoveringTests(
   const covered = tests
     .map((file) => join(folder, coverageName(file)))
     .filter((file) => existsSync(file))
-    .map((file) => JSON.parse(readFileSync(file, 'utf8')) as Covered)
-    .toSorted((one, other) => one.ms - other.ms);
+    .map((file) => JSON.parse(readFileSync(file, 'utf8')) as Covered);
   const known = new Map(covered.map(({ file, ms }) => [file, ms]));
+  const sources = new Map<string, SourceTests>();
   return {
     testsOf(source, offset) {
-      const counts = covered.map(({ file, parts }) => ({
-        file,
-        count: countAt(parts[source] ?? [], offset),
-      }));
-      const isInFunction = counts.some(({ count }) => count !== null);
-      if (isInFunction) return counts.filter(({ count }) => (count ?? 0) > 0).map(({ file }) => file);
+      const found = sources.get(source) ?? sourceTests(source, covered);
+      sources.set(source, found);
+      const running = found.running.get(offset);
+      if (running !== undefined)
+        return running
+          .toSorted((one, other) => costOf(one, found) - costOf(other, found))
+          .map(({ file }) => file);
       // What is outside of functions runs when the first test file of a worker imports it.
       return [...known.keys()]
         .map((file) => ({ file, away: importsBetween(file, source) }))
@@ -77,6 +79,31 @@ export async function findCoveringTests(
     },
     msOf: (test) => known.get(test) ?? 0,
   };
+}
+
+/** The test files that run the functions of a source. */
+interface SourceTests {
+  /** By the place of a fault within a function. */
+  readonly running: ReadonlyMap<number, readonly Covered[]>;
+  /** How many test files run the place that fewest do, of those that one runs. */
+  readonly rarest: ReadonlyMap<Covered, number>;
+}
+
+function sourceTests(source: string, covered: readonly Covered[]): SourceTests {
+  const [running, rarest] = [new Map<number, Covered[]>(), new Map<Covered, number>()];
+  for (const { runsAt } of mutantsOf(readFileSync(join(root, source), 'utf8'))) {
+    const counts = covered.map((test) => ({ test, count: countAt(test.parts[source] ?? [], runsAt) }));
+    if (counts.every(({ count }) => count === null)) continue;
+    const runners = counts.filter(({ count }) => (count ?? 0) > 0).map(({ test }) => test);
+    running.set(runsAt, runners);
+    for (const test of runners) rarest.set(test, Math.min(runners.length, rarest.get(test) ?? Infinity));
+  }
+  return { running, rarest };
+}
+
+/** What it costs to find a fault by a test, in its order: one that only runs what all others run is not likely to. */
+function costOf(test: Covered, { rarest }: SourceTests): number {
+  return test.ms * (rarest.get(test) ?? Infinity);
 }
 
 /** How often the innermost part around an offset was run; `null` if none is around it. */

@@ -21,9 +21,9 @@ import { mutantsOf, placeOf } from './mutants.ts';
 import type { Mutant } from './mutants.ts';
 
 /**
- * Checks that the short tests bite: puts random faults into a copy of the sources, one at a time, and runs the short tests
- * that run the changed code, the cheapest first, until one fails. Prints each fault with what found it, and how many were
- * found; a survivor is killed by a new test, or has a reason.
+ * Checks that the short tests bite: puts random faults into a copy of the sources, one at a time, and runs the short
+ * tests that run the changed code, the likeliest and cheapest first, until one fails. Prints each fault with what found
+ * it, and how many were found; a survivor is killed by a new test, or has a reason.
  */
 
 const root = join(import.meta.dirname, '..', '..');
@@ -38,7 +38,7 @@ const targets = [
   'src/http/body.ts',
 ];
 
-/** How many test files are run at first, and then: most faults are found by the cheapest ones. */
+/** How many test files are run at first, and then: most faults are found by the first ones. */
 const steps = [4, 12, Infinity];
 
 const options = readScript({
@@ -74,8 +74,8 @@ const chosen = (
 ).filter(({ isKnown }) => !isKnown);
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'textgate-mutants-')));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 9 }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 const listed = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
 for (const file of listed.stdout.split('\n').filter((name) => name !== '' && existsSync(join(root, name))))
   cpSync(join(root, file), join(folder, file), { recursive: true });
@@ -142,7 +142,7 @@ async function failedOf(
   // The whole group, as a worker in an endless loop does not notice that its parent is gone.
   const kill = (): boolean => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL');
   const timer = setTimeout(kill, timeoutMs);
-  process.once('exit', kill);
+  process.prependOnceListener('exit', kill);
   await once(child, 'exit');
   clearTimeout(timer);
   process.off('exit', kill);
