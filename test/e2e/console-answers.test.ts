@@ -76,6 +76,7 @@ beforeAll(async () => {
   } = await askAdmin(gateway, 'GET', '/records?limit=1'));
 });
 afterAll(async () => {
+  await upstream.close();
   await Promise.all(ended);
 });
 

@@ -6,9 +6,14 @@ let ofFile: Task[] | null = null;
 /** Takes what is to be done after the test that runs; `null` between tests. */
 let ofTest: ((task: Task) => void) | null = null;
 
+/** The upstreams of the file, and of the test that runs. */
+let upstreamsOfFile: Task[] = [];
+let upstreamsOfTest: Task[] = [];
+
 /** Begins a test file: what its tests share may live until its end. */
 export function beginFile(): void {
   ofFile = [];
+  upstreamsOfFile = [];
 }
 
 /** Begins a test, which does the tasks that it is given when it has finished, the last one first. */
@@ -16,8 +21,10 @@ export function beginTest(take: (task: Task) => void): void {
   ofTest = take;
 }
 
-export function endTest(): void {
+/** Ends a test before what is done when it has finished: its upstreams are closed first. */
+export async function endTest(): Promise<void> {
   ofTest = null;
+  for (let task = upstreamsOfTest.pop(); task !== undefined; task = upstreamsOfTest.pop()) await task();
 }
 
 /**
@@ -35,6 +42,15 @@ export function closedAtEnd<Opened extends { close(): unknown }>(opened: Opened)
   return opened;
 }
 
+/**
+ * Has an upstream closed before everything else: a gateway that is closed waits for its requests, for half a minute where
+ * their upstream says nothing.
+ */
+export function upstreamClosedAtEnd<Opened extends { close(): Promise<void> }>(opened: Opened): Opened {
+  (ofTest === null ? upstreamsOfFile : upstreamsOfTest).push(() => opened.close());
+  return opened;
+}
+
 /** Has something done once after the last test of the running file; `false` if none runs, and the caller has to do it. */
 export function atEndOfFile(task: Task): boolean {
   // Before all others in the list: what a file shares outlives what was opened on it.
@@ -45,6 +61,7 @@ export function atEndOfFile(task: Task): boolean {
 /** Ends the test file: does all that waits for it, and throws the first error of that. */
 export async function endFile(): Promise<void> {
   const errors: unknown[] = [];
+  for (const close of upstreamsOfFile) await close();
   for (let task = ofFile?.pop(); task !== undefined; task = ofFile?.pop())
     try {
       await task();

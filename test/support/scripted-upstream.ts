@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { closedAtEnd } from './at-end.ts';
+import { upstreamClosedAtEnd } from './at-end.ts';
 import { plant } from './canaries.ts';
 
 /** A request as the upstream received it. */
@@ -52,7 +52,7 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return closedAtEnd({
+  return upstreamClosedAtEnd({
     url: `http://127.0.0.1:${port}/v1`,
     seen,
     get aborted() {

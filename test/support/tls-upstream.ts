@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { closedAtEnd } from './at-end.ts';
+import { upstreamClosedAtEnd } from './at-end.ts';
 import { readCertificate } from './certificates.ts';
 import type { Authority, CertificateFiles } from './certificates.ts';
 import type { Script } from './scripted-upstream.ts';
@@ -38,7 +38,7 @@ export async function startTlsUpstream(
   });
   server.on('tlsClientError', () => {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return closedAtEnd({
+  return upstreamClosedAtEnd({
     url: `https://localhost:${(server.address() as AddressInfo).port}/v1`,
     seen,
     show: (next: CertificateFiles) => server.setSecureContext({ ...readCertificate(next), ca: clients.ca }),
