@@ -4,9 +4,23 @@ import { keepDeclarations } from '../../src/background/keep-declarations.ts';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type { DeclaredHashes } from '../../src/domain/ports/keys.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { noSettings } from '../support/stored-rows.ts';
 
-const keyOf = (name: string): DeclaredKey => ({ ...noSettings, name, hash: `hash of ${name}` });
+function keyOf(name: string): DeclaredKey {
+  return {
+    name,
+    hash: `hash of ${name}`,
+    limits: {},
+    models: null,
+    allowFrom: null,
+    lowBalanceNanos: null,
+    tags: [],
+    expiresAt: null,
+    budget: null,
+    group: null,
+    weight: 1,
+    compatibility: {},
+  };
+}
 
 const retryMs = 5_000;
 const storeLimitMs = 10_000;

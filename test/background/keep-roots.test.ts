@@ -30,6 +30,7 @@ async function keep(duty: SharedDuty | null = null) {
   await Promise.resolve();
   onTestFinished(async () => {
     await kept.stop();
+    await engine.close();
   });
   /** Lets time pass a minute at a time, until something is so. */
   const pass = async (minutes: number): Promise<void> => {

@@ -328,6 +328,7 @@ describe('/metrics', () => {
     const file = join(makeTemporaryFolder(), 'textgate.db');
     const clock = createFakeClock();
     const gateway = await startGateway({ storage: file, clock });
+    onTestFinished(() => gateway.close());
     const imbalance = async (): Promise<string | undefined> => {
       const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
       return /^textgate_ledger_imbalance_nanos (\S+)$/m.exec(text)?.[1];

@@ -51,6 +51,7 @@ async function startRemover(settings: RetentionSettings, isOurs = true) {
   onTestFinished(async () => {
     await remover.stop();
     const { faults: found } = await verifyLedger(createLedgerAudit(engine));
+    await engine.close();
     expect(found).toEqual([]);
   });
   await Promise.resolve();

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
@@ -40,28 +40,21 @@ function startRecords() {
   return { records, settled, state };
 }
 
-type Records = Parameters<typeof retrySettlements>[0];
-
-/** Keeps settlements of a database; without options it has no spool, and is open. */
-function begin(records: Records, options: Partial<Parameters<typeof retrySettlements>[1]>): KeptSettlements {
-  return retrySettlements(records, {
-    clock: createFakeClock(),
-    onFault: () => {},
-    spool: null,
-    ready: Promise.resolve(),
-    isBroken: () => false,
-    isLost: () => false,
-    ...options,
-  });
-}
-
-/** The same after its start. */
+/** Keeps settlements of a database without a spool that has been opened. */
 async function keep(
-  records: Records,
+  records: ReturnType<typeof startRecords>['records'],
   clock: Clock,
   onFault: ReportFault = () => {},
+  isBroken = () => false,
 ): Promise<KeptSettlements> {
-  const kept = begin(records, { clock, onFault });
+  const kept = retrySettlements(records, {
+    clock,
+    onFault,
+    spool: null,
+    ready: Promise.resolve(),
+    isBroken,
+    isLost: () => false,
+  });
   await kept.recover();
   return kept;
 }
@@ -69,21 +62,6 @@ async function keep(
 const opened: OpenedRecord = { ...openedRecord, requestId: 'b', hold: { nanos: 0, leastNanos: 1 } };
 
 const record = (requestId: string): SettledRecord => ({ ...settledRecord, requestId });
-
-/** A spool in memory that holds some records, and takes others unless it is broken. */
-function startSpool(left: readonly SettledRecord[], isBroken = false) {
-  const held = left.map(({ requestId }) => requestId);
-  const spool: SettlementSpool = {
-    open: async () => ({ records: left, damaged: 0 }),
-    async append({ requestId }) {
-      if (isBroken) throw new Error('input/output error');
-      held.push(requestId);
-    },
-    clear: async () => void held.splice(0),
-    close: async () => {},
-  };
-  return { spool, held };
-}
 
 describe('settlements that the database does not take', () => {
   test('are kept in order, and made once it takes them again', async () => {
@@ -263,8 +241,16 @@ describe('the state of the database', () => {
   test('is a fault while the database is being opened, and once it can not be used any more', async () => {
     const { records } = startRecords();
     const opening = Promise.withResolvers<void>();
+    const clock = createFakeClock();
     const state = { isBroken: false };
-    const kept = begin(records, { ready: opening.promise, isBroken: () => state.isBroken });
+    const kept = retrySettlements(records, {
+      clock,
+      onFault: () => {},
+      spool: null,
+      ready: opening.promise,
+      isBroken: () => state.isBroken,
+      isLost: () => false,
+    });
     const recovered = kept.recover();
     expect([kept.takesWrites, kept.isWaiting('any')]).toEqual([false, true]);
     opening.resolve();
@@ -361,12 +347,14 @@ describe('a database that does not answer', () => {
 
   test('may begin a record after its request was refused: the sweep closes it and gives its hold back', async () => {
     const engine = openTestEngine(':memory:');
+    onTestFinished(() => engine.close());
     const store = createStore(engine, { nextId: () => 'posting', now: () => 1, report: () => {} });
     await store.createKey({ ...payingKey, createdAtMs: 1 }, 'hash', 1_000);
     const answered = Promise.withResolvers<void>();
     const late = { ...store, open: (one: OpenedRecord) => answered.promise.then(() => store.open(one)) };
     const clock = createFakeClock();
-    const kept = begin(late, { clock, ready: engine.ready });
+    const tools = { clock, onFault: () => {}, spool: null, isBroken: () => false, isLost: () => false };
+    const kept = retrySettlements(late, { ...tools, ready: engine.ready });
     await kept.recover();
     const refused = kept.open({ ...opened, hold: { nanos: 700, leastNanos: 1 } });
     await setImmediate();
@@ -393,7 +381,8 @@ describe('a database that does not answer', () => {
     const opening = Promise.withResolvers<void>();
     let begun = 0;
     const counted: typeof records = { ...records, open: () => (begun++, records.open()) };
-    const kept = begin(counted, { clock, ready: opening.promise });
+    const tools = { clock, onFault: () => {}, spool: null, isBroken: () => false, isLost: () => false };
+    const kept = retrySettlements(counted, { ...tools, ready: opening.promise });
     const recovered = kept.recover();
     const refused = kept.open(opened);
     clock.advance(10_000);
@@ -407,8 +396,15 @@ describe('a database that does not answer', () => {
   test('has the settlements that wait for it written to the spool after three seconds, and makes each once', async () => {
     const clock = createFakeClock();
     const { stuck, begun, settled, answer } = startStuck();
-    const { spool, held } = startSpool([]);
-    const kept = begin(stuck, { clock, spool });
+    const held: string[] = [];
+    const spool: SettlementSpool = {
+      open: async () => ({ records: [], damaged: 0 }),
+      append: async ({ requestId }) => void held.push(requestId),
+      clear: async () => void held.splice(0),
+      close: async () => {},
+    };
+    const tools = { clock, onFault: () => {}, isBroken: () => false, isLost: () => false };
+    const kept = retrySettlements(stuck, { ...tools, spool, ready: Promise.resolve() });
     await kept.recover();
     settled.length = 0;
     const settling = kept.settle(record('a'));
@@ -453,7 +449,8 @@ describe('a database that does not answer', () => {
   test('is given no new records once it is lost, and still takes settlements', async () => {
     const { records, settled } = startRecords();
     let isLost = false;
-    const kept = begin(records, { isLost: () => isLost });
+    const tools = { clock: createFakeClock(), onFault: () => {}, spool: null, ready: Promise.resolve() };
+    const kept = retrySettlements(records, { ...tools, isBroken: () => false, isLost: () => isLost });
     await kept.recover();
     settled.length = 0;
     isLost = true;
@@ -496,6 +493,30 @@ describe('many kept settlements', () => {
 });
 
 describe('the start and the end', () => {
+  /** A spool in memory that holds some records, and takes others unless it is broken. */
+  function startSpool(left: readonly SettledRecord[], isBroken = false) {
+    const held = left.map(({ requestId }) => requestId);
+    const spool: SettlementSpool = {
+      open: async () => ({ records: left, damaged: 0 }),
+      async append({ requestId }) {
+        if (isBroken) throw new Error('input/output error');
+        held.push(requestId);
+      },
+      clear: async () => void held.splice(0),
+      close: async () => {},
+    };
+    return { spool, held };
+  }
+  const keepWith = (records: ReturnType<typeof startRecords>['records'], spool: SettlementSpool) =>
+    retrySettlements(records, {
+      clock: createFakeClock(),
+      onFault: () => {},
+      spool,
+      ready: Promise.resolve(),
+      isBroken: () => false,
+      isLost: () => false,
+    });
+
   test('make the settlements of the spool, close the records left open, and only then begin a record', async () => {
     const { records, settled } = startRecords();
     const { spool, held } = startSpool([record('a'), record('b')]);
@@ -506,7 +527,7 @@ describe('the start and the end', () => {
         return records.open();
       },
     };
-    const kept = begin(began, { spool });
+    const kept = keepWith(began, spool);
     const opening = kept.open(opened);
     await setImmediate();
     expect(settled).toEqual([]);
@@ -519,7 +540,7 @@ describe('the start and the end', () => {
     const { records, settled, state } = startRecords();
     const { spool, held } = startSpool([record('a')]);
     state.fault = new StorageError('database or disk is full', 'full');
-    const kept = begin(records, { spool });
+    const kept = keepWith(records, spool);
     await kept.recover();
     expect([settled, held, kept.isWaiting('a'), kept.isWaiting('other')]).toEqual([[], ['a'], true, false]);
     state.fault = null;
@@ -534,7 +555,7 @@ describe('the start and the end', () => {
     const { records } = startRecords();
     const { spool } = startSpool([], isBroken);
     const failing = Promise.withResolvers<number>();
-    const kept = begin({ ...records, settle: () => failing.promise }, { spool });
+    const kept = keepWith({ ...records, settle: () => failing.promise }, spool);
     await kept.recover();
     const settling = kept.settle(record('a'));
     const closed = kept.close();

@@ -6,14 +6,7 @@ import { Client } from 'pg';
 import { nextId } from '../../src/composition/next-id.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
-import {
-  beginningOf,
-  openedRecord,
-  payingKey,
-  plainAttempt,
-  settledRecord,
-  usageOf,
-} from '../support/stored-rows.ts';
+import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from '../support/stored-rows.ts';
 import { countOption, readScript } from '../support/script-options.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
@@ -51,7 +44,14 @@ async function use(store: ReturnType<typeof createStore>, number: number): Promi
     model: 'gpt-4o-mini',
     upstream: 'openai',
   };
-  const usage = usageOf(812, { outputTokens: 305 });
+  const usage = {
+    inputTokens: 812,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 305,
+    reasoningTokens: 0,
+    totalTokens: 1_117,
+  };
   await store.open(begun);
   await store.settle({
     ...settledRecord,

@@ -1,4 +1,4 @@
-import { plainAttempt, usageOf } from '../support/stored-rows.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 import type { Attempt } from '../../src/domain/money/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -31,7 +31,14 @@ metrics.attach({
   ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });
-const usage = usageOf(9, { cachedInputTokens: 1, outputTokens: 7 });
+const usage = {
+  inputTokens: 9,
+  cachedInputTokens: 1,
+  cacheWriteTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 0,
+  totalTokens: 16,
+};
 
 for (const protocol of ['chat', 'responses'] as const)
   for (const mode of ['sync', 'stream'] as const)

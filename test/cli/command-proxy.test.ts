@@ -65,6 +65,7 @@ function namesOf(command: Command, before = ''): readonly string[] {
 /** A proxy that nothing may reach, and the variables by which Node's own clients send everything to it. */
 async function startTrap() {
   const proxy = await startHttpProxy();
+  onTestFinished(() => proxy.close());
   const { url } = proxy;
   return { proxy, variables: { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url } };
 }
@@ -72,6 +73,7 @@ async function startTrap() {
 /** A relay before a listener, which counts the connections to it. */
 async function startRelay(url: string) {
   const relay = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+  onTestFinished(() => relay.close());
   return { url: `http://127.0.0.1:${relay.port}`, accepted: () => relay.accepted };
 }
 
@@ -113,6 +115,7 @@ describe('TEXTGATE_COMMAND_PROXY', () => {
   test('is the proxy through which commands call a gateway', async () => {
     const { proxy, variables } = await startTrap();
     const own = await startHttpProxy();
+    onTestFinished(() => own.close());
     own.credentials = 'me:secret-word';
     const gateway = await startCommanded();
     const { code, stdout } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectCrash, expectEstimate, faults, messages, serveWithFault } from '../support/crash-scene.ts';
 import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -12,6 +12,7 @@ beforeEach(async () => {
     if (body.includes('"stream":true')) sendStream(response, chatFrames(['one ', 'two']).slice(0, 2));
   });
 });
+afterEach(() => upstream.close());
 
 // Two wait for a deadline, four seconds or more; crash.test.ts, shutdown-words.test.ts and, for an error that is a text,
 // test/telemetry/logger.test.ts have the small cases.
@@ -36,5 +37,5 @@ describe('an uncaught error', () => {
     expect(code).toBe(1);
     // Five seconds, with a margin for a busy machine; without the deadline it takes eleven.
     expect(tookMs).toBeLessThan(8_000);
-  });
+  }, 120_000);
 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   expectCrash,
   expectEstimate,
@@ -19,6 +19,7 @@ beforeEach(async () => {
     if (body.includes('"stream":true')) sendStream(response, chatFrames(['one ', 'two']).slice(0, 2));
   });
 });
+afterEach(() => upstream.close());
 
 describe('an uncaught error', () => {
   test.each(['rejection', 'exception'] as const)(
@@ -35,7 +36,7 @@ describe('an uncaught error', () => {
     expect((await readToEnd(chat)).text).toContain('"code":"server_error"');
     expect((await serving.server.finished).code).toBe(1);
     expect(fatalLines(serving).map(({ reason }) => reason)).toEqual(['first', 'second']);
-  });
+  }, 120_000);
 
   test('charges an answer by an estimate when its tokens are still being counted (at once)', () =>
     expectEstimate(upstream, ['SIGUSR2']));
@@ -46,5 +47,5 @@ describe('an uncaught error', () => {
     const serving = await serveWithFault(upstream, `${hang} ${faults.exception}`);
     serving.server.signal('SIGUSR2');
     expect((await serving.server.finished).code).toBe(1);
-  });
+  }, 120_000);
 });

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runDoctor } from '../../src/cli/doctor/doctor.ts';
 import { notFound, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import type { AskedBody } from '../support/examine.ts';
@@ -17,6 +17,7 @@ import { startTlsServer } from '../support/tls-server.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** Runs `textgate doctor` in a folder of its own, with a config file if there is one. */
 function run(args: readonly string[], environment: Readonly<Record<string, string>> = {}, config?: string) {
@@ -153,6 +154,7 @@ models: { from: own }
   test('checks the upstreams of the gateway that runs, where nothing else is named', async () => {
     playProvider(upstream);
     const gateway = await startGateway({ upstreamUrl: upstream.url });
+    onTestFinished(() => gateway.close());
     const { hostname, port } = new URL(gateway.adminUrl);
     const address = { TEXTGATE_ADMIN_HOST: hostname, TEXTGATE_ADMIN_PORT: port };
     const environment = { ...address, TEXTGATE_ADMIN_TOKEN: gateway.adminToken };

@@ -53,11 +53,12 @@ describe('a gateway that can’t write its log', () => {
       expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
       await expectAnswersAndEnd(serving);
     },
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when the reader of its pipe has stalled', async () => {
     await expectAnswersAndEnd(await startServing({ stdout: openStalledPipe() }));
-  });
+  }, 120_000);
 
   test('answers every request and ends on SIGTERM when the reader of its pipe has ended', async () => {
     const serving = await startServing({ stdout: openBrokenPipe() });
@@ -65,7 +66,7 @@ describe('a gateway that can’t write its log', () => {
     await serving.ask();
     expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
     await expectAnswersAndEnd(serving);
-  });
+  }, 120_000);
 
   test.skipIf(!hasFullDevice)(
     'answers every request and ends on SIGTERM when standard error is full, too',
@@ -73,12 +74,13 @@ describe('a gateway that can’t write its log', () => {
       const full = openFullDevice();
       await expectAnswersAndEnd(await startServing({ stdout: full, stderr: full }));
     },
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when standard error has stalled, too', async () => {
     const stalled = openStalledPipe();
     await expectAnswersAndEnd(await startServing({ stdout: stalled, stderr: stalled }));
-  });
+  }, 120_000);
 
   test.skipIf(!canMount())(
     'logs the number of lost lines when its disk has space again, and never joins parts of two lines',
@@ -111,5 +113,6 @@ describe('a gateway that can’t write its log', () => {
       ]);
       expect(whole.at(-1)).toMatchObject({ msg: 'request' });
     },
+    120_000,
   );
 });

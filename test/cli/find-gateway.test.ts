@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callAdmin, openAdmin } from '../../src/cli/admin-client.ts';
 import { findAdminListener } from '../../src/cli/find-gateway.ts';
 import { findKeyId } from '../../src/cli/keys/find-key.ts';
@@ -54,6 +54,7 @@ describe('a command that calls the gateway', () => {
 describe('a server that is no gateway', () => {
   async function startServer(status: number, body: string): Promise<string> {
     const server = await startUpstream();
+    onTestFinished(() => server.close());
     server.play((response) => void response.writeHead(status).end(body));
     const url = new URL(server.url).origin;
     setGateway(url, 'any');

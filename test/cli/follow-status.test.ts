@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { followStatus } from '../../src/cli/top/follow-status.ts';
 import { sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { Script } from '../support/scripted-upstream.ts';
@@ -9,6 +9,7 @@ afterEach(() => void vi.unstubAllEnvs());
 /** Follows the status of a server with this script until the connection is lost; the number of statuses that came. */
 async function follow(script: Script): Promise<number> {
   const server = await startUpstream();
+  onTestFinished(() => server.close());
   server.play(script);
   vi.stubEnv('TEXTGATE_ADMIN_URL', new URL(server.url).origin);
   const ending = new AbortController();

@@ -30,6 +30,7 @@ describe('commands about groups', () => {
       'the config has no groups: add them as `groups`, and give keys one by --group',
     );
     expect(await showGroups({ json: true })).toBe('[]');
+    await other.close();
   });
 
   test('list a group that has no budget, and list keys with their groups as soon as a key has one', async () => {
@@ -50,6 +51,7 @@ describe('commands about groups', () => {
     });
     vi.stubEnv('TEXTGATE_ADMIN_URL', other.adminUrl);
     vi.stubEnv('TEXTGATE_ADMIN_TOKEN', other.adminToken);
+    onTestFinished(() => other.close());
     const { keys } = other.gateway;
     await keys.create({ name: 'ann', group: 'research' });
     await keys.create({ name: 'dan', group: 'sales' });
@@ -76,6 +78,10 @@ test('what a group spent in a month, by model, is one command, wherever its keys
     price: { input: '100000', output: '2' },
     groups: { 'team-a': {}, 'team-b': {} },
     clock: { ...systemClock, now: () => Date.now() + passedMs },
+  });
+  onTestFinished(async () => {
+    await other.close();
+    await upstream.close();
   });
   const { keys } = other.gateway;
   const ask = async (key: string): Promise<void> => {

@@ -85,6 +85,7 @@ describe('textgate health', () => {
     const { code, stderr } = await check(makeTemporaryFolder(), { TEXTGATE_ADMIN_URL: origin });
     const message = `textgate: ${origin}/healthz: status 404: this is no gateway; is another program at this port?\n`;
     expect([code, stderr]).toEqual([1, message]);
+    await other.close();
   });
 
   test('says alive, and not ready, of a gateway whose upstream has not listed its models', async () => {
@@ -97,6 +98,7 @@ describe('textgate health', () => {
     const ready = await check(folder, {}, '--ready', '--config', file);
     expect(ready).toMatchObject({ code: 1, stdout: '' });
     expect(ready.stderr).toMatch(/^textgate: http:\S+\/readyz: not ready: .+\n$/);
+    await upstream.close();
   });
 
   test('keeps a running gateway healthy whose config file got a fault', async () => {

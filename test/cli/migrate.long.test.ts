@@ -78,6 +78,7 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
   beforeEach(async () => {
     folder = makeTemporaryFolder();
     target = await createDatabase();
+    onTestFinished(() => target.drop());
     const withPassword = new URL(target.url);
     withPassword.password = password;
     url = withPassword.href;
@@ -257,6 +258,7 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
     await fill(manyRecords);
     const { hostname, port } = new URL(url);
     const proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+    onTestFinished(() => proxy.close());
     const through = new URL(url);
     through.hostname = '127.0.0.1';
     through.port = String(proxy.port);

@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { printStatus } from '../../src/cli/top/print-status.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -13,6 +13,7 @@ test.each([
   const status = await gateway.gateway.status();
   await gateway.close();
   const server = await startUpstream();
+  onTestFinished(() => server.close());
   const inFlight = { ...status.in_flight, running, has_more: true };
   server.play((response) => sendJson(response, 200, JSON.stringify({ ...status, in_flight: inFlight })));
   vi.stubEnv('TEXTGATE_ADMIN_URL', new URL(server.url).origin);

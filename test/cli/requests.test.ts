@@ -46,7 +46,7 @@ async function startGateway() {
 
 describe('textgate show, in-flight and cancel', () => {
   test('show prints the life of a settled request on lines of at most 100 characters', async () => {
-    const { gateway, ask } = await startGateway();
+    const { gateway, silent, ask } = await startGateway();
     const response = await ask('second');
     await response.text();
     const id = response.headers.get('x-request-id') ?? '';
@@ -75,6 +75,7 @@ describe('textgate show, in-flight and cancel', () => {
 
     const json = JSON.parse((await gateway.run('show', id, '--json')).stdout) as object;
     expect(json).toMatchObject({ request_id: id, outcome: 'completed', attempts: [{}, {}] });
+    await silent.close();
   });
 
   test('show prints the words of an upstream that refused the request', async () => {
@@ -94,10 +95,11 @@ describe('textgate show, in-flight and cancel', () => {
     );
     expect(stdout).toMatch(/^price +free$/m);
     expect(stdout).toMatch(/^outcome +upstream_failed, status 400$/m);
+    await silent.close();
   });
 
   test('show finds a request by the beginning or the end of its id', async () => {
-    const { gateway, ask } = await startGateway();
+    const { gateway, silent, ask } = await startGateway();
     const ids = [];
     for (const response of [await ask('second'), await ask('second')]) {
       await response.text();
@@ -123,6 +125,7 @@ describe('textgate show, in-flight and cancel', () => {
     );
     const unknown = `req_${'0'.repeat(32)}`;
     expect(await wrong(unknown)).toContain(`no request ${unknown} is recorded or in progress`);
+    await silent.close();
   });
 
   test('in-flight lists a request with its key’s name, show prints what is known of it, and cancel stops it', async () => {
@@ -152,6 +155,7 @@ describe('textgate show, in-flight and cancel', () => {
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toContain('No request with this id is running.');
     expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status 499$/m);
+    await silent.close();
   });
 
   test('in-flight and show say which upstream a request waits for, its place in line, and how long it may take', async () => {
@@ -169,6 +173,7 @@ describe('textgate show, in-flight and cancel', () => {
     expect(shown).toMatch(/^waits for +single: place 1, ~\d+ (s|min)$/m);
     for (const { request_id: each } of rows) await gateway.run('cancel', each);
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([499, 499]);
+    await silent.close();
   });
 
   test('in-flight and show name the upstream of a stream in progress, and when its first text came', async () => {
@@ -199,6 +204,7 @@ describe('textgate show, in-flight and cancel', () => {
     await gateway.run('cancel', id);
     await live.ended;
     expect(live.text).toContain('"code":"request_cancelled"');
+    await silent.close();
   });
 
   test('cancel refuses a part that several ids have, and stops none of them', async () => {
@@ -209,5 +215,6 @@ describe('textgate show, in-flight and cancel', () => {
     expect(await running()).toHaveLength(answers.length);
     for (const { request_id: id } of await running()) await gateway.run('cancel', id);
     await Promise.all(answers);
+    await silent.close();
   });
 });

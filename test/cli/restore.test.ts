@@ -73,6 +73,7 @@ describe('textgate restore', () => {
     expect(readFileSync(backup).length).toBeGreaterThan(0);
     const engine = openTestEngine(database);
     await engine.ready;
+    await engine.close();
   });
 
   test('keeps the log of a killed gateway with its file, and leaves none beside the backup', async () => {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { maxEventChars } from '../../src/protocol/sse.ts';
 import { eventually } from '../support/eventually.ts';
 import { startAtTerminal, terminalAbsence } from '../support/pseudo-terminal.ts';
@@ -17,6 +17,7 @@ import { startTextgate } from '../support/textgate-process.ts';
 async function startScene(script: Script) {
   const upstream = await startUpstream();
   upstream.play(script);
+  onTestFinished(() => upstream.close());
   const gateway = await startCommanded({
     config: {
       upstreams: { local: { url: upstream.url } },
@@ -130,6 +131,7 @@ describe('textgate say', () => {
     ],
   ])('says so of an answer that %s', async (_case, script, words) => {
     const server = await startUpstream();
+    onTestFinished(() => server.close());
     server.play(script);
     const args = ['say', 'x', '--model', 'm', '--url', server.url, '--key', 'any'];
     const { code, stderr } = await runCommand(args);

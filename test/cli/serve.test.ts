@@ -80,6 +80,7 @@ describe('textgate serve with an upstream from the environment', () => {
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
     server.signal('SIGTERM');
     await server.finished;
+    await upstream.close();
   });
 
   test('starts although nothing listens at its address, and says what to do', async () => {
@@ -211,7 +212,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const wrong = await runCommand(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' });
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
     expect(wrong.stderr).toContain('admin token');
-  });
+  }, 120_000);
 
   test('reports all problems of an invalid file at once, and does not start', async () => {
     const folder = makeTemporaryFolder();
@@ -255,6 +256,7 @@ describe('textgate', () => {
       1,
       `textgate: ${other.url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address\n`,
     ]);
+    await other.close();
   });
 
   test('prints help, and suggests a command for a misspelled one', async () => {

@@ -51,6 +51,7 @@ describe('the options of serve', () => {
     await server.printed(new RegExp(`^console: http://127\\.0\\.0\\.1:${port}/console/ \\(${way}\\)$`, 'm'));
     await server.printed(/curl .*"model":"org\/model-7"/);
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
+    await upstream.close();
   });
 
   test('are named when the upstream does not accept its key', async () => {
@@ -63,6 +64,7 @@ describe('the options of serve', () => {
     await server.printed(/MY_KEY/);
     await server.printed(/^console: \S+ \(log in with the admin token\)$/m);
     expect(server.output()).not.toContain('TEXTGATE_UPSTREAM');
+    await upstream.close();
   });
 
   test('have precedence over the config file, at its reload, too', async () => {

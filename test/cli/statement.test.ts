@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
 import { startCommanded } from '../support/commanded-gateway.ts';
 import { blocksOf } from '../support/page-blocks.ts';
@@ -33,6 +33,7 @@ const verify = (...args: readonly string[]) => runCommand(['statement', 'verify'
 async function writeFiles(firstCharge = 7) {
   const folder = makeTemporaryFolder();
   const engine = openTestEngine(':memory:');
+  onTestFinished(() => engine.close());
   const store = storeOver(engine);
   const { state, statements, makeRoot } = statementsOver(engine, () => 1_900_000_000_000);
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash', 5_000);
@@ -180,7 +181,7 @@ describe('textgate statement', () => {
       missing: [],
       faults: [],
     });
-  });
+  }, 120_000);
 
   test('verify shows the control characters of a name, so that no name adds a verdict of its own', async () => {
     const { folder, file, keys } = await writeFiles();

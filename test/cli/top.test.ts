@@ -45,7 +45,7 @@ async function startScene() {
 
 describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminalAbsence ?? ''}`, () => {
   test('fits 80 columns and 200, and cuts what has no room', async () => {
-    const { watch } = await startScene();
+    const { silent, watch } = await startScene();
     const narrow = watch(80);
     const wide = watch(200);
     for (const terminal of [narrow, wide]) {
@@ -71,10 +71,11 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
       expect(await terminal.finished).toEqual({ code: 0, isRestored: true });
       expect(terminal.isFull()).toBe(false);
     }
+    await silent.close();
   });
 
   test('has colours at a terminal, and none with NO_COLOR', async () => {
-    const { watch } = await startScene();
+    const { silent, watch } = await startScene();
     const colours = /\p{Cc}\[\d+m/u;
     const coloured = watch(80);
     const plain = watch(80, { NO_COLOR: '1' });
@@ -86,6 +87,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
       terminal.type('\x03');
       expect(await terminal.finished).toEqual({ code: 0, isRestored: true });
     }
+    await silent.close();
   });
 
   test.each([
@@ -96,7 +98,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
   ])(
     'prints the status once, without colours and as wide as fits, at one of %i columns',
     async (columns, head) => {
-      const { gateway } = await startScene();
+      const { gateway, silent } = await startScene();
       const environment = { ...gateway.adminEnvironment, NO_COLOR: '1' };
       const terminal = startAtTerminal(['top', '--once'], { rows: 24, columns }, environment);
       expect(await terminal.finished).toEqual({ code: 0, isRestored: true });
@@ -110,6 +112,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
         columns === 0 ? 100 : columns,
       );
       expect(terminal.output()).not.toContain('\x1b');
+      await silent.close();
     },
   );
 
@@ -146,6 +149,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     terminal.type('\x1b');
     await terminal.shows(/^requests: 1 to 2 of 2, by model/);
     expect(JSON.parse((await gateway.run('in-flight', '--json')).stdout)).toHaveLength(2);
+    await silent.close();
   });
 
   test('stands still while it is paused, and follows the size of the terminal', async () => {
@@ -166,10 +170,11 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     terminal.resize(12, 60);
     await terminal.shows(/^ {2}REQUEST +FOR +FIRST TEXT +KEY$/);
     await eventually('it has as many lines', () => terminal.screen().length === 12);
+    await silent.close();
   });
 
   test('gives the terminal back when it is ended by a signal', async () => {
-    const { watch } = await startScene();
+    const { silent, watch } = await startScene();
     const terminal = watch(80);
     await terminal.shows(/^> \w{8}/);
     expect(terminal.isFull()).toBe(true);
@@ -177,6 +182,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     terminal.signal(sigterm);
     expect(await terminal.finished).toEqual({ code: 143, isRestored: true });
     expect(terminal.isFull()).toBe(false);
+    await silent.close();
   });
 
   test('says that the connection is lost, and goes on when the gateway is back', async () => {
@@ -199,7 +205,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
 
 describe('textgate top without a terminal', () => {
   test('prints the status once, and JSON with --json', async () => {
-    const { gateway } = await startScene();
+    const { gateway, silent } = await startScene();
     for (const args of [['top'], ['top', '--once']]) {
       const { code, stdout, stderr } = await gateway.run(...args);
       expect([code, stderr]).toEqual([0, '']);
@@ -212,6 +218,7 @@ describe('textgate top without a terminal', () => {
     }
     const json = JSON.parse((await gateway.run('top', '--json')).stdout) as object;
     expect(json).toMatchObject({ object: 'status', in_flight: { running: 3 } });
+    await silent.close();
   });
 
   test('fails with one line where there is no gateway', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createKey, showKey, updateKey } from '../../src/cli/keys/keys.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { showRequest } from '../../src/cli/requests/show-request.ts';
@@ -20,6 +20,10 @@ beforeAll(async () => {
     price: { input: '100000', output: '2' },
     passthrough: [{ path: '/tokenize', upstream: 'local', price: { request: '0.5' } }],
   });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 beforeEach(() => {
   vi.stubEnv('TEXTGATE_ADMIN_URL', gateway.adminUrl);

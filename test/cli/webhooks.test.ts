@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { listDeliveries, listWebhooks, resendEvent, testWebhook } from '../../src/cli/webhooks.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -11,11 +11,13 @@ afterEach(() => {
 
 test('webhooks are listed and tested, their deliveries are listed, and an event is delivered again', async () => {
   const receiver = await startReceiver();
+  onTestFinished(() => receiver.close());
   const gateway = await startGateway({
     price: { input: '1000000', output: '1000000' },
     limits: { lowBalance: '10' },
     webhooks: { ops: { url: receiver.url, secret: receiver.secret, events: ['balance.low'] } },
   });
+  onTestFinished(() => gateway.close());
   vi.stubEnv('TEXTGATE_ADMIN_URL', gateway.adminUrl);
   vi.stubEnv('TEXTGATE_ADMIN_TOKEN', gateway.adminToken);
   const columns = (text: string) => text.split('\n').map((line) => line.trim().split(/\s{2,}/));

@@ -11,7 +11,6 @@ import { environmentConfig } from '../../src/config/load.ts';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import { loadYaml, problemsOf as problemsOfLoading } from '../support/config-file.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { noSettings } from '../support/stored-rows.ts';
 
 const key = 'sk-Yq3vT9LmW0zKc7Rb1';
 const hash = createHash('sha256').update(key).digest('hex');
@@ -101,7 +100,22 @@ describe('declared keys', () => {
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
-    expect(eve).toEqual([{ name: 'eve', hash, ...noSettings }]);
+    expect(eve).toEqual([
+      {
+        name: 'eve',
+        hash,
+        limits: {},
+        models: null,
+        allowFrom: null,
+        tags: [],
+        lowBalanceNanos: null,
+        expiresAt: null,
+        compatibility: {},
+        budget: null,
+        group: null,
+        weight: 1,
+      },
+    ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);
     expect(JSON.stringify(read({ eve: { key } }))).not.toContain(key);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadYaml, problemsOf } from '../support/config-file.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 /** A text with a canary, which has a digit as secrets have, among characters of YAML, references and addresses. */
 const secret = fc
@@ -141,34 +141,43 @@ models:
 describe('the problems of a config', () => {
   test('never quote a secret of the file, however it is written', () => {
     let refused = 0;
-    forAll(500, fc.constantFrom(...files), secret, (file, value) => {
-      const problems = problemsOf(() =>
-        loadYaml(
-          file.replaceAll('<>', () => value),
-          { KEY: 'k' },
-        ),
-      );
-      refused += Math.min(1, problems.length);
-      expect(problems.join('\n')).not.toContain('canary7');
-    });
+    fc.assert(
+      fc.property(fc.constantFrom(...files), secret, (file, value) => {
+        const problems = problemsOf(() =>
+          loadYaml(
+            file.replaceAll('<>', () => value),
+            { KEY: 'k' },
+          ),
+        );
+        refused += Math.min(1, problems.length);
+        expect(problems.join('\n')).not.toContain('canary7');
+      }),
+      propertyRun(500),
+    );
     expect(refused).toBeGreaterThan(50);
   });
 
   test('never quote a random secret that has become a part of a key or a name', () => {
     let refused = 0;
-    forAll(1_500, misplacedFile, ({ yaml, random }) => {
-      const problems = problemsOf(() => loadYaml(yaml));
-      refused += Math.min(1, problems.length);
-      expect(problems.filter((problem) => reveals(problem, random))).toEqual([]);
-    });
+    fc.assert(
+      fc.property(misplacedFile, ({ yaml, random }) => {
+        const problems = problemsOf(() => loadYaml(yaml));
+        refused += Math.min(1, problems.length);
+        expect(problems.filter((problem) => reveals(problem, random))).toEqual([]);
+      }),
+      propertyRun(1_500),
+    );
     expect(refused).toBeGreaterThan(1_000);
   });
 
   test('never quote the value of a variable, wherever it is used', () => {
-    forAll(100, secret, (value) => {
-      const problems = problemsOf(() => loadYaml(fromEnvironment, { V: value }));
-      expect(problems.length).toBeGreaterThan(10);
-      expect(problems.join('\n')).not.toContain('canary7');
-    });
+    fc.assert(
+      fc.property(secret, (value) => {
+        const problems = problemsOf(() => loadYaml(fromEnvironment, { V: value }));
+        expect(problems.length).toBeGreaterThan(10);
+        expect(problems.join('\n')).not.toContain('canary7');
+      }),
+      propertyRun(100),
+    );
   });
 });

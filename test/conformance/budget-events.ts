@@ -9,7 +9,7 @@ import { maxWarningLevels } from '../../src/shared/max-warning-levels.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
 import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { say } from './engine.ts';
 import { joinStore, key, opened, settled } from './store.ts';
 
@@ -256,27 +256,29 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
     });
 
     test('are exactly the levels that any charges reach, once each, when they come at once', async () => {
-      await forAllAsync(
-        20,
-        fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 12 }),
-        fc.uniqueArray(fc.integer({ min: 1, max: 1_000 }), { maxLength: maxWarningLevels }),
-        async (charges, parts) => {
-          const { begin, levels } = await setUp();
-          const shared = { ...daily, warnAt: parts.toSorted((one, other) => one - other) };
-          const begun = [];
-          for (const _ of charges) begun.push(await begin(noonMs, { shared }));
-          await Promise.all(begun.map(({ settle }, at) => settle(charges[at] ?? 0)));
-          const found = await levels();
-          const all = charges.reduce((sum, nanos) => sum + nanos, 0);
-          const highest = Math.max(0, ...parts.filter((part) => part <= all));
-          expect(found.at(-1)?.[1] ?? 0).toBe(highest);
-          // Each was reached by the sum that it tells, and the next level not yet.
-          for (const [, level, spent] of found) {
-            expect(parts).toContain(level);
-            expect(Math.max(...parts.filter((part) => part <= Number(spent)))).toBe(level);
-          }
-          expect(new Set(found.map(([, level]) => level)).size).toBe(found.length);
-        },
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 12 }),
+          fc.uniqueArray(fc.integer({ min: 1, max: 1_000 }), { maxLength: maxWarningLevels }),
+          async (charges, parts) => {
+            const { begin, levels } = await setUp();
+            const shared = { ...daily, warnAt: parts.toSorted((one, other) => one - other) };
+            const begun = [];
+            for (const _ of charges) begun.push(await begin(noonMs, { shared }));
+            await Promise.all(begun.map(({ settle }, at) => settle(charges[at] ?? 0)));
+            const found = await levels();
+            const all = charges.reduce((sum, nanos) => sum + nanos, 0);
+            const highest = Math.max(0, ...parts.filter((part) => part <= all));
+            expect(found.at(-1)?.[1] ?? 0).toBe(highest);
+            // Each was reached by the sum that it tells, and the next level not yet.
+            for (const [, level, spent] of found) {
+              expect(parts).toContain(level);
+              expect(Math.max(...parts.filter((part) => part <= Number(spent)))).toBe(level);
+            }
+            expect(new Set(found.map(([, level]) => level)).size).toBe(found.length);
+          },
+        ),
+        propertyRun(20),
       );
     });
   });

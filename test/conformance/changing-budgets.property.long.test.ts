@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { absent, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeChangingBudgets } from './changing-budgets.ts';
 import type { HistoryDatabase } from './changing-budgets.ts';
 
@@ -19,6 +19,8 @@ async function onPostgres(): Promise<HistoryDatabase> {
   };
   return database;
 }
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeChangingBudgets('PostgreSQL', onPostgres, 2);

@@ -9,7 +9,7 @@ import { formatUsd } from '../../src/shared/money.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { expectEqual, expectMatch } from '../support/assertions.ts';
-import { forAllAsync, propertyRun } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { referencePeriod } from '../support/reference-calendar.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -134,6 +134,7 @@ export function describeChangingBudgets(
     upstream = await startUpstream();
   });
   afterAll(async () => {
+    await upstream.close();
     process.stdout.write(`${name}: ${played} steps\n`);
   });
 
@@ -141,15 +142,18 @@ export function describeChangingBudgets(
     `${name}: what is spent, held and left is what the requests add up to, whatever becomes of budgets, groups, clocks and processes`,
     { timeout: Math.max(120_000, propertyRun(runs).numRuns * 60_000) },
     async () => {
-      await forAllAsync(runs, history, async (made) => {
-        const gateways = new PlayedHistory(upstream, await open(), made);
-        try {
-          expect(await gateways.play()).toEqual([]);
-          played += made.steps.length;
-        } finally {
-          await gateways.close();
-        }
-      });
+      await fc.assert(
+        fc.asyncProperty(history, async (made) => {
+          const gateways = new PlayedHistory(upstream, await open(), made);
+          try {
+            expect(await gateways.play()).toEqual([]);
+            played += made.steps.length;
+          } finally {
+            await gateways.close();
+          }
+        }),
+        propertyRun(runs),
+      );
     },
   );
 }

@@ -5,13 +5,27 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { noSettings, payingKey } from '../support/stored-rows.ts';
+import { payingKey } from '../support/stored-rows.ts';
 
 const nowMs = 1_800_000_000_000;
 
 /** A declared key without settings of its own. */
 export function declared(name: string, hash: string, settings: Partial<DeclaredKey> = {}): DeclaredKey {
-  return { name, hash, ...noSettings, ...settings };
+  return {
+    name,
+    hash,
+    limits: {},
+    models: null,
+    allowFrom: null,
+    lowBalanceNanos: null,
+    tags: [],
+    expiresAt: null,
+    budget: null,
+    group: null,
+    weight: 1,
+    compatibility: {},
+    ...settings,
+  };
 }
 
 /** The change that stores declared keys under ids made of their names. */

@@ -224,5 +224,6 @@ function describeFaults(open: () => Promise<Engine>, passing: EngineSubject['pas
       await expect(failed).rejects.toBeInstanceOf(StorageError);
       await expect(failed).rejects.toMatchObject({ isPermanent: false });
     },
+    20_000,
   );
 }

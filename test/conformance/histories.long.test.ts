@@ -1,8 +1,10 @@
 import { describe } from 'vitest';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeRetentionHistories } from './retention-histories.ts';
 import { describeStatementHistories } from './statements-histories.ts';
 import { describeUsageHistories } from './usage-histories.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`histories on PostgreSQL${absent}`, () => {
   describeRetentionHistories('PostgreSQL', openPostgres, 5);

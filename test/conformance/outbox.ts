@@ -9,7 +9,7 @@ import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
 import { createOutbox, createUpstreamOutages } from '../../src/storage/outbox/outbox-store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
 import { joinStore, key, opened, settled, startMs } from './store.ts';
@@ -189,23 +189,26 @@ function describeCrossings(setUp: SetUp): void {
     await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     let histories = 0;
     const step = fc.record({ isCredit: fc.boolean(), nanos: fc.integer({ min: 1, max: 120 }) });
-    await forAllAsync(15, fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
-      const keyId = `${payer.id}_${++histories}`;
-      await store.createKey({ ...payer, id: keyId }, keyId, 130);
-      let sum = 130;
-      let postings = 1;
-      const expected: string[] = [];
-      for (const [at, { isCredit, nanos }] of steps.entries()) {
-        postings++;
-        const next = sum + (isCredit ? nanos : -nanos);
-        if (isCredit) await store.credit({ keyId, nanos, reference: `credit ${at}` });
-        else await charge(store, keyId, at, nanos % 50, nanos);
-        if (sum >= 100 && next < 100) expected.push(`balance.low:${keyId}:${postings}`);
-        sum = next;
-      }
-      const names = (await stored()).map((row) => String(row['name']));
-      expect(names.filter((name) => name.startsWith(`balance.low:${keyId}:`))).toEqual(expected);
-    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+        const keyId = `${payer.id}_${++histories}`;
+        await store.createKey({ ...payer, id: keyId }, keyId, 130);
+        let sum = 130;
+        let postings = 1;
+        const expected: string[] = [];
+        for (const [at, { isCredit, nanos }] of steps.entries()) {
+          postings++;
+          const next = sum + (isCredit ? nanos : -nanos);
+          if (isCredit) await store.credit({ keyId, nanos, reference: `credit ${at}` });
+          else await charge(store, keyId, at, nanos % 50, nanos);
+          if (sum >= 100 && next < 100) expected.push(`balance.low:${keyId}:${postings}`);
+          sum = next;
+        }
+        const names = (await stored()).map((row) => String(row['name']));
+        expect(names.filter((name) => name.startsWith(`balance.low:${keyId}:`))).toEqual(expected);
+      }),
+      propertyRun(15),
+    );
   });
 }
 

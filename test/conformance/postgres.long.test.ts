@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { describe, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedPostgres } from '../support/timed-postgres.ts';
-import { absent, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
@@ -25,6 +25,8 @@ async function openWithItems() {
   await engine.run([createItems]);
   return engine;
 }
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   const open = (): Promise<Engine> => openPostgres();

@@ -4,14 +4,14 @@ import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import type { Account } from '../../src/domain/money/account.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
-import { free } from '../../src/domain/money/pricing.ts';
+import { free, noTokens } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { maxNanos } from '../../src/shared/money.ts';
-import { beginningOf, openedRecord, payingKey, settlementOf, usageOf } from '../support/stored-rows.ts';
+import { beginningOf } from '../support/stored-rows.ts';
 
 export const startMs = 1_800_000_000_000;
 
@@ -19,19 +19,55 @@ export const startMs = 1_800_000_000_000;
 const { above: _above, ...freePrice } = free;
 const price = { ...freePrice, input: 1_000_000 };
 
-export const key: ApiKey = { ...payingKey, createdAtMs: startMs };
+export const key: ApiKey = {
+  id: 'key_a',
+  name: 'a',
+  createdAtMs: startMs,
+  limits: {},
+  models: null,
+  allowFrom: null,
+  lowBalanceNanos: null,
+  tags: [],
+  expiresAt: null,
+  budget: null,
+  group: null,
+  weight: 1,
+  revokedAtMs: null,
+  hasBalance: true,
+  compatibility: {},
+  isDeclared: false,
+};
 
 export function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
-  const hold = { nanos: holdNanos, leastNanos };
-  return { ...openedRecord, requestId, createdAtMs: startMs, queuedMs: 0.4, price, hold };
+  return {
+    requestId,
+    keyId: key.id,
+    createdAtMs: startMs,
+    protocol: 'chat',
+    mode: 'sync',
+    model: 'm',
+    upstream: 'u',
+    tag: null,
+    group: null,
+    queuedMs: 0.4,
+    price,
+    hold: { nanos: holdNanos, leastNanos },
+  };
 }
 
 export function settled(requestId: string, chargeNanos = 0): SettledRecord {
   return {
-    ...settlementOf(opened(requestId)),
-    usage: usageOf(chargeNanos),
+    requestId,
+    begun: beginningOf(opened(requestId)),
+    outcome: 'completed',
+    upstream: null,
+    attempts: [],
+    status: 200,
+    usage: { ...noTokens, inputTokens: chargeNanos, reasoningTokens: 0, totalTokens: chargeNanos },
     usageSource: 'upstream',
+    price: null,
     chargeNanos,
+    firstTextMs: null,
     totalMs: 2.6,
   };
 }

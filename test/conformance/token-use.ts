@@ -5,7 +5,7 @@ import type { TokenWindow } from '../../src/domain/limits/token-limits.ts';
 import type { TokenUse } from '../../src/domain/ports/token-use.ts';
 import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { say } from './engine.ts';
 
 /** What every engine must do for limits of tokens. */
@@ -66,26 +66,29 @@ export function describeTokenUse(name: string, open: () => Promise<TimedDatabase
         fc.record({ tokens: fc.nat({ max: 100 }) }),
         fc.record({ moveMs: fc.oneof(fc.nat({ max: 70_000 }), fc.nat({ max: 90_000_000 })) }),
       );
-      await forAllAsync(runs, fc.array(step, { maxLength: 15 }), async (steps) => {
-        const keyId = `key ${keys++}`;
-        const added: { readonly atMs: number; readonly tokens: number }[] = [];
-        const within = (ms: number): number =>
-          added.reduce((sum, { atMs, tokens }) => (nowMs - atMs < ms ? sum + tokens : sum), 0);
-        for (const one of steps) {
-          if ('moveMs' in one) {
-            await move(one.moveMs);
-            nowMs += one.moveMs;
-          } else {
-            await use.add(keyId, one.tokens);
-            added.push({ atMs: nowMs, tokens: one.tokens });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
+          const keyId = `key ${keys++}`;
+          const added: { readonly atMs: number; readonly tokens: number }[] = [];
+          const within = (ms: number): number =>
+            added.reduce((sum, { atMs, tokens }) => (nowMs - atMs < ms ? sum + tokens : sum), 0);
+          for (const one of steps) {
+            if ('moveMs' in one) {
+              await move(one.moveMs);
+              nowMs += one.moveMs;
+            } else {
+              await use.add(keyId, one.tokens);
+              added.push({ atMs: nowMs, tokens: one.tokens });
+            }
+            for (const window of [minuteWindow, dayWindow]) {
+              const counted = await sumOf(use, window, keyId);
+              expect(counted).toBeGreaterThanOrEqual(within(window.lengthMs));
+              expect(counted).toBeLessThanOrEqual(within(window.lengthMs + window.sliceMs));
+            }
           }
-          for (const window of [minuteWindow, dayWindow]) {
-            const counted = await sumOf(use, window, keyId);
-            expect(counted).toBeGreaterThanOrEqual(within(window.lengthMs));
-            expect(counted).toBeLessThanOrEqual(within(window.lengthMs + window.sliceMs));
-          }
-        }
-      });
+        }),
+        propertyRun(runs),
+      );
     });
 
     test('take no more rows of a key than its windows have slices', async () => {

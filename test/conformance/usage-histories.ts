@@ -10,7 +10,7 @@ import { createRetention } from '../../src/storage/retention/retention-store.ts'
 import { createStore } from '../../src/storage/store.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
 import { key, opened, settled } from './store.ts';
@@ -217,20 +217,22 @@ export function describeUsageHistories(name: string, open: () => Promise<Engine>
 
     test('is the sum of all records that ever were, however it is asked for and whatever is rolled up', async () => {
       let run = 0;
-      await forAllAsync(
-        runs,
-        fc.array(step, { maxLength: 50, size: 'max' }),
-        fc.array(question, { minLength: 8, maxLength: 12 }),
-        async (steps, questions) => {
-          run++;
-          const history: History = { run, name, startMs: Date.UTC(2030, 0) + run * historyMs };
-          const kept = await takeSteps(engine, history, steps);
-          for (const asked of questions) await compare(engine, history, kept, asked);
-          expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
-        },
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(step, { maxLength: 50, size: 'max' }),
+          fc.array(question, { minLength: 8, maxLength: 12 }),
+          async (steps, questions) => {
+            run++;
+            const history: History = { run, name, startMs: Date.UTC(2030, 0) + run * historyMs };
+            const kept = await takeSteps(engine, history, steps);
+            for (const asked of questions) await compare(engine, history, kept, asked);
+            expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
+          },
+        ),
+        propertyRun(runs),
       );
       expect(run).toBeGreaterThanOrEqual(runs);
-    });
+    }, 120_000);
   });
 }
 

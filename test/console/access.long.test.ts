@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { sessionMs } from '../../src/http/admin/access.ts';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
@@ -13,6 +13,7 @@ const readOnlyToken = 'a-read-only-token-for-tests';
 async function open() {
   const clock = createFakeClock();
   const gateway = await startGateway({ admin: { readOnlyToken }, clock });
+  onTestFinished(() => gateway.close());
   return { ...gateway, clock };
 }
 

@@ -1,5 +1,7 @@
+import { createServer } from 'node:http';
 import { existsSync, readdirSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { watchContext } from '../support/browser/complaints.ts';
@@ -9,21 +11,26 @@ import { browserAbsence } from '../support/browser/launch.ts';
 import { screenshots } from '../support/browser/screenshots.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { serveApp } from '../support/listen.ts';
 
 /** The policy of the gateway's own pages, as far as it matters here. */
 const policy = `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' http://localhost:*; img-src 'self' data:`;
 
 /** Serves a page with this body, and scripts and styles below `/`, on an origin of its own. */
-function servePage(body: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
-  return serveApp(({ url = '' }, response) => {
+async function servePage(body: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
+  const server = createServer(({ url = '' }, response) => {
     const file = files[url];
     if (url !== '/' && file === undefined) return void response.writeHead(404).end();
     const type = url.endsWith('.js') ? 'text/javascript' : url.endsWith('.css') ? 'text/css' : 'text/html';
     response.writeHead(200, { 'content-type': type, 'content-security-policy': policy });
     const head = `<meta charset="utf-8"><title>a page</title><link rel="icon" href="data:,">`;
     response.end(file ?? `<!doctype html><html lang="en">${head}<main><h1>A page</h1>${body}</main></html>`);
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
   });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 function complaintsOf(watch: Watch): string {

@@ -16,6 +16,7 @@ async function open() {
   });
   onTestFinished(async () => {
     vi.unstubAllGlobals();
+    await gateway.close();
   });
   const { signal } = new AbortController();
   return { gateway, asked, read: (ids: readonly string[]) => readKeyNames(ids, signal) };

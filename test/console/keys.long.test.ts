@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
@@ -17,6 +17,7 @@ async function open() {
     groups: { research: { concurrency: 20, budget: { amount: '100', per: 'month' } } },
     keys: { batch: { key: declaredKey } },
   });
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 

@@ -35,6 +35,7 @@ async function open(options: TestGatewayOptions = {}, script: Script = sticks): 
   onTestFinished(async () => {
     // Requests that are stuck end with their upstream: the gateway waits for them otherwise.
     await upstream.close();
+    await gateway.close();
   });
   return { upstream, gateway };
 }

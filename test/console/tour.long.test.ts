@@ -46,6 +46,7 @@ async function open(): Promise<TestGateway> {
   });
   onTestFinished(async () => {
     await Promise.all([good.close(), bad.close()]);
+    await gateway.close();
   });
   good.play(sayTexts(['A short ', 'answer.']));
   bad.play((response) =>

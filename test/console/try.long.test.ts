@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
@@ -14,6 +14,10 @@ const name = '<img src=x onerror=alert(1)>';
 async function open() {
   const upstream = await startUpstream();
   const gateway = await startGateway({ upstreamUrl: upstream.url, admin: { readOnlyToken } });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
   const { key } = await gateway.gateway.createKey(name);
   return { ...gateway, upstream, keyId: key.id };
 }

@@ -61,6 +61,7 @@ async function open() {
   onTestFinished(async () => {
     await load.stop();
     await Promise.all([first.close(), second.close()]);
+    await gateway.close();
   });
   return { ...gateway, first, load, held, makeKey, stream };
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
@@ -19,6 +19,7 @@ async function open() {
     routes: [{ upstream: 'gone', model: script }],
     policy: 'fastest',
   });
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 
@@ -82,6 +83,10 @@ describe.skipIf(browserAbsence !== null)(`the view Upstreams (${browserAbsence ?
   test('shows a circuit that opens while the upstream fails, and closes after it has answered again', async () => {
     const upstream = await startUpstream();
     const gateway = await startGateway({ upstreamUrl: upstream.url });
+    onTestFinished(async () => {
+      await gateway.close();
+      await upstream.close();
+    });
     const ask = async (): Promise<number> => {
       const body = { model: 'small', messages: [{ role: 'user', content: 'hi' }] };
       const answer = await gateway.post('/v1/chat/completions', body);
@@ -113,6 +118,10 @@ describe.skipIf(browserAbsence !== null)(`the view Upstreams (${browserAbsence ?
         price: { input: '1', output: '2' },
         budgetPerDay: '10',
       },
+    });
+    onTestFinished(async () => {
+      await gateway.close();
+      await upstream.close();
     });
     upstream.play(sayTexts(['Hello', ' there']));
     await gateway.post('/v1/chat/completions', {

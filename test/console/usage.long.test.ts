@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
@@ -47,6 +47,7 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
   beforeAll(async () => {
     gateway = await start();
   });
+  afterAll(() => gateway.close());
 
   test('leads from who spent most yesterday to one request, by the keyboard alone and read-only', async () => {
     const { adminUrl } = gateway;

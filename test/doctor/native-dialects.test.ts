@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, sendEvents } from '../support/examine.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -6,6 +6,7 @@ import { anthropic, gemini } from '../support/providers/native-scripts.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** Plays a provider with a protocol of its own. */
 function play(stream: string, body: string): void {

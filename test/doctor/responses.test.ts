@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import { createResponsesResultWriter } from '../../src/protocol/responses/write-result.ts';
 import { identity, noExtras, plainUsage } from '../support/answers.ts';
@@ -8,6 +8,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** The events of our own answer, which are the model of a well-behaved one. */
 const writer = createResponsesStreamWriter(identity, noExtras);

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { UpstreamReport } from '../../src/doctor/report.ts';
 import { hideSecrets } from '../../src/doctor/without-secrets.ts';
 import { examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
@@ -7,6 +7,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** A key that is longer than a quoted name, and is written differently in a path and in a media type. */
 const key = 'Sk_Canary/Ab3dEf9hIj+KlMn0pQrSt=UvWxYz1234567890AbCdEfGhIjKlMnOpQrSt';

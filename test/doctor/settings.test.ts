@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   checkNamed,
   examineUrl,
@@ -14,6 +14,7 @@ import { openaiResponses } from '../support/providers/openai-scripts.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 const refusal = JSON.stringify({
   error: { message: 'Unsupported parameter', type: 'x', param: null, code: 'y' },

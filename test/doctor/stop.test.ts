@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, notFound, playProvider, wholeBody } from '../support/examine.ts';
 import type { AskedBody } from '../support/examine.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
@@ -6,6 +6,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 const line = 'alpha bravo charlie delta';
 

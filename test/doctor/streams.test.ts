@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import { plainUsage } from '../support/answers.ts';
 import { localSource } from '../support/model-source.ts';
@@ -11,6 +11,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 const frames = chatFrames(['Grüße', ' 🌍'], 'stop');
 const [role = '', first = '', second = '', finish = '', usage = '', done = ''] = frames;

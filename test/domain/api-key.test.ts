@@ -1,25 +1,31 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isWellFormed, keyEntropyBytes, mintKey, mintSecret } from '../../src/domain/keys/api-key.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const entropy = fc.uint8Array({ minLength: keyEntropyBytes, maxLength: keyEntropyBytes });
 
 describe('a key', () => {
   test('always has the form of a key, and its id is its public part', () => {
-    forAll(100, entropy, (bytes) => {
-      const { id, secret } = mintKey(bytes);
-      expect(isWellFormed(secret)).toBe(true);
-      expect(secret.startsWith(`sk-tg-${id.replace(/^key_/, '')}-`)).toBe(true);
-      expect(id).toMatch(/^key_[A-Za-z0-9]{12}$/);
-    });
+    fc.assert(
+      fc.property(entropy, (bytes) => {
+        const { id, secret } = mintKey(bytes);
+        expect(isWellFormed(secret)).toBe(true);
+        expect(secret.startsWith(`sk-tg-${id.replace(/^key_/, '')}-`)).toBe(true);
+        expect(id).toMatch(/^key_[A-Za-z0-9]{12}$/);
+      }),
+      propertyRun(),
+    );
   });
 
   test('carries all 256 bits of its secret', () => {
-    forAll(100, entropy, (bytes) => {
-      const written = mintKey(bytes).secret.slice('sk-tg-123456789012-'.length, -6);
-      expect(new Uint8Array(Buffer.from(written, 'base64url'))).toEqual(bytes.subarray(12));
-    });
+    fc.assert(
+      fc.property(entropy, (bytes) => {
+        const written = mintKey(bytes).secret.slice('sk-tg-123456789012-'.length, -6);
+        expect(new Uint8Array(Buffer.from(written, 'base64url'))).toEqual(bytes.subarray(12));
+      }),
+      propertyRun(),
+    );
   });
 
   test('reveals nothing of its secret in its id', () => {
@@ -61,16 +67,18 @@ describe('the form of a key', () => {
   });
 
   test('excludes a key with any one character changed', () => {
-    forAll(
-      100,
-      entropy,
-      fc.nat({ max: 67 }),
-      fc.constantFrom('A', 'Z', 'a', 'z', '0', '9', '_', '-'),
-      (bytes, at, other) => {
-        const { secret: issued } = mintKey(bytes);
-        const changed = issued.slice(0, at) + other + issued.slice(at + 1);
-        expect(isWellFormed(changed)).toBe(changed === issued);
-      },
+    fc.assert(
+      fc.property(
+        entropy,
+        fc.nat({ max: 67 }),
+        fc.constantFrom('A', 'Z', 'a', 'z', '0', '9', '_', '-'),
+        (bytes, at, other) => {
+          const { secret: issued } = mintKey(bytes);
+          const changed = issued.slice(0, at) + other + issued.slice(at + 1);
+          expect(isWellFormed(changed)).toBe(changed === issued);
+        },
+      ),
+      propertyRun(),
     );
   });
 

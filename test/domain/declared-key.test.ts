@@ -2,11 +2,30 @@ import { expect, test } from 'vitest';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { compareDeclarations } from '../../src/domain/keys/declared-key.ts';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
-import { noSettings, payingKey } from '../support/stored-rows.ts';
 
-const declared: DeclaredKey = { ...noSettings, name: 'bob', hash: 'h', limits: { concurrency: 3 } };
+const declared: DeclaredKey = {
+  name: 'bob',
+  hash: 'h',
+  limits: { concurrency: 3 },
+  models: null,
+  allowFrom: null,
+  tags: [],
+  expiresAt: null,
+  lowBalanceNanos: null,
+  compatibility: {},
+  budget: null,
+  group: null,
+  weight: 1,
+};
 const { hash, ...settings } = declared;
-const key: ApiKey = { ...payingKey, ...settings, id: 'key_of_bob', isDeclared: true };
+const key: ApiKey = {
+  ...settings,
+  id: 'key_of_bob',
+  createdAtMs: 1,
+  revokedAtMs: null,
+  hasBalance: true,
+  isDeclared: true,
+};
 
 const budget = { amountNanos: 8, per: 'week', timeZone: 'UTC', warnAt: [], raise: null } as const;
 

@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../src/domain/routing/hedging.ts';
 import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const p95: HedgePolicy = { after: { kind: 'quantile', share: 0.95 }, budget: 0.05 };
 
@@ -51,19 +51,22 @@ describe('the budget of second requests', () => {
       budget: fc.constantFrom(0.0001, 0.01, 0.05, 0.333, 1),
     });
     const steps = fc.array(fc.record({ sent: fc.nat(200), wanted: fc.nat(30) }), { maxLength: 30 });
-    forAll(300, policy, steps, (chosen, turns) => {
-      const budgets = new HedgeBudgets();
-      let sent = 0;
-      let spent = 0;
-      for (const turn of turns) {
-        for (let count = 0; count < turn.sent; count++) budgets.sent('m', chosen);
-        sent += turn.sent;
-        let now = 0;
-        for (let count = 0; count < turn.wanted; count++) if (budgets.spend('m')) now++;
-        spent += now;
-        expect(now).toBeLessThanOrEqual(maxSavedHedges);
-        expect(spent).toBeLessThanOrEqual(sent * chosen.budget + 1e-6);
-      }
-    });
+    fc.assert(
+      fc.property(policy, steps, (chosen, turns) => {
+        const budgets = new HedgeBudgets();
+        let sent = 0;
+        let spent = 0;
+        for (const turn of turns) {
+          for (let count = 0; count < turn.sent; count++) budgets.sent('m', chosen);
+          sent += turn.sent;
+          let now = 0;
+          for (let count = 0; count < turn.wanted; count++) if (budgets.spend('m')) now++;
+          spent += now;
+          expect(now).toBeLessThanOrEqual(maxSavedHedges);
+          expect(spent).toBeLessThanOrEqual(sent * chosen.budget + 1e-6);
+        }
+      }),
+      propertyRun(300),
+    );
   });
 });

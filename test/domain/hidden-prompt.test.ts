@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MeasuredPrompt, namedPrompt } from '../../src/domain/money/hidden-prompt.ts';
 import { mostInputTokens, mostTokensOf, unknownHiddenTokens } from '../../src/domain/money/hold-estimate.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const question = (bytes: number) => [{ role: 'user' as const, text: 'x'.repeat(bytes) }];
 
@@ -39,28 +39,30 @@ describe('a measured hidden prompt', () => {
 
   test('covers the input of each of the last 1,000 answers to short questions, and forgets what is older than 2,000', () => {
     const answer = fc.record({ bytes: fc.nat({ max: 600 }), added: fc.integer({ min: -500, max: 9_000 }) });
-    forAll(
-      50,
-      fc.array(answer, { minLength: 1, maxLength: 40 }),
-      fc.integer({ min: 1, max: 3_500 }),
-      (kinds, count) => {
-        const prompt = new MeasuredPrompt();
-        const seen: { bytes: number; inputTokens: number; most: number }[] = [];
-        for (let at = 0; at < count; at++) {
-          // Each kind comes in a run of its own, so that old ones can be forgotten.
-          const kind = kinds[Math.floor((at / count) * kinds.length)];
-          if (kind === undefined) continue;
-          const inputTokens = show(prompt, kind.bytes, kind.added);
-          if (kind.bytes <= 512)
-            seen.push({ bytes: kind.bytes, inputTokens, most: mostTokensOf(question(kind.bytes)) });
-        }
-        for (const { bytes, inputTokens } of seen.slice(-1_000))
-          expect(mostInputTokens(question(bytes), prompt.tokens)).toBeGreaterThanOrEqual(inputTokens);
-        const ofLast = seen
-          .slice(-2_000)
-          .map(({ inputTokens, most }) => (inputTokens > most ? inputTokens : 0));
-        expect(prompt.tokens).toBeLessThanOrEqual(seen.length < 1_000 ? Infinity : Math.max(...ofLast));
-      },
+    fc.assert(
+      fc.property(
+        fc.array(answer, { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 1, max: 3_500 }),
+        (kinds, count) => {
+          const prompt = new MeasuredPrompt();
+          const seen: { bytes: number; inputTokens: number; most: number }[] = [];
+          for (let at = 0; at < count; at++) {
+            // Each kind comes in a run of its own, so that old ones can be forgotten.
+            const kind = kinds[Math.floor((at / count) * kinds.length)];
+            if (kind === undefined) continue;
+            const inputTokens = show(prompt, kind.bytes, kind.added);
+            if (kind.bytes <= 512)
+              seen.push({ bytes: kind.bytes, inputTokens, most: mostTokensOf(question(kind.bytes)) });
+          }
+          for (const { bytes, inputTokens } of seen.slice(-1_000))
+            expect(mostInputTokens(question(bytes), prompt.tokens)).toBeGreaterThanOrEqual(inputTokens);
+          const ofLast = seen
+            .slice(-2_000)
+            .map(({ inputTokens, most }) => (inputTokens > most ? inputTokens : 0));
+          expect(prompt.tokens).toBeLessThanOrEqual(seen.length < 1_000 ? Infinity : Math.max(...ofLast));
+        },
+      ),
+      propertyRun(50),
     );
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { holdFor } from '../../src/domain/money/hold-estimate.ts';
 import { costOf, free, priceFor } from '../../src/domain/money/pricing.ts';
 import { maxNanos } from '../../src/shared/money.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { modelPrice } from '../support/model-price.ts';
 
 /** 0.15, 0.075, 0.20 and 0.60 USD per million tokens. */
@@ -49,17 +49,19 @@ describe('the cost of tokens', () => {
   });
 
   test('is exact where floating-point numbers are not', () => {
-    forAll(
-      1_000,
-      fc.nat({ max: 1e9 }),
-      fc.nat({ max: 1e9 }),
-      fc.nat({ max: 1e11 }),
-      (input, output, each) => {
-        const sum = (BigInt(input) + BigInt(output)) * BigInt(each);
-        const expected = (sum + 999_999n) / 1_000_000n;
-        const cost = costOf(tokens(input, 0, output), modelPrice({ input: each, output: each }));
-        expect(cost).toBe(expected > BigInt(maxNanos) ? maxNanos : Number(expected));
-      },
+    fc.assert(
+      fc.property(
+        fc.nat({ max: 1e9 }),
+        fc.nat({ max: 1e9 }),
+        fc.nat({ max: 1e11 }),
+        (input, output, each) => {
+          const sum = (BigInt(input) + BigInt(output)) * BigInt(each);
+          const expected = (sum + 999_999n) / 1_000_000n;
+          const cost = costOf(tokens(input, 0, output), modelPrice({ input: each, output: each }));
+          expect(cost).toBe(expected > BigInt(maxNanos) ? maxNanos : Number(expected));
+        },
+      ),
+      propertyRun(1_000),
     );
   });
 });

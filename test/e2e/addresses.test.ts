@@ -104,6 +104,7 @@ describe('a key with a list of addresses', () => {
 
   test('can’t be used elsewhere on a passthrough path', async () => {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     const { gateway } = await start({
       upstreamUrl: upstream.url,
       passthrough: [{ path: '/tokenize', upstream: 'local', free: true }],
@@ -117,6 +118,7 @@ describe('a key with a list of addresses', () => {
 
   test('loses no start and no slot elsewhere, and is refused there before the body arrives', async () => {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     upstream.play(sayTexts(['x']));
     const { gateway, requests } = await start({
       upstreamUrl: upstream.url,
@@ -150,6 +152,7 @@ describe('a key with a list of addresses', () => {
 
   test('is checked again after a wait for a slot', async () => {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     upstream.play(sayTexts(['x']));
     const { gateway } = await start({
       upstreamUrl: upstream.url,

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { maxListedRoutes } from '../../src/operations/list-upstreams.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,6 +20,10 @@ async function open(options: TestGatewayOptions = {}) {
     clock,
     admin: { readOnlyToken },
     ...options,
+  });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
   });
   const list = async () => (await askAdmin(gateway, 'GET', '/upstreams')).body as { data: object[] };
   const examine = (name: string, init: RequestInit = {}, token = gateway.adminToken) =>

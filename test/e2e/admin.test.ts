@@ -180,6 +180,7 @@ describe('the admin token', () => {
     const statuses: number[] = [];
     for (let round = 0; round < 12; round++) statuses.push((await guess(`wrong-${round}`)).status);
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+    await other.close();
   });
 
   test('the admin routes always accept the right token after many wrong ones, and count all loopback addresses as one', async () => {
@@ -191,6 +192,7 @@ describe('the admin token', () => {
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
     expect(await guessFrom('127.0.0.1', other.adminToken)).toBe(200);
     expect(await guessFrom('127.0.0.1', 'wrong')).toBe(429);
+    await other.close();
   });
 
   test.each(['/metrics', '/healthz', '/readyz', '/elsewhere'])(
@@ -286,6 +288,8 @@ describe('readiness', () => {
     expect(await ready.json()).toEqual({ status: 'ready', upstreams: { local: { state: 'ok' } } });
     expect(await discovering.client.models.retrieve('a/b')).toMatchObject({ id: 'a/b', created: 7 });
     expect((await discovering.client.models.list()).data).toHaveLength(1);
+    await discovering.close();
+    await provider.close();
   });
 });
 

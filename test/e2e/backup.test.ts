@@ -2,7 +2,7 @@ import { get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { fillDatabase } from '../support/filled-database.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,6 +20,7 @@ const copies = (): readonly string[] => readdirSync(dirname(file)).filter((name)
 
 async function start(records = 0): Promise<TestGateway> {
   const gateway = await startGateway({ storage: file });
+  onTestFinished(() => gateway.close());
   if (records > 0) fillDatabase(file, { keys: 10, records });
   return gateway;
 }
@@ -52,7 +53,7 @@ describe('GET /admin/backup', () => {
       return third.status === 200 && third.text.startsWith('SQLite format 3\0');
     });
     await eventually('the copy is deleted', () => copies().length === 0);
-  });
+  }, 120_000);
 
   test('is not served by the public listener, and only for GET', async () => {
     const gateway = await start();
@@ -67,6 +68,7 @@ describe('GET /admin/backup', () => {
 
   test('reports that a database in memory has no file', async () => {
     const gateway = await startGateway();
+    onTestFinished(() => gateway.close());
     expect((await askAdmin(gateway, 'GET', '/backup')).body.error).toMatchObject({
       code: 'invalid_value',
       message: expect.stringContaining('in memory') as string,
@@ -103,5 +105,5 @@ describe('GET /admin/ledger', () => {
       },
       120_000,
     );
-  });
+  }, 120_000);
 });

@@ -31,6 +31,8 @@ const gateways = {
 };
 afterAll(async () => {
   for (const gateway of Object.values(gateways)) await gateway.close();
+  await first.close();
+  await second.close();
 });
 
 type Dialect = keyof typeof gateways;

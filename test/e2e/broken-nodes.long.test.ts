@@ -21,16 +21,29 @@ async function expectNoFaults(
   expect(faults, `${figures} (FC_SEED=${seed})`).toEqual([]);
 }
 
+/** What a scenario may take on a busy machine, in milliseconds. */
+const slow = 120_000;
+
 describe.skipIf(postgresAbsence !== null)('two gateways over one PostgreSQL', () => {
-  test('keep the limits of keys together, under random load', () => expectNoFaults(limits, { seconds: 2 }));
+  test(
+    'keep the limits of keys together, under random load',
+    () => expectNoFaults(limits, { seconds: 2 }),
+    slow,
+  );
 
-  test('let exactly as many of many requests at once pass as the balance has holds for', () =>
-    expectNoFaults(strict, {}));
+  test(
+    'let exactly as many of many requests at once pass as the balance has holds for',
+    () => expectNoFaults(strict, {}),
+    slow,
+  );
 
-  test('serve the requests that wait for one slot in their order', () => expectNoFaults(line, {}));
+  test('serve the requests that wait for one slot in their order', () => expectNoFaults(line, {}), slow);
 
-  test('are restarted one after the other without an answer that is cut or a record that is lost', () =>
-    expectNoFaults(restarts, { times: 2 }));
+  test(
+    'are restarted one after the other without an answer that is cut or a record that is lost',
+    () => expectNoFaults(restarts, { times: 2 }),
+    slow,
+  );
 });
 
 // At once: both mostly wait, for a lease to run out and for an outage to end.
@@ -38,15 +51,18 @@ describe.concurrent('two gateways', () => {
   test.skipIf(postgresAbsence !== null)(
     'stay right when one of them is killed: its slots are free after its lease, and every answer is charged once',
     () => expectNoFaults(kills, { times: 1 }),
+    slow,
   );
 
   test.skipIf(postgresAbsence !== null)(
     'keep the limit of an upstream together, and the one that is left has all of it after the lease of the other',
     () => expectNoFaults(rooms, { seconds: 3 }),
+    slow,
   );
 
   test.skipIf(postgresPrograms === null)(
     'finish what runs and settle it once, when their PostgreSQL is stopped or killed, or its answers are lost',
     () => expectNoFaults(database, { times: 2, seconds: 4 }),
+    slow,
   );
 });

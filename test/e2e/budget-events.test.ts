@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { plant } from '../support/canaries.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -18,6 +18,7 @@ beforeEach(async () => {
   scene = await startWebhookScene();
   ({ clock, receiver } = scene);
 });
+afterEach(() => scene.close());
 
 const passUntil = (what: string, condition: () => boolean) => advanceUntil(clock, what, condition);
 
@@ -37,6 +38,7 @@ async function open(
     webhooks: { ops: { url: receiver.url, secret: receiver.secret } },
     ...options,
   });
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 

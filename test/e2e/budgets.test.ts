@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -25,6 +25,10 @@ beforeEach(async () => {
   nowMs = noonMs;
   upstream = await startUpstream();
   upstream.play(sayTexts(['a ', 'b']));
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 async function start(options: TestGatewayOptions = {}): Promise<void> {

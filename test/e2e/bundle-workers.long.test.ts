@@ -25,6 +25,8 @@ describe('the bundle', () => {
       const pids = served.pids();
       served.server.signal('SIGKILL');
       await allEnded(pids);
+      await upstream.close();
+      await database.drop();
     });
     expect(served.pids()).toHaveLength(2);
     const answer = await served.ask();

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { buildBundle, filesBeside } from '../support/bundle.ts';
 import type { Bundle } from '../support/bundle.ts';
@@ -35,6 +35,7 @@ beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['one ', 'two']));
 });
+afterEach(() => upstream.close());
 
 /** A gateway of the bundle in front of the scripted upstream, which has a path that is passed on, too. */
 function serve(environment: Readonly<Record<string, string>>): Promise<ServingProcess> {
@@ -114,6 +115,7 @@ describe('the bundle', () => {
 
   test('counts tokens, passes paths on, keeps records in SQLite and sends traces', async () => {
     const collector = await startCollector();
+    onTestFinished(() => collector.close());
     const serving = await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     // Without usage, so that the gateway counts.
     upstream.play((response) => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -12,6 +12,7 @@ const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
 async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await startGateway(options);
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 

@@ -150,7 +150,7 @@ test('the words of clients and upstreams appear in no log, metric, trace, error 
   await upstream.close();
   await collector.close();
   vi.unstubAllEnvs();
-});
+}, 120_000);
 
 test('the search finds a secret word that does appear', () => {
   for (const canary of [prompt, answer, theirs])

@@ -42,4 +42,6 @@ test('made-up models, paths, keys and parameters add no series to the metrics', 
   for (let sent = 0; sent < requests; sent += atATime)
     await Promise.all(Array.from({ length: atATime }, () => send(Math.floor(random() * kinds.length))));
   expect(await series()).toEqual(before);
+  await gateway.close();
+  await upstream.close();
 });

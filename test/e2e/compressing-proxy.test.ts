@@ -40,6 +40,7 @@ test.skipIf(!existsSync(program))(
   'behind nginx that compresses, answers, errors and lists of models are read, and no text waits for the next one (needs the package of Debian)',
   async () => {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     const folder = makeTemporaryFolder();
     const [port, innerPort] = [await freePort(), await freePort()];
     writeFileSync(join(folder, 'nginx.conf'), configOf(port, innerPort, new URL(upstream.url).origin));
@@ -59,6 +60,7 @@ test.skipIf(!existsSync(program))(
     });
 
     const gateway = await startGateway({ upstreamUrl: url, discover: true });
+    onTestFinished(() => gateway.close());
     await eventually('the model is offered', async () => {
       const headers = { authorization: `Bearer ${gateway.key}` };
       return (await (await fetch(`${gateway.url}/v1/models`, { headers })).text()).includes('"small"');
@@ -88,4 +90,5 @@ test.skipIf(!existsSync(program))(
     const refused = await gateway.post('/v1/chat/completions', { model: 'small', messages });
     expect(await refused.json()).toMatchObject({ error: { upstream: { message: 'top_p is out of range' } } });
   },
+  30_000,
 );

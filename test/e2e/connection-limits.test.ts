@@ -1,6 +1,8 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import express from 'express';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
@@ -8,7 +10,6 @@ import type { RawSocket } from '../support/raw-socket.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 const keyless = 'GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n';
 const anonymousAddress = '127.0.0.2';
@@ -19,9 +20,15 @@ const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const settledMs = 1_000;
 
 let gateway: TestGateway;
+let closing: (() => Promise<void>)[] = [];
 async function open(options: TestGatewayOptions): Promise<void> {
   gateway = await startGateway(options);
+  closing.push(() => gateway.close());
 }
+afterEach(async () => {
+  for (const close of closing) await close();
+  closing = [];
+});
 
 const known = (): string =>
   `GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\n\r\n`;
@@ -102,6 +109,7 @@ describe('a full listener', () => {
 
   test('keeps a connection with a pending answer', async () => {
     const upstream = await startUpstream();
+    closing.push(() => upstream.close());
     const gate = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {
       await gate.promise;
@@ -198,7 +206,7 @@ describe('one address', () => {
       120_000,
     );
     expect(clients.filter((client) => !client.text().includes('HTTP/1.1 200'))).toHaveLength(0);
-  });
+  }, 120_000);
 });
 
 describe('an idle connection', () => {
@@ -225,12 +233,18 @@ describe('an idle connection', () => {
     const client = openRaw(gateway.url);
     await answered(client, 401, keyless);
     await eventually('the connection is closed', client.isClosed, 60_000);
-  });
+  }, 120_000);
 });
 
 test('the gateway does not manage the connections of an app that mounts its router', async () => {
   await open({ server: { maxConnections: 1, maxAnonymousPerAddress: 1 } });
-  const url = await serveApp(express().use(gateway.gateway.router));
+  const server = createServer(express().use(gateway.gateway.router));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.unshift(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const clients = Array.from({ length: 10 }, () => openRaw(url));
   for (const client of clients) await answered(client, 401, keyless);
   for (const client of clients) await answered(client, 200, known());

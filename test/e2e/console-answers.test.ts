@@ -78,6 +78,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await upstream.close();
   await Promise.all(ended);
+  await gateway.close();
 });
 
 /** A path with the ids of this gateway in the places of its parameters. */

@@ -1,11 +1,11 @@
+import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { plant } from '../support/canaries.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
 import type { RawRequest } from '../support/console-client.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
 
@@ -26,6 +26,7 @@ beforeEach(async () => {
   reader = (await logIn(gateway, readOnlyToken)).cookie;
   plant(proofOf(admin), proofOf(reader));
 });
+afterAll(() => Promise.all([gateway.close(), open.close()]));
 
 const proofOf = (cookie: string): string => cookie.slice(cookie.indexOf('=') + 1);
 const nameOf = (cookie: string): string => cookie.slice(0, cookie.indexOf('='));
@@ -547,7 +548,13 @@ test.for(['TRACE', 'CONNECT', 'TRACK'])('%s gives no cookie back to a script', a
 });
 
 test('in an app that mounts the routes below a path, the console works under the names of the app', async () => {
-  const adminUrl = await serveApp(express().use('/ops', open.gateway.admin));
+  const server = express().use('/ops', open.gateway.admin).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const redirect = await sendRaw({ adminUrl }, { target: '/ops/console' });
   expect([redirect.status, redirect.headers.get('location')]).toEqual([308, 'console/']);
   const page = await sendRaw({ adminUrl }, { target: '/ops/console/' });
@@ -592,4 +599,5 @@ test('behind a proxy with TLS the cookie is bound to the host and to TLS, and th
   expect(await statusOf([...proxied, ['Origin', 'https://console.example:8443']])).toBe(401);
   expect(await statusOf([...proxied.slice(0, 1), ['Origin', 'https://console.example']])).toBe(401);
   expect(await statusOf([...proxied.slice(0, 1), ['Origin', 'http://console.example']])).toBe(401);
+  await behind.close();
 });

@@ -1,27 +1,33 @@
 import { createServer } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { browserAbsence } from '../support/browser/launch.ts';
 import { consoleUrl, login, loginButton, logoutButton, tokenField } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { listen } from '../support/listen.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
 
 async function open(): Promise<TestGateway> {
   const gateway = await startGateway({ admin: { readOnlyToken } });
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 
 /** A page of another origin on this machine, whose requests are of the same site, but for its name `localhost`. */
-function serveForeignPage(): Promise<number> {
+async function serveForeignPage(): Promise<number> {
   const server = createServer((_request, response) => {
     response
       .writeHead(200, { 'content-type': 'text/html' })
       .end('<!doctype html><title>another page</title>');
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
   });
-  return listen(server);
+  return (server.address() as AddressInfo).port;
 }
 
 describe.skipIf(browserAbsence !== null)(`the console in a browser (${browserAbsence ?? 'Chromium'})`, () => {

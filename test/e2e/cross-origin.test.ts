@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import express from 'express';
 import OpenAI from 'openai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -8,7 +11,6 @@ import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 const page = 'https://app.example.com';
 const chat = '/v1/chat/completions';
@@ -174,6 +176,7 @@ describe('a browser’s question before a request', () => {
 
   test('is answered here on passthrough paths, too, whose other OPTIONS go on to the upstream', async () => {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     upstream.play((response) => void response.writeHead(200, { allow: 'upstream' }).end());
     const gateway = await start([page], {
       upstreamUrl: upstream.url,
@@ -242,7 +245,13 @@ test('in an app, the gateway’s own paths say so alone, beside what the app say
     })
     .use(gateway.gateway.router)
     .get('/app', (_request, response) => void response.send('x'));
-  const url = await serveApp(app);
+  const server = createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   expect((await preflight(url + chat)).status).toBe(204);
   const headers = { authorization: `Bearer ${gateway.key}`, origin: page };
   const models = await fetch(`${url}/v1/models`, { headers });

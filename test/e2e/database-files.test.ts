@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -11,6 +11,9 @@ import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
+/** How long a test may take in milliseconds: the files are checked every two seconds. */
+const patienceMs = 60_000;
+
 let upstream: ScriptedUpstream;
 let folder: string;
 beforeEach(async () => {
@@ -18,6 +21,7 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
   folder = makeTemporaryFolder();
 });
+afterEach(() => upstream.close());
 
 interface PayingKey {
   readonly id: string;
@@ -72,56 +76,72 @@ async function expectSettledBooks(load: PayingKey): Promise<void> {
 }
 
 describe('a running gateway', () => {
-  test('ends with an error when its data folder is deleted under load, and the next process has all keys and money', async () => {
-    const gateway = await serveFolderBy(serveHere, folder, upstream.url);
-    const load = await startLoad(gateway);
-    rmSync(join(folder, 'data'), { recursive: true });
-    const { code, stdout, stderr } = await gateway.server.finished;
-    await load.ended;
-    expect(code).toBe(1);
-    expect(stdout).toContain('the database file was deleted while it was open');
-    expect(stderr).toContain('textgate: shutting down: the database file was deleted');
-    await expectSettledBooks(load);
-  });
+  test(
+    'ends with an error when its data folder is deleted under load, and the next process has all keys and money',
+    async () => {
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
+      const load = await startLoad(gateway);
+      rmSync(join(folder, 'data'), { recursive: true });
+      const { code, stdout, stderr } = await gateway.server.finished;
+      await load.ended;
+      expect(code).toBe(1);
+      expect(stdout).toContain('the database file was deleted while it was open');
+      expect(stderr).toContain('textgate: shutting down: the database file was deleted');
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
 
-  test('keeps a database file that replaced its own under load, and saves its own beside it', async () => {
-    const gateway = await serveFolderBy(serveHere, folder, upstream.url);
-    const load = await startLoad(gateway);
-    const data = join(folder, 'data');
-    const other = await startGateway({ storage: join(folder, 'other.db') });
-    await other.close();
-    renameSync(join(folder, 'other.db'), join(data, 'textgate.db'));
-    const { code } = await gateway.server.finished;
-    await load.ended;
-    expect(code).toBe(1);
-    const rescued = readdirSync(data).find((name) => name.includes('.rescued-')) ?? '';
-    expect(gateway.server.output()).toContain(rescued);
-    expect(existsSync(join(data, 'textgate.db-wal'))).toBe(false);
-    renameSync(join(data, rescued), join(data, 'textgate.db'));
-    await expectSettledBooks(load);
-  });
+  test(
+    'keeps a database file that replaced its own under load, and saves its own beside it',
+    async () => {
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
+      const load = await startLoad(gateway);
+      const data = join(folder, 'data');
+      const other = await startGateway({ storage: join(folder, 'other.db') });
+      await other.close();
+      renameSync(join(folder, 'other.db'), join(data, 'textgate.db'));
+      const { code } = await gateway.server.finished;
+      await load.ended;
+      expect(code).toBe(1);
+      const rescued = readdirSync(data).find((name) => name.includes('.rescued-')) ?? '';
+      expect(gateway.server.output()).toContain(rescued);
+      expect(existsSync(join(data, 'textgate.db-wal'))).toBe(false);
+      renameSync(join(data, rescued), join(data, 'textgate.db'));
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
 
-  test('is not ready while its lock file is missing, takes the lock again, and excludes a second process', async () => {
-    const gateway = await serveFolderBy(serveHere, folder, upstream.url);
-    rmSync(join(folder, 'data', 'textgate.db-owner'));
-    await gateway.server.printed(/the lock file of the database was deleted or replaced/);
-    await eventually(
-      'it is ready again',
-      async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
-    );
-    await expect(serveFolder(folder, upstream.url)).rejects.toThrow('another textgate process is using it');
-  });
+  test(
+    'is not ready while its lock file is missing, takes the lock again, and excludes a second process',
+    async () => {
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
+      rmSync(join(folder, 'data', 'textgate.db-owner'));
+      await gateway.server.printed(/the lock file of the database was deleted or replaced/);
+      await eventually(
+        'it is ready again',
+        async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
+      );
+      await expect(serveFolder(folder, upstream.url)).rejects.toThrow('another textgate process is using it');
+    },
+    patienceMs,
+  );
 
-  test('excludes a second process from its database under every name of the file', async () => {
-    const gateway = await serveFolderBy(serveHere, folder, upstream.url);
-    const load = await startLoad(gateway);
-    symlinkSync(join(folder, 'data', 'textgate.db'), join(folder, 'link.db'));
-    await expect(serveFolder(folder, upstream.url, 'sqlite:link.db')).rejects.toThrow(
-      'another textgate process is using it',
-    );
-    gateway.server.signal('SIGTERM');
-    expect((await gateway.server.finished).code).toBe(0);
-    await load.ended;
-    await expectSettledBooks(load);
-  });
+  test(
+    'excludes a second process from its database under every name of the file',
+    async () => {
+      const gateway = await serveFolderBy(serveHere, folder, upstream.url);
+      const load = await startLoad(gateway);
+      symlinkSync(join(folder, 'data', 'textgate.db'), join(folder, 'link.db'));
+      await expect(serveFolder(folder, upstream.url, 'sqlite:link.db')).rejects.toThrow(
+        'another textgate process is using it',
+      );
+      gateway.server.signal('SIGTERM');
+      expect((await gateway.server.finished).code).toBe(0);
+      await load.ended;
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readAnswer } from '../support/client-answer.ts';
 import { debianProxies, isInstalled, startDebianProxy } from '../support/debian-proxies.ts';
 import { examineUrl } from '../support/examine.ts';
@@ -18,6 +18,7 @@ let scene: OutboundScene;
 beforeEach(async () => {
   scene = await startOutboundScene();
 });
+afterEach(() => scene.close());
 
 describe.each(Object.keys(debianProxies))('%s (needs the package of Debian)', (name) => {
   test.skipIf(!isInstalled(name)).each(upstreamKinds)(
@@ -52,5 +53,6 @@ describe.each(Object.keys(debianProxies))('%s (needs the package of Debian)', (n
         await proxy.close();
       }
     },
+    30_000,
   );
 });

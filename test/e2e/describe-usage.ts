@@ -169,6 +169,7 @@ export function describeUsage(createDatabase: (() => Promise<TestDatabase>) | nu
       records = (await ask('/records?limit=200')).body.data;
     });
     afterAll(async () => {
+      await gateway.close();
       for (const upstream of upstreams) await upstream.close();
       await database?.drop();
       rmSync(spool, { recursive: true, force: true });

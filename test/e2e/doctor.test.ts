@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents } from '../support/examine.ts';
 import { compareSection } from '../support/generated-section.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -12,6 +12,7 @@ import { startTextgate } from '../support/textgate-process.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** Examines a gateway with its key, as a user would who does not know what is behind the URL. */
 async function examineGateway({ url, key }: TestGateway) {
@@ -30,6 +31,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
     expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
+    await gateway.close();
   });
 
   test('in front of the built-in demo', async () => {
@@ -37,6 +39,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
     expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
+    await gateway.close();
   });
 
   test('as the command that a user runs, which exits with 0', async () => {
@@ -45,12 +48,14 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const { code, stdout } = await runCommand(['doctor', `${gateway.url}/v1`, '--key', gateway.key]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\n1 upstream: 1 ok, 0 with warnings, 0 with faults\n$/);
+    await gateway.close();
   });
 
   test('but names the fault of its key', async () => {
     const gateway = await startGateway();
     const report = await examineUrl(`${gateway.url}/v1`, { upstream: { apiKey: `${gateway.key}x` } });
     expect(findings(report)).toEqual([{ id: 'key', status: 'fault' }]);
+    await gateway.close();
   });
 
   test('but names an answer of both protocols that the gateway ends as failed', async () => {
@@ -64,6 +69,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     expect(checkNamed(report, 'chat.stream.error_in_answer').status).toBe('fault');
     expect(checkNamed(report, 'responses.stream.error_in_answer').status).toBe('fault');
     expect(checkNamed(report, 'responses.whole').status).toBe('ok');
+    await gateway.close();
   });
 });
 

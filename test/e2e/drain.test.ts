@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { checkConfig } from '../../src/config/load.ts';
 import { composeGateway } from '../../src/gateway.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,6 +26,7 @@ beforeEach(async () => {
   upstream = await startUpstream();
   gateway = await startGateway({ upstreamUrl: upstream.url, clock });
 });
+afterEach(() => upstream.close());
 
 /** Opens a stream that has delivered its first text and waits for the rest. */
 async function openStream() {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
@@ -23,6 +23,7 @@ test('requests that are refused before any route are counted by reason, and are 
   const lines: string[] = [];
   const logDestination = { write: (line: string) => void lines.push(line) };
   const gateway = await startGateway({ clock, logDestination, logLevel: 'info' });
+  onTestFinished(() => gateway.close());
   for (const bytes of Object.values(requests))
     for (const url of [gateway.url, gateway.adminUrl]) {
       const client = openRaw(url);
@@ -60,6 +61,7 @@ test.each([
     logDestination: { write: (line) => void lines.push(line) },
     logLevel: 'info',
   });
+  onTestFinished(() => gateway.close());
   const client = openRaw(gateway.url);
   client.socket.write(bytes.replace('Host: x', `Host: x\r\nAuthorization: Bearer ${gateway.key}`));
   await eventually('it is closed', client.isClosed);
@@ -73,6 +75,7 @@ test.each([
 
 test('an answer that was begun is not mixed with the refusal of bytes behind its request', async () => {
   const gateway = await startGateway();
+  onTestFinished(() => gateway.close());
   const client = openRaw(gateway.url);
   const chat = { model: 'small', stream: true, messages: [{ role: 'user', content: 'x '.repeat(200) }] };
   client.socket.write(rawPost('/v1/chat/completions', gateway.key, chat));
@@ -90,6 +93,7 @@ test.each([
   ['one before a value', 'GET /v1/models HTTP/1.1\r\nA:\n b\r\n\r\n'],
 ])('a line feed alone is named as what is wrong: %s', async (_which, bytes) => {
   const gateway = await startGateway();
+  onTestFinished(() => gateway.close());
   const client = openRaw(gateway.url);
   client.socket.write(bytes);
   await eventually('it is refused', () => client.text().endsWith('}'));

@@ -109,6 +109,7 @@ describe('a failure before the first text', () => {
           expect(response.headers.get('retry-after')).toBe(waits ? '7' : null);
         }
       }
+      await own.close();
     },
   );
 
@@ -142,6 +143,7 @@ describe('a failure before the first text', () => {
     const response = await other.post('/v1/chat/completions', { model: 'small', messages });
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_unavailable' } });
+    await other.close();
   });
 });
 

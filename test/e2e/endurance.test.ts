@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { leaveMany, sayWords } from '../support/leaving-clients.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
@@ -13,6 +13,10 @@ test('clients that disconnect at random moments leave no request in progress and
   const gateway = await startGateway({
     upstreamUrl: upstream.url,
     limits: { concurrency: 1_000, requestsPerMinute: 1_000_000 },
+  });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
   });
   await leaveMany(gateway, leavers, randomNumbers().random);
   await eventually('every upstream call is over', () => upstream.running === 0);

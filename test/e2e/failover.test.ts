@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { readAnswer } from '../support/client-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -131,6 +131,7 @@ async function start(weights: readonly (number | undefined)[] = []): Promise<Tes
 beforeAll(async () => {
   upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()]);
 });
+afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
 beforeEach(async () => {
   gateway = await start();
   for (const upstream of upstreams) {
@@ -138,6 +139,7 @@ beforeEach(async () => {
     upstream.play(sayTexts(['one ', 'two']));
   }
 });
+afterEach(() => gateway.close());
 
 describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, result, code]) => {
   const modes = [true, false];

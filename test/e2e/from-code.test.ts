@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, GatewayError, createGateway } from '../../src/index.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -13,6 +13,11 @@ let gateway: TestGateway;
 beforeEach(async () => {
   upstream = await startUpstream();
   gateway = await startGateway({ upstreamUrl: upstream.url });
+});
+
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'hello' }] };

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { makeCertificate, trustCertificate } from '../support/certificate.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -9,6 +9,7 @@ const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
 async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await startGateway(options);
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
@@ -7,7 +7,7 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 
 const token = 'an-admin-token-for-tests';
@@ -22,12 +22,17 @@ interface Node {
   readonly adminUrl: string;
 }
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;
   beforeAll(async () => {
     database = await createDatabase();
     upstream = await startUpstream();
+  });
+  afterAll(async () => {
+    await upstream.close();
+    await database.drop();
   });
 
   const configOf = (concurrency: number): ConfigInput => ({

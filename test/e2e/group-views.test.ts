@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { ConfigInput } from '../../src/index.ts';
 import { askAdmin } from '../support/admin-client.ts';
@@ -44,6 +44,10 @@ beforeEach(async () => {
     groups,
     keys: { declared: { key: declaredKey, group: 'support' } },
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const admin = (method: string, path: string, body?: object) => askAdmin(gateway, method, path, body);

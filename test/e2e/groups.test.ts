@@ -31,6 +31,7 @@ beforeEach(async () => {
 afterEach(async () => {
   answer();
   await gateway.close();
+  await upstream.close();
 });
 
 type GroupsInput = NonNullable<ConfigInput['groups']>;

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type * as storage from '../../src/storage/store.ts';
 import { askAdmin } from '../support/admin-client.ts';
@@ -38,6 +38,7 @@ beforeEach(async () => {
   gateway = await startGateway({ limits: { requestsPerMinute: 1_000_000, concurrency: 100 } });
   Object.assign(lookUps, { made: 0, mostAtOnce: 0 });
 });
+afterEach(() => gateway.close());
 
 const wrongKey = (connection: number, number: number): string =>
   mintKey(Buffer.alloc(44, `${connection}-${number} `)).secret;

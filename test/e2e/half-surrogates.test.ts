@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -8,6 +8,7 @@ beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['yes']));
 });
+afterEach(() => upstream.close());
 
 test.each([
   ['/chat/completions', { messages: [{ role: 'user', content: 'a\uD83D' }], stop: ['\uDE00b'] }],
@@ -30,26 +31,32 @@ test.each([
   ['/responses', { instructions: '\uD83D', input: [{ role: 'user', content: 'a' }] }],
 ])('half a surrogate pair of a question to %s reaches the upstream as U+FFFD: %j', async (path, question) => {
   const gateway = await startGateway({ upstreamUrl: upstream.url });
-
-  const answer = await fetch(`${gateway.url}/v1${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${gateway.key}` },
-    body: JSON.stringify({ model: 'small', ...question }),
-  });
-  expect(answer.status).toBe(200);
-  const sent = upstream.seen[0]?.body ?? '';
-  expect(sent).toContain('\uFFFD');
-  expect(sent).not.toMatch(/\\ud[89a-f]/i);
+  try {
+    const answer = await fetch(`${gateway.url}/v1${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ model: 'small', ...question }),
+    });
+    expect(answer.status).toBe(200);
+    const sent = upstream.seen[0]?.body ?? '';
+    expect(sent).toContain('\uFFFD');
+    expect(sent).not.toMatch(/\\ud[89a-f]/i);
+  } finally {
+    await gateway.close();
+  }
 });
 
 test('two halves of a surrogate pair in two parts of a question are one character upstream', async () => {
   const gateway = await startGateway({ upstreamUrl: upstream.url });
-
-  const content = ['\uD83D', '\uDE00'].map((text) => ({ type: 'text', text }));
-  await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${gateway.key}` },
-    body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content }] }),
-  });
-  expect(upstream.seen[0]?.body ?? '').toContain('"\u{1F600}"');
+  try {
+    const content = ['\uD83D', '\uDE00'].map((text) => ({ type: 'text', text }));
+    await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content }] }),
+    });
+    expect(upstream.seen[0]?.body ?? '').toContain('"\u{1F600}"');
+  } finally {
+    await gateway.close();
+  }
 });

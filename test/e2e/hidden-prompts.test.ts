@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sayTexts, sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -15,6 +15,10 @@ let gateway: TestGateway;
 beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['a ', 'b']));
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 async function open(hiddenPrompt?: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -35,6 +35,11 @@ beforeEach(async () => {
     response.flushHeaders();
     calls.push({ say: (frame) => void response.write(frame), end: () => void response.end() });
   });
+});
+
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 describe.each(endpoints)('a stream on %s whose text is slow to come', (path, body) => {

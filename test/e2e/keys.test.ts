@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -24,6 +24,10 @@ beforeEach(async () => {
     price: { input: '1', output: '2' },
     otherModel: 'large',
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const admin = (method: string, path: string, sent?: object) =>

@@ -88,6 +88,7 @@ export function describeLeavingClients(createDatabase: (() => Promise<TestDataba
   beforeAll(async () => {
     database = (await createDatabase?.()) ?? null;
   });
+  afterEach(() => gateway.close());
   afterAll(() => database?.drop());
 
   async function open(options: TestGatewayOptions = {}, limits: object = {}): Promise<void> {

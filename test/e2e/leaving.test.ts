@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -13,7 +15,6 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const streaming = { ...body, stream: true };
@@ -37,6 +38,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
+  await upstream.close();
 });
 
 /** Sends a request on a raw socket, so that it can be cut anywhere. */
@@ -79,6 +81,7 @@ describe('a client that disconnects early', () => {
     await eventually('none is left', async () => (await inFlight(gateway)) === 0);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     expect(upstream.seen).toHaveLength(1);
+    await gateway.close();
   });
 
   test('in the middle of its body frees its slot', async () => {
@@ -91,6 +94,7 @@ describe('a client that disconnects early', () => {
     for (const socket of leavers) socket.destroy();
     await eventually('none is left', async () => (await inFlight(gateway)) === 0);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
+    await gateway.close();
   });
 
   test('during a surrounding app’s own middleware is not served any more', async () => {
@@ -103,9 +107,10 @@ describe('a client that disconnects early', () => {
       await goOn.promise;
       next();
     };
-    const url = await serveApp(express().use(express.json(), slow, gateway.gateway.router));
+    const server = createServer(express().use(express.json(), slow, gateway.gateway.router));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const text = JSON.stringify(body);
-    const socket = openSocket(url);
+    const socket = openSocket(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     socket.write(head(gateway.key, text.length) + text);
     await arrived.promise;
     socket.destroy();
@@ -114,6 +119,8 @@ describe('a client that disconnects early', () => {
     await eventually('the request is over', async () => (await inFlight(gateway)) === 0);
     expect(upstream.seen).toEqual([]);
     expect(readRecords(storage)).toEqual([]);
+    server.close();
+    await gateway.close();
   });
 
   test('after text and usage is charged by that usage', async () => {
@@ -128,6 +135,7 @@ describe('a client that disconnects early', () => {
     expect(readRecords(storage)).toMatchObject([
       { input_tokens: 11, output_tokens: 7, usage_source: 'upstream' },
     ]);
+    await gateway.close();
   });
 });
 
@@ -163,6 +171,7 @@ describe('an answer without any text', () => {
     const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
     expect(text).toContain('textgate_streams_open{protocol="chat"} 0');
     expect(text).toContain('textgate_stream_endings_total{protocol="chat",ending="incomplete"} 1');
+    await gateway.close();
   });
 });
 
@@ -176,6 +185,7 @@ describe('an unusual head of an upstream’s answer', () => {
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     upstream.play((response) => sendJson(response, 429, '{}', { 'retry-after': ['3', '4'] }));
     expect((await gateway.post('/v1/chat/completions', body)).headers.get('retry-after')).toBe('3');
+    await gateway.close();
   });
 });
 
@@ -192,5 +202,6 @@ describe('a second process', () => {
     );
     expect(readRecords(storage)).toMatchObject([{ outcome: null }]);
     leaving.abort();
-  });
+    await gateway.close();
+  }, 120_000);
 });

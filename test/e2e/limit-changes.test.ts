@@ -32,6 +32,7 @@ async function setUp() {
   onTestFinished(async () => {
     ended.resolve();
     await gateway.close();
+    await upstream.close();
   });
   const ask = (key: string): Promise<Response> =>
     fetch(`${url}/v1/chat/completions`, {

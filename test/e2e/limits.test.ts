@@ -23,6 +23,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const stream of open.splice(0)) stream.abort();
+  await gateway.close();
+  await upstream.close();
 });
 
 /** Starts a stream that stays open; returns a function that disconnects its client. */
@@ -133,6 +135,7 @@ describe('a request that may wait for a slot', () => {
     const metrics = await metricsOf(patient);
     expect(metrics).toContain(`${gauge} 0\n`);
     expect(metrics).toContain('textgate_wait_seconds_sum{reason="slot"} 1.5\n');
+    await patient.close();
   });
 });
 

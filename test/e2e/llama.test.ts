@@ -34,6 +34,7 @@ describe.skipIf(llamaUrl === undefined).each(dialects)(
       model = (await gateway.client.models.list()).data[0]?.id ?? '';
     });
     afterAll(async () => {
+      await gateway.close();
       tap.close();
     });
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { startCollector } from '../support/otlp-collector.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -26,6 +26,9 @@ beforeEach(async () => {
   [broken, upstream] = await Promise.all([startUpstream(), startUpstream()]);
   upstream.play(sayTexts(['canary-answer']));
   broken.play((response) => void response.writeHead(401).end(saidOfKeys));
+});
+afterEach(async () => {
+  await Promise.all([broken.close(), upstream.close()]);
 });
 
 interface Running {
@@ -159,7 +162,7 @@ describe('the log of a running service', () => {
     expect(stdout).toContain('"message":"key [key] of [id] at [url]: \\"[text]\\" is no good"');
     expect(stdout).toContain(String.raw`"requestedModel":"misspelt\\u{1b}[2J"`);
     for (const text of ['canary', secret, secret.slice(6)]) expect(stdout + stderr).not.toContain(text);
-  });
+  }, 120_000);
 
   test('has the trace id of each request, whose last spans are exported before the process ends', async () => {
     const collector = await startCollector();
@@ -171,6 +174,7 @@ describe('the log of a running service', () => {
     const request = collector.spans.find(({ kind }) => kind === 2);
     expect(request?.traceId).toMatch(/^[0-9a-f]{32}$/);
     expect(line).toMatchObject({ traceId: request?.traceId });
+    await collector.close();
   });
 
   test('reports an unavailable collector once, while requests are served', async () => {

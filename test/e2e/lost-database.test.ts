@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { readRecords } from '../support/records.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -13,6 +13,7 @@ test('a mounted gateway with a deleted database reports that, refuses new reques
   const clock = createFakeClock();
   const storage = join(makeTemporaryFolder(), 'textgate.db');
   const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
   upstream.play(sayTexts(['x']));
   const gateway = await startGateway({ storage, clock, upstreamUrl: upstream.url });
   expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pageTexts } from '../support/pages.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
@@ -7,6 +7,7 @@ let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startGateway({});
 });
+afterAll(() => gateway.close());
 
 const get = (path: string, init: RequestInit = {}): Promise<Response> =>
   fetch(new URL(path, gateway.adminUrl), { redirect: 'manual', ...init });

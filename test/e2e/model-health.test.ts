@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -31,6 +31,10 @@ beforeEach(async () => {
     const { model } = JSON.parse(request.body) as { readonly model: string };
     return (plays[model] ?? ok)(response, request);
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await Promise.all([upstream.close(), spare.close()]);
 });
 
 async function start(options: TestGatewayOptions = { discover: true, upstreamUrl: upstream.url }) {

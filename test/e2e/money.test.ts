@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { readRecords } from '../support/records.ts';
@@ -32,6 +32,10 @@ let file: string;
 beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['a ', 'b']));
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 async function open(options: TestGatewayOptions = {}): Promise<void> {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdAnswers } from '../support/held-answers.ts';
@@ -11,7 +11,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 import { freePort } from '../support/free-port.ts';
 
@@ -22,12 +22,17 @@ const nginx = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'a question' }] };
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;
   beforeAll(async () => {
     database = await createDatabase();
     upstream = await startUpstream();
+  });
+  afterAll(async () => {
+    await upstream.close();
+    await database.drop();
   });
 
   /** Two gateways, and a key of both with some limits. */
@@ -36,6 +41,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     const nodes = await Promise.all(
       [0, 1].map(() => startGateway({ ...options, spool: makeTemporaryFolder() })),
     );
+    onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
     const [a, b] = nodes;
     if (a === undefined || b === undefined) throw new Error('there are two');
     const { secret, key } = await a.gateway.createKey('shared', limits);
@@ -318,12 +324,13 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
       await a.close();
       // Its connections are refused, and the balancer notices that.
       for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
-      await startGateway({
+      const again = await startGateway({
         upstreamUrl: upstream.url,
         databaseUrl: database.url,
         spool: makeTemporaryFolder(),
         server: { port: Number(new URL(a.url).port) },
       });
+      onTestFinished(() => again.close());
       await b.close();
       for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
     },

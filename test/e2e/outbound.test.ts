@@ -26,6 +26,8 @@ beforeEach(async () => {
   proxy = await startHttpProxy();
 });
 afterEach(async () => {
+  await scene.close();
+  await proxy.close();
   vi.unstubAllEnvs();
 });
 

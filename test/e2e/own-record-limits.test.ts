@@ -21,6 +21,7 @@ const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
 async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await startGateway(options);
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 
@@ -115,6 +116,7 @@ describe('a key’s reads of its own record', () => {
   test('are limited to sixty per minute over all paths, apart from the limits of requests', async () => {
     const clock = createFakeClock();
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     upstream.play(sayTexts(['x']));
     const gateway = await start({ clock, upstreamUrl: upstream.url, limits: { requestsPerMinute: 2 } });
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);

@@ -18,6 +18,7 @@ const run = promisify(execFile);
 
 /** How long packing and installing, and the checks of one host, may take, in milliseconds. */
 const installMs = 300_000;
+const hostMs = 60_000;
 
 /** The examples of the documentation by file name, which their first line has. */
 const examples = new Map(
@@ -135,6 +136,7 @@ describe.skipIf(!servicesRequired)(
 
     afterAll(async () => {
       installed.remove();
+      await upstream.close();
     });
 
     test('has the documentation and the example config, and no sources or tests', () => {
@@ -163,37 +165,49 @@ describe.skipIf(!servicesRequired)(
         expect(await consoleFiles.find(path)).not.toBeNull();
     });
 
-    test('has types that are clean under strict rules, in ES modules and CommonJS, and fit the types of every host', async () => {
-      installed.write(
-        'every-export-common.cts',
-        "import textgate = require('textgate');\nexport const gateway: textgate.Gateway | null = null;\n",
-      );
-      const own = [
-        'every-export.ts',
-        'every-export-common.cts',
-        'node-http.ts',
-        'with-next.ts',
-        'express.ts',
-      ];
-      expect(await installed.typeCheck([...own, 'manage.ts', 'closing.ts'], { skipLibCheck: false })).toBe(
-        '',
-      );
-      const withHosts = ['fastify.ts', 'hono.ts', 'app/v1/[...path]/route.ts'];
-      expect(await installed.typeCheck(withHosts, { skipLibCheck: true })).toBe('');
-    });
+    test(
+      'has types that are clean under strict rules, in ES modules and CommonJS, and fit the types of every host',
+      async () => {
+        installed.write(
+          'every-export-common.cts',
+          "import textgate = require('textgate');\nexport const gateway: textgate.Gateway | null = null;\n",
+        );
+        const own = [
+          'every-export.ts',
+          'every-export-common.cts',
+          'node-http.ts',
+          'with-next.ts',
+          'express.ts',
+        ];
+        expect(await installed.typeCheck([...own, 'manage.ts', 'closing.ts'], { skipLibCheck: false })).toBe(
+          '',
+        );
+        const withHosts = ['fastify.ts', 'hono.ts', 'app/v1/[...path]/route.ts'];
+        expect(await installed.typeCheck(withHosts, { skipLibCheck: true })).toBe('');
+      },
+      hostMs,
+    );
 
-    test('exports only its public names, and runs its command', async () => {
-      const { folder } = installed;
-      const list = "console.log(Object.keys(await import('textgate')).toSorted().join())";
-      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', list], { cwd: folder });
-      expect(stdout.trim()).toBe('ConfigError,GatewayError,createGateway');
-      expect((await run('npx', ['textgate', '--help'], { cwd: folder })).stdout).toContain('keys');
-    });
+    test(
+      'exports only its public names, and runs its command',
+      async () => {
+        const { folder } = installed;
+        const list = "console.log(Object.keys(await import('textgate')).toSorted().join())";
+        const { stdout } = await run(process.execPath, ['--input-type=module', '-e', list], { cwd: folder });
+        expect(stdout.trim()).toBe('ConfigError,GatewayError,createGateway');
+        expect((await run('npx', ['textgate', '--help'], { cwd: folder })).stdout).toContain('keys');
+      },
+      hostMs,
+    );
 
-    test('does from code what its documentation shows', async () => {
-      const { stdout } = await run(process.execPath, ['run-manage.ts'], { cwd: installed.folder });
-      expect(stdout).toContain('my app 15.00 0');
-    });
+    test(
+      'does from code what its documentation shows',
+      async () => {
+        const { stdout } = await run(process.execPath, ['run-manage.ts'], { cwd: installed.folder });
+        expect(stdout).toContain('my app 15.00 0');
+      },
+      hostMs,
+    );
 
     test.each([
       ['node-http.ts', '/v1', 404],
@@ -206,15 +220,19 @@ describe.skipIf(!servicesRequired)(
       ['fastify.ts', '/llm/v1', 404],
       ['hono.ts', '/llm/v1', 404],
       ['next.ts', '/v1', 404],
-    ] as const)('serves clients as %s does', async (file, base, statusElsewhere) => {
-      const host = await installed.serve(file);
-      try {
-        await expectHostServes(host, base);
-        expect((await fetch(`${host.origin}/elsewhere`)).status).toBe(statusElsewhere);
-      } finally {
-        await host.close();
-      }
-    });
+    ] as const)(
+      'serves clients as %s does',
+      async (file, base, statusElsewhere) => {
+        const host = await installed.serve(file);
+        try {
+          await expectHostServes(host, base);
+          expect((await fetch(`${host.origin}/elsewhere`)).status).toBe(statusElsewhere);
+        } finally {
+          await host.close();
+        }
+      },
+      hostMs,
+    );
   },
 );
 

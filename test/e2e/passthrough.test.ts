@@ -3,7 +3,7 @@ import { request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -33,6 +33,10 @@ beforeEach(async () => {
     ],
     server: { maxBody: '64KiB' },
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const lastRecord = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
@@ -262,6 +266,7 @@ describe('a passthrough path', () => {
       timeouts: { firstByte: '1h', idle: `${idleMs}ms`, total: '1h' },
       passthrough: [{ path: '/tokenize', upstream: 'local' }],
     });
+    onTestFinished(() => timed.close());
     const size = 20_000_000;
     const sending: ServerResponse[] = [];
     upstream.play((response) => void sending.push(response.end(Buffer.alloc(size))));

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { plant } from '../support/canaries.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -22,6 +22,10 @@ describe.skipIf(postgresAbsence !== null)('a gateway on PostgreSQL', () => {
     upstream = await startUpstream();
     upstream.play(sayTexts(['Hello', ' there']));
   });
+  afterAll(async () => {
+    await upstream.close();
+    await database.drop();
+  });
 
   /** Its close looks for the password in the log, the metrics and the errors. */
   async function start(spool = makeTemporaryFolder()): Promise<TestGateway> {
@@ -34,6 +38,7 @@ describe.skipIf(postgresAbsence !== null)('a gateway on PostgreSQL', () => {
       spool,
       price: { input: '1', output: '2' },
     });
+    onTestFinished(() => gateway.close());
     return gateway;
   }
 

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -18,6 +18,9 @@ import type { TestDatabase } from '../support/test-postgres.ts';
 
 const password = 'pass-w0rd-of-the-database';
 
+/** The time that a test may take, in milliseconds: processes are started, and a first connection is tried for ten seconds. */
+const slow = 90_000;
+
 describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
   let database: TestDatabase;
   let folder: string;
@@ -31,9 +34,14 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
     Object.assign(server, { hostname: '127.0.0.1', port: String(proxy.port), password });
     url = server.href;
   });
+  afterEach(async () => {
+    await proxy.close();
+    await database.drop();
+  });
 
   async function startStreams(): Promise<{ upstream: ScriptedUpstream; finish: () => void }> {
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     const frames = chatFrames(['the beginning', ' and the end']);
     const finished = Promise.withResolvers<void>();
     upstream.play(async (response) => {
@@ -101,25 +109,29 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
     return { gateway, key };
   }
 
-  test('that loses the database refuses new work, finishes what runs, and settles it when the database is back', async () => {
-    const { gateway, key } = await loseDatabaseInAnswer();
-    await proxy.accept();
-    await eventually('it is settled', async () => (await readBooks()).open === 0);
-    await eventually('it serves again', async () => (await post(gateway, key)).status === 200);
-    expect((await readBooks()).charges[0]).toBe(-25_000);
-    await eventually('the second one is settled, too', async () => (await readBooks()).open === 0);
-    expect((await readBooks()).charges).toEqual([-25_000, -25_000]);
-    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-    gateway.server.signal('SIGTERM');
-    const { code, stdout, stderr } = await gateway.server.finished;
-    expect(code).toBe(0);
-    const logged = stdout.split('\n').filter((line) => line.includes('connection to the database'));
-    expect(logged.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-      'the connection to the database was lost',
-      'the connection to the database is back',
-    ]);
-    expect(stdout + stderr + metrics).not.toContain(password);
-  });
+  test(
+    'that loses the database refuses new work, finishes what runs, and settles it when the database is back',
+    async () => {
+      const { gateway, key } = await loseDatabaseInAnswer();
+      await proxy.accept();
+      await eventually('it is settled', async () => (await readBooks()).open === 0);
+      await eventually('it serves again', async () => (await post(gateway, key)).status === 200);
+      expect((await readBooks()).charges[0]).toBe(-25_000);
+      await eventually('the second one is settled, too', async () => (await readBooks()).open === 0);
+      expect((await readBooks()).charges).toEqual([-25_000, -25_000]);
+      const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+      gateway.server.signal('SIGTERM');
+      const { code, stdout, stderr } = await gateway.server.finished;
+      expect(code).toBe(0);
+      const logged = stdout.split('\n').filter((line) => line.includes('connection to the database'));
+      expect(logged.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+        'the connection to the database was lost',
+        'the connection to the database is back',
+      ]);
+      expect(stdout + stderr + metrics).not.toContain(password);
+    },
+    slow,
+  );
 
   test.skipIf(pgbouncerAbsence !== null).each(['pooler', 'server behind the pooler'] as const)(
     `that loses the %s refuses new work and settles what ran once it is back${pgbouncerAbsence === null ? '' : ` (${pgbouncerAbsence})`}`,
@@ -136,65 +148,86 @@ describe.skipIf(postgresAbsence !== null)('a process on PostgreSQL', () => {
       expect((await readBooks()).charges).toEqual([-25_000, -25_000]);
       expect(await gateway.ask('GET', '/ledger')).toMatchObject({ faults: [], imbalanceNanos: 0 });
     },
+    slow,
   );
 
-  test('that is killed while the database is away leaves its settlements to the next one with its spool folder', async () => {
-    const { gateway } = await loseDatabaseInAnswer();
-    gateway.server.signal('SIGKILL');
-    await gateway.server.finished;
-    expect(await readBooks()).toMatchObject({ charges: [], open: 1 });
-    await proxy.accept();
-    const next = await serveFolder(folder, 'http://127.0.0.1:1/v1', url);
-    await eventually('it is settled', async () => (await readBooks()).open === 0);
-    expect(await readBooks()).toEqual(onceSettled);
-    expect(await next.ask('GET', '/ledger')).toMatchObject({ faults: [], imbalanceNanos: 0 });
-    const third = await serveFolder(folder, 'http://127.0.0.1:1/v1', url);
-    third.server.signal('SIGTERM');
-    await third.server.finished;
-    expect(await readBooks()).toEqual(onceSettled);
-  });
+  test(
+    'that is killed while the database is away leaves its settlements to the next one with its spool folder',
+    async () => {
+      const { gateway } = await loseDatabaseInAnswer();
+      gateway.server.signal('SIGKILL');
+      await gateway.server.finished;
+      expect(await readBooks()).toMatchObject({ charges: [], open: 1 });
+      await proxy.accept();
+      const next = await serveFolder(folder, 'http://127.0.0.1:1/v1', url);
+      await eventually('it is settled', async () => (await readBooks()).open === 0);
+      expect(await readBooks()).toEqual(onceSettled);
+      expect(await next.ask('GET', '/ledger')).toMatchObject({ faults: [], imbalanceNanos: 0 });
+      const third = await serveFolder(folder, 'http://127.0.0.1:1/v1', url);
+      third.server.signal('SIGTERM');
+      await third.server.finished;
+      expect(await readBooks()).toEqual(onceSettled);
+    },
+    slow,
+  );
 
-  test('that can not reach the database at its start says so, without the password, and ends with 1', async () => {
-    await proxy.refuse();
-    const config = {
-      storage: { url: '${DATABASE_URL}' },
-      upstreams: { local: { url: 'demo:' } },
-      models: { small: { routes: [{ upstream: 'local', model: 'demo' }], free: true } },
-    };
-    writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
-    const environment = { ...freePorts, DATABASE_URL: url };
-    const failed = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
-    const { code, stdout, stderr } = await failed.finished;
-    expect(code).toBe(1);
-    expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(
-      /can't start: the database postgres:\/\/\S+ can't be reached: connect ECONNREFUSED \S+: start the server, or/,
-    );
-    expect(stdout + stderr).not.toContain(password);
-    const shown = await startTextgate(['config', 'show', 'textgate.yaml'], folder, environment).finished;
-    expect(shown.stdout).toContain('(hidden-by-config-show)');
-    expect(shown.stdout).not.toContain(password);
-  });
+  test(
+    'that can not reach the database at its start says so, without the password, and ends with 1',
+    async () => {
+      await proxy.refuse();
+      const config = {
+        storage: { url: '${DATABASE_URL}' },
+        upstreams: { local: { url: 'demo:' } },
+        models: { small: { routes: [{ upstream: 'local', model: 'demo' }], free: true } },
+      };
+      writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
+      const environment = { ...freePorts, DATABASE_URL: url };
+      const failed = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
+      const { code, stdout, stderr } = await failed.finished;
+      expect(code).toBe(1);
+      expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(
+        /can't start: the database postgres:\/\/\S+ can't be reached: connect ECONNREFUSED \S+: start the server, or/,
+      );
+      expect(stdout + stderr).not.toContain(password);
+      const shown = await startTextgate(['config', 'show', 'textgate.yaml'], folder, environment).finished;
+      expect(shown.stdout).toContain('(hidden-by-config-show)');
+      expect(shown.stdout).not.toContain(password);
+    },
+    slow,
+  );
 
-  test('prints the first key once, whichever of two nodes makes it, and shares the admin token beside its config file', async () => {
-    const upstream = await startUpstream();
-    upstream.play(sayTexts(['x']));
-    writeFileSync(join(folder, 'database-url'), `${url}\n`);
-    const config = {
-      storage: { url: { file: 'database-url' }, spool: 'spool' },
-      upstreams: { local: { url: upstream.url } },
-      models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
-    };
-    writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
-    const nodes = [1, 2].map(() => startTextgate(['serve', '--config', 'textgate.yaml'], folder, freePorts));
-    await Promise.all(nodes.map((node) => node.printed(/(first request|create another key|Or try it)/)));
-    const errors = nodes.map((node) => node.errors());
-    expect(errors.filter((text) => text.includes('This is your first key'))).toHaveLength(1);
-    for (const text of errors) expect(text).toContain('(log in with the token in admin-token)');
-    const told = errors.filter((text) => text.includes('other nodes on the database need the same one'));
-    expect(told.length).toBeGreaterThanOrEqual(1);
-    expect(await onServer('SELECT name FROM api_keys', database.url)).toEqual([{ name: 'first key' }]);
-    expect(readdirSync(folder).toSorted()).toEqual(['admin-token', 'database-url', 'spool', 'textgate.yaml']);
-    for (const node of nodes) node.signal('SIGTERM');
-    for (const { code } of await Promise.all(nodes.map(({ finished }) => finished))) expect(code).toBe(0);
-  });
+  test(
+    'prints the first key once, whichever of two nodes makes it, and shares the admin token beside its config file',
+    async () => {
+      const upstream = await startUpstream();
+      onTestFinished(() => upstream.close());
+      upstream.play(sayTexts(['x']));
+      writeFileSync(join(folder, 'database-url'), `${url}\n`);
+      const config = {
+        storage: { url: { file: 'database-url' }, spool: 'spool' },
+        upstreams: { local: { url: upstream.url } },
+        models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+      };
+      writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
+      const nodes = [1, 2].map(() =>
+        startTextgate(['serve', '--config', 'textgate.yaml'], folder, freePorts),
+      );
+      await Promise.all(nodes.map((node) => node.printed(/(first request|create another key|Or try it)/)));
+      const errors = nodes.map((node) => node.errors());
+      expect(errors.filter((text) => text.includes('This is your first key'))).toHaveLength(1);
+      for (const text of errors) expect(text).toContain('(log in with the token in admin-token)');
+      const told = errors.filter((text) => text.includes('other nodes on the database need the same one'));
+      expect(told.length).toBeGreaterThanOrEqual(1);
+      expect(await onServer('SELECT name FROM api_keys', database.url)).toEqual([{ name: 'first key' }]);
+      expect(readdirSync(folder).toSorted()).toEqual([
+        'admin-token',
+        'database-url',
+        'spool',
+        'textgate.yaml',
+      ]);
+      for (const node of nodes) node.signal('SIGTERM');
+      for (const { code } of await Promise.all(nodes.map(({ finished }) => finished))) expect(code).toBe(0);
+    },
+    slow,
+  );
 });

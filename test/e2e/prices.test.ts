@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -9,6 +9,10 @@ let upstream: ScriptedUpstream;
 let gateway: TestGateway;
 beforeEach(async () => {
   upstream = await startUpstream();
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const open = async (options: TestGatewayOptions): Promise<void> => {

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { environmentConfig } from '../../src/config/load.ts';
 import { namesInConfig, namesInEnvironment } from '../../src/config/setting-names.ts';
 import type { SettingNames } from '../../src/domain/diagnosis/call-target.ts';
@@ -8,10 +8,16 @@ import { startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import { startTlsServer } from '../support/tls-server.ts';
 
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).toReversed()) await close();
+});
+
 /** A provider that answers every call with one status; resolves with its base URL. */
 async function answering(status: number, body = '{}', contentType = 'application/json'): Promise<string> {
   const provider = await startUpstream();
   provider.play((response) => void response.writeHead(status, { 'content-type': contentType }).end(body));
+  open.push(() => provider.close());
   return provider.url;
 }
 
@@ -23,6 +29,10 @@ async function listeningNoMore(): Promise<string> {
 
 async function withTls(): Promise<string> {
   const server = await startTlsServer((_request, response) => void response.end('{}'));
+  open.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
   return `https://localhost:${(server.address() as AddressInfo).port}/v1`;
 }
 
@@ -151,6 +161,7 @@ async function startWithConfig(url: string, discover: boolean): Promise<Started>
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway = await startGateway({ upstreamUrl: url, discover, logDestination });
+  open.push(() => gateway.close());
   return {
     log: () => linesOf(written),
     ask: async (path, body) => (await gateway.post(path, body ?? {})).text(),
@@ -177,7 +188,7 @@ async function startWithEnvironment(url: string): Promise<Started> {
     namesInEnvironment,
   );
   const { url: served, adminUrl } = await gateway.listen();
-  onTestFinished(() => gateway.close());
+  open.push(() => gateway.close());
   const { key: secret } = await gateway.keys.create({ name: 'test' });
   return {
     log: () => linesOf(written),

@@ -12,6 +12,9 @@ import { openCertificate } from '../support/tls-stage.ts';
 const messages = [{ role: 'user' as const, content: 'Say hello' }];
 const streaming = { model: 'small', messages, stream: true } as const;
 
+/** How long a proxy may take to start on a busy machine, in milliseconds. */
+const startMs = 60_000;
+
 const certificate = openCertificate();
 const socket = join(certificate.folder, 'textgate.sock');
 
@@ -30,7 +33,7 @@ describe.each(['nginx', 'caddy', 'haproxy'] as const)('behind %s', (name) => {
         mkdirSync(folder);
         const ports = { '8080': new URL(kept.gateway.url).port, '8090': new URL(stripped.gateway.url).port };
         proxy = await startProxy(name, { folder, certificate, ports, socket });
-      });
+      }, startMs);
       afterAll(() => proxy?.close());
 
       describe.each([

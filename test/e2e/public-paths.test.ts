@@ -68,6 +68,7 @@ describe('the probes of the listener for clients', () => {
 
   test('/readyz is 503 while the models are not known, without the reason', async () => {
     const discovering = await startGateway({ upstreamUrl: upstream.url, discover: true });
+    onTestFinished(() => discovering.close());
     upstream.play((response) => sendJson(response, 503, '{}'));
     const answer = await fetch(`${discovering.url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([503, { status: 'not ready' }]);

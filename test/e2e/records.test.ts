@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { readRecords } from '../support/records.ts';
 import {
@@ -21,6 +21,7 @@ let upstream: ScriptedUpstream;
 beforeEach(async () => {
   upstream = await startUpstream();
 });
+afterEach(() => upstream.close());
 
 async function startRecording(): Promise<{ gateway: TestGateway; file: string }> {
   const file = join(makeTemporaryFolder(), 'data', 'textgate.db');
@@ -52,6 +53,7 @@ describe('the consumption record', () => {
       { request_id: stream.headers.get('x-request-id'), protocol: 'responses', mode: 'stream', status: 200 },
     ]);
     expect(readRecords(file).every(({ total_ms: total }) => total !== null && total >= 0)).toBe(true);
+    await gateway.close();
   });
 
   test('has no row for requests that were refused before the upstream call', async () => {
@@ -63,6 +65,7 @@ describe('the consumption record', () => {
       (await gateway.post('/v1/chat/completions', body, { headers: { authorization: 'x' } })).status,
     ).toBe(401);
     expect(readRecords(file)).toEqual([]);
+    await gateway.close();
   });
 
   test('has the outcome of every kind of request', async () => {
@@ -99,6 +102,7 @@ describe('the consumption record', () => {
       ['upstream_truncated', 200, 'counted'],
       ['client_closed', 200, 'counted'],
     ]);
+    await gateway.close();
   });
 
   test('has the rows closed that a killed process left open', async () => {
@@ -115,10 +119,11 @@ describe('the consumption record', () => {
       .run(keyId);
     database.close();
     await gateway.close();
-    await startGateway({ upstreamUrl: upstream.url, storage: file });
+    const restarted = await startGateway({ upstreamUrl: upstream.url, storage: file });
     expect(readRecords(file)).toMatchObject([
       { request_id: 'req_lost', outcome: 'lost', usage_source: 'none' },
     ]);
+    await restarted.close();
   });
 
   test('makes the gateway refuse requests when it can’t be written, with the reason only in the log', async () => {
@@ -138,5 +143,6 @@ describe('the consumption record', () => {
       expect(JSON.parse(answer)).toMatchObject({ error: { code: 'storage_unavailable' } });
       expect(answer).not.toContain('disk');
     }
+    await gateway.close();
   });
 });

@@ -25,6 +25,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
+  await gateway.close();
+  await upstream.close();
 });
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };

@@ -45,6 +45,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await gateway.close();
+  await Promise.all(upstreams.map((upstream) => upstream.close()));
 });
 
 describe('a reloaded config', () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { cut, sendJson, sendStream } from '../support/scripted-upstream.ts';
 import type { Script } from '../support/scripted-upstream.ts';
@@ -62,6 +62,7 @@ test('two gateways in a row give the same usage, with its reasoning, as one', as
     upstreams: { local: { url: `${gateway.url}/v1`, apiKey: gateway.key } },
     routes: [{ upstream: 'local', model: 'small' }],
   });
+  onTestFinished(() => second.close());
   const detailed = {
     ...usage,
     completion_tokens_details: { reasoning_tokens: 20 },
@@ -127,6 +128,7 @@ test('a Messages stream that is cut is charged for its text, not for the placeho
     routes: [{ upstream: 'local', model: 'claude' }],
     price: { input: '1', output: '2' },
   });
+  onTestFinished(() => messagesGateway.close());
   upstream.play(script);
   await expect(chunksOf(messagesGateway.client)).rejects.toThrow(/connection|ended|truncated|upstream/i);
   const [record] = (await askAdmin(messagesGateway, 'GET', '/records?limit=1')).body.data;
@@ -162,6 +164,7 @@ test('requests at the same time never spend more than a balance that covers one 
     price: { input: '1', output: '2' },
     limits: { balanceMode: 'strict', concurrency: 20, requestsPerMinute: 1_000 },
   });
+  onTestFinished(() => strict.close());
   const { key, secret } = await strict.gateway.createKey('payer', { balanceNanos: 10_000_000 });
   const ask = () =>
     strict.post(

@@ -1,23 +1,28 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 
 /** How long the upstream takes for an answer, in milliseconds. */
 const answerMs = 40;
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with limits${absent}`, () => {
   let database: TestDatabase;
   let upstream: ScriptedUpstream;
   beforeAll(async () => {
     database = await createDatabase();
     upstream = await startUpstream();
+  });
+  afterAll(async () => {
+    await upstream.close();
+    await database.drop();
   });
 
   /** Two gateways, what asks them, and the most requests that the upstream has had in progress. */
@@ -42,6 +47,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes before one upstream with li
         }),
       ),
     );
+    onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
     const body = { model: 'small', messages: [{ role: 'user', content: 'a question' }] };
     const ask = async (node: TestGateway): Promise<number> => {
       const response = await node.post('/v1/chat/completions', body);

@@ -60,6 +60,7 @@ async function open(
     routes: Object.keys(upstreams).map((upstream) => ({ upstream, model: 'm' })),
     ...options,
   });
+  onTestFinished(() => gateway.close());
   const listed = async () =>
     (await askAdmin(gateway, 'GET', '/upstreams')).body as {
       data: { name: string; routes: { data: object[] } }[];
@@ -153,6 +154,7 @@ test('affinity sends requests with the same prompt_cache_key to the same replica
 
 test('measures are listed and outlast a reload, but not another address of the upstream', async () => {
   const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
   upstream.play(sayTexts(['yes']));
   const { gateway, listed, clock } = await open('fastest', { near: { url: upstream.url } });
   const measuredOf = async () => {
@@ -205,6 +207,7 @@ test.each<[string, number, object, boolean]>([
   async (...row) => {
     const [, status, error, isFailing] = row;
     const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
     upstream.play((response) => sendJson(response, status, JSON.stringify({ error })));
     const { gateway, listed, clock } = await open('order', { near: { url: upstream.url } });
     const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };

@@ -1,5 +1,5 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -12,11 +12,13 @@ const tokens = countTokens(content);
 /** A gateway whose upstream reports what `usage` says. */
 async function open(sample: number | undefined) {
   const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
   const gateway = await startGateway({
     upstreamUrl: upstream.url,
     limits: { requestsPerMinute: 100_000 },
     ...(sample === undefined ? {} : { metering: { sample } }),
   });
+  onTestFinished(() => gateway.close());
   let factor = 1;
   upstream.play((response) => {
     const [input, output] = [Math.round((tokens + 4) * factor), Math.round(tokens * factor)];

@@ -44,6 +44,7 @@ async function open(shadow: Partial<ShadowInput> = {}, options: TestGatewayOptio
   });
   onTestFinished(async () => {
     await gateway.close();
+    await Promise.all([local.close(), other.close()]);
   });
   local.play(sayTexts(said));
   other.play(sayTexts(shadowSaid));

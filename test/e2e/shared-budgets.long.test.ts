@@ -1,16 +1,17 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 /** The scripted upstream's usage (11 in, 7 out) costs 0.000025 USD. */
 const price = { input: '1', cacheWrite: '1', output: '2' };
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }], max_tokens: 1 };
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 describe.skipIf(postgresAbsence !== null)(`nodes with clocks of their own${absent}`, () => {
   test('share a budget, which is refilled once: by the first one whose clock is in the new period', async () => {
     const database = await createDatabase();
@@ -27,6 +28,11 @@ describe.skipIf(postgresAbsence !== null)(`nodes with clocks of their own${absen
         clock: { ...systemClock, now: () => nowMs + aheadMs },
       });
     const [right, ahead] = await Promise.all([start(0), start(3_600_000)]);
+    onTestFinished(async () => {
+      await Promise.all([right.close(), ahead.close()]);
+      await upstream.close();
+      await database.drop();
+    });
     const { key } = await right.gateway.keys.create({
       name: 'bob',
       concurrency: 20,

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { checkConfig } from '../../src/config/load.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -60,6 +60,7 @@ beforeEach(async () => {
     request.body === '' ? void response.end('{"data":[{"id":"tiny"}]}') : say(response, request),
   );
 });
+afterEach(() => upstream.close());
 
 describe('the sidecar of the compose file', () => {
   test('serves the app with the key of the environment, without a hand in between', async () => {

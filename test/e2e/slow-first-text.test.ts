@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { readStream } from '../support/client-answer.ts';
 import { eventually } from '../support/eventually.ts';
@@ -42,6 +42,10 @@ beforeEach(async () => {
         end: () => void response.end(),
       });
     });
+});
+afterEach(async () => {
+  await gateway.close();
+  await Promise.all(upstreams.map((upstream) => upstream.close()));
 });
 
 async function open(
@@ -98,16 +102,6 @@ const call = (upstream: number): HeldCall => {
   if (found === undefined) throw new Error(`upstream ${upstream} was not called`);
   return found;
 };
-
-/** Has an upstream send all of its text, which the client gets. */
-async function answerWhole(upstream: number, answer: LiveAnswer): Promise<void> {
-  call(upstream).say(...frames);
-  call(upstream).end();
-  await answer.ended;
-  expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
-}
-
-const secondAsked = () => eventually('the second upstream is asked', () => held[1]?.length === 1);
 const asked = (): number[] => upstreams.map(({ seen }) => seen.length);
 const recordOf = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
 const attemptsOf = (record: { attempts: Record<string, string>[] }): string[] =>
@@ -134,8 +128,11 @@ describe('timeouts.firstText', () => {
     await heads();
     expect(asked()).toEqual([1, 0]);
     clock.advance(1);
-    await secondAsked();
-    await answerWhole(1, answer);
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    call(1).say(...frames);
+    call(1).end();
+    await answer.ended;
+    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a timeout', 'b ok']);
     expect(record.attempts[0].cause).toContain('no text in time');
@@ -177,7 +174,7 @@ describe('timeouts.firstText', () => {
     call(0).say(emptyDelta);
     await heads();
     clock.advance(1_000);
-    await secondAsked();
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
     call(1).say(...frames);
     call(1).end();
     await answer.ended;
@@ -206,8 +203,10 @@ describe('retryWithin', () => {
     const answer = await ask();
     clock.advance(5_000);
     call(0).say(failing);
-    await secondAsked();
-    await answerWhole(1, answer);
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
+    call(1).say(...frames);
+    call(1).end();
+    await answer.ended;
     expect(attemptsOf(await recordOf())).toEqual(['a error', 'b ok']);
   });
 
@@ -257,7 +256,7 @@ describe('a second request beside a slow one', () => {
     await heads();
     expect(asked()).toEqual([1, 0]);
     clock.advance(1);
-    await secondAsked();
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
     return answer;
   };
 
@@ -265,7 +264,10 @@ describe('a second request beside a slow one', () => {
     await open({ settings: { hedge } });
     const answer = await openBoth();
     expect((await askAdmin(gateway, 'GET', '/in-flight')).body.data[0].upstream).toBe('a');
-    await answerWhole(1, answer);
+    call(1).say(...frames);
+    call(1).end();
+    await answer.ended;
+    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
     await eventually('the first call is aborted', () => upstreams[0]?.aborted === 1);
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a hedge_lost', 'b ok']);
@@ -295,7 +297,7 @@ describe('a second request beside a slow one', () => {
     call(0).say(thought.replace('hm', 'a long thought '.repeat(100)));
     await heads();
     clock.advance(2_000);
-    await secondAsked();
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
     call(1).say(...frames.filter((frame) => !frame.includes('usage')));
     call(1).end();
     await answer.ended;
@@ -309,7 +311,10 @@ describe('a second request beside a slow one', () => {
     const answer = await openBoth();
     call(0).end();
     await heads();
-    await answerWhole(1, answer);
+    call(1).say(...frames);
+    call(1).end();
+    await answer.ended;
+    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
     expect(attemptsOf(await recordOf())).toEqual(['a truncated', 'b ok']);
   });
 
@@ -321,7 +326,10 @@ describe('a second request beside a slow one', () => {
     await eventually('the second upstream has refused', () => asked()[1] === 1);
     await heads();
     expect(answer.text).toBe('');
-    await answerWhole(0, answer);
+    call(0).say(...frames);
+    call(0).end();
+    await answer.ended;
+    expect(readStream('chat', answer.text)).toMatchObject({ ending: 'stop', text: 'one two' });
     const record = await recordOf();
     expect(attemptsOf(record)).toEqual(['a ok', 'b refused']);
     expect(record).toMatchObject({ upstream: 'a', outcome: 'completed', charge: '0.000025' });
@@ -370,7 +378,7 @@ describe('a second request beside a slow one', () => {
     await eventually('the first upstream is asked', () => held[0]?.length === 1);
     await gateway.recorded();
     clock.advance(2_000);
-    await secondAsked();
+    await eventually('the second upstream is asked', () => held[1]?.length === 1);
     left.abort();
     await gone;
     await eventually('both calls are aborted', () => upstreams.every(({ aborted }) => aborted === 1));
@@ -395,7 +403,7 @@ describe('a second request beside a slow one', () => {
       call(0).say(thought.replace('hm', 'a long thought '.repeat(100)));
       await heads();
       clock.advance(2_000);
-      await secondAsked();
+      await eventually('the second upstream is asked', () => held[1]?.length === 1);
       call(0).end();
       await heads();
       if (thinks) call(1).say(thought);

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import express from 'express';
@@ -13,8 +15,7 @@ import { modelPrice } from '../support/model-price.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
-import { openedRecord, payingKey, settledRecord, usageOf } from '../support/stored-rows.ts';
-import { serveApp } from '../support/listen.ts';
+import { payingKey } from '../support/stored-rows.ts';
 
 const keyId = 'key_payer';
 
@@ -22,14 +23,25 @@ const keyId = 'key_payer';
 const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
 
 const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
-  ...settledRecord,
   requestId,
   begun: null,
+  outcome: 'completed',
   upstream: 'u',
-  usage: usageOf(chargeNanos),
+  attempts: [],
+  status: 200,
+  usage: {
+    inputTokens: chargeNanos,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: chargeNanos,
+  },
   usageSource: 'upstream',
   price,
   chargeNanos,
+  firstTextMs: 1,
+  totalMs: 2,
 });
 
 /** A database as a process killed with three open requests leaves it: with a hold for each on its key's balance. */
@@ -39,7 +51,20 @@ async function leaveDatabase(path: string): Promise<void> {
   const key = { ...payingKey, id: keyId, name: 'payer' };
   await store.createKey(key, 'hash', 1_000_000_000);
   for (const requestId of ['req_a', 'req_b', 'req_lost'])
-    await store.open({ ...openedRecord, requestId, keyId, price, hold: { nanos: 1_000, leastNanos: 1 } });
+    await store.open({
+      requestId,
+      keyId,
+      createdAtMs: 1,
+      protocol: 'chat',
+      mode: 'sync',
+      model: 'm',
+      upstream: 'u',
+      tag: null,
+      group: null,
+      queuedMs: 1,
+      price,
+      hold: { nanos: 1_000, leastNanos: 1 },
+    });
   await engine.close();
 }
 
@@ -83,9 +108,11 @@ test('a mounted gateway closes earlier open records before its first request, an
     },
     { logLevel: 'silent' },
   );
-  const url = await serveApp(express().use('/llm', gateway.router));
+  const server = express().use('/llm', gateway.router).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   const { key: secret } = await gateway.keys.create({ name: 'mine' });
-  const answer = await fetch(`${url}/llm/v1/chat/completions`, {
+  const answer = await fetch(`http://127.0.0.1:${port}/llm/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'x' }] }),
@@ -93,5 +120,7 @@ test('a mounted gateway closes earlier open records before its first request, an
   expect(answer.status).toBe(200);
   await answer.text();
   expect(readRecords(storage).map(({ outcome }) => outcome)).toEqual(['lost', 'lost', 'lost', 'completed']);
+  server.closeAllConnections();
+  server.close();
   await gateway.close();
 });

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { maxWatchers } from '../../src/http/admin/status-watch.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -24,6 +24,10 @@ beforeEach(async () => {
     logDestination: { write: (line) => void (log += line) },
   });
   ({ cookie } = await logIn(gateway, gateway.adminToken));
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
 });
 
 /** Follows the status on a connection of its own, as a page does. */

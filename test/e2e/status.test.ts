@@ -27,6 +27,10 @@ async function open(options: TestGatewayOptions = {}): Promise<Scene> {
   const upstream = await startUpstream();
   const clock = createFakeClock();
   const gateway = await startGateway({ upstreamUrl: upstream.url, clock, ...options });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
   const status = async (query = ''): Promise<GatewayStatus> =>
     (await askAdmin(gateway, 'GET', `/status${query}`)).body as GatewayStatus;
   return { upstream, gateway, clock, status };

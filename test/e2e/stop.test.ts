@@ -25,6 +25,7 @@ async function open(dialects: readonly Dialects[number][], options: TestGatewayO
   });
   onTestFinished(async () => {
     await gateway.close();
+    await Promise.all(upstreams.map((upstream) => upstream.close()));
   });
   const ask = async (body: object) => {
     const response = await gateway.post('/v1/chat/completions', { ...chat, ...body });
@@ -222,6 +223,7 @@ test.each([
     });
     onTestFinished(async () => {
       await gateway.close();
+      await Promise.all([local.close(), other.close()]);
     });
     for (const upstream of [local, other]) upstream.play(sayTexts(['one']));
     await (await gateway.post('/v1/chat/completions', { ...chat, stop })).text();

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -15,6 +15,8 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+/** Longer than the database thread waits for a lock, in milliseconds. */
+const patienceMs = 20_000;
 
 let upstream: ScriptedUpstream;
 let file: string;
@@ -23,70 +25,78 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
   file = join(makeTemporaryFolder(), 'textgate.db');
 });
+afterEach(() => upstream.close());
 
 describe('a gateway whose database is locked by another process', () => {
-  test('refuses new requests before any upstream call, lets a running one end, and settles it when the lock is free', async () => {
-    const gateway = await startGateway({
-      upstreamUrl: upstream.url,
-      storage: file,
-      price: { input: '1', output: '2' },
-    });
-    const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
-    const headers = { authorization: `Bearer ${secret}` };
-    const frames = chatFrames(['one ', 'two']);
-    const finish = Promise.withResolvers<() => void>();
-    upstream.play((response) => {
-      sendStream(response, frames.slice(0, 2));
-      finish.resolve(() => response.end(frames.slice(2).join('')));
-    });
-    const running = readLive(gateway.post('/v1/chat/completions', { ...body, stream: true }, { headers }));
-    await eventually('the request is in progress', () => running.text.includes('one '));
+  test(
+    'refuses new requests before any upstream call, lets a running one end, and settles it when the lock is free',
+    async () => {
+      const gateway = await startGateway({
+        upstreamUrl: upstream.url,
+        storage: file,
+        price: { input: '1', output: '2' },
+      });
+      const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
+      const headers = { authorization: `Bearer ${secret}` };
+      const frames = chatFrames(['one ', 'two']);
+      const finish = Promise.withResolvers<() => void>();
+      upstream.play((response) => {
+        sendStream(response, frames.slice(0, 2));
+        finish.resolve(() => response.end(frames.slice(2).join('')));
+      });
+      const running = readLive(gateway.post('/v1/chat/completions', { ...body, stream: true }, { headers }));
+      await eventually('the request is in progress', () => running.text.includes('one '));
 
-    const other = new DatabaseSync(file, { timeout: 5_000 });
-    other.exec('BEGIN IMMEDIATE');
-    const startedMs = performance.now();
-    const refused = gateway.post('/v1/chat/completions', body, { headers });
-    // Its record waits for the lock before any other write. Behind one, it would wait for as long as two writes may take,
-    // which is as long as its request waits: it could be begun after its refusal, and the sweep would close it later.
-    await eventually('both requests are in progress', async () => {
-      const { body: inFlight } = await askAdmin(gateway, 'GET', '/in-flight');
-      return inFlight.data.filter(({ model }: { model: string | null }) => model !== null).length === 2;
-    });
-    const unready = await fetch(`${gateway.adminUrl}/readyz`);
-    expect(unready.status).toBe(503);
-    expect(await unready.text()).toContain(
-      'the database does not accept writes: it takes too long to answer',
-    );
-    const called = upstream.seen.length;
-    const refusedWithoutBalance = gateway.post('/v1/chat/completions', body);
-    (await finish.promise)();
-    const probe = await fetch(`${gateway.adminUrl}/healthz`);
-    expect(probe.status).toBe(200);
-    expect(performance.now() - startedMs).toBeLessThan(4_000);
+      const other = new DatabaseSync(file, { timeout: 5_000 });
+      other.exec('BEGIN IMMEDIATE');
+      const startedMs = performance.now();
+      const refused = gateway.post('/v1/chat/completions', body, { headers });
+      // Its record waits for the lock before any other write. Behind one, it would wait for as long as two writes may take,
+      // which is as long as its request waits: it could be begun after its refusal, and the sweep would close it later.
+      await eventually('both requests are in progress', async () => {
+        const { body: inFlight } = await askAdmin(gateway, 'GET', '/in-flight');
+        return inFlight.data.filter(({ model }: { model: string | null }) => model !== null).length === 2;
+      });
+      const unready = await fetch(`${gateway.adminUrl}/readyz`);
+      expect(unready.status).toBe(503);
+      expect(await unready.text()).toContain(
+        'the database does not accept writes: it takes too long to answer',
+      );
+      const called = upstream.seen.length;
+      const refusedWithoutBalance = gateway.post('/v1/chat/completions', body);
+      (await finish.promise)();
+      const probe = await fetch(`${gateway.adminUrl}/healthz`);
+      expect(probe.status).toBe(200);
+      expect(performance.now() - startedMs).toBeLessThan(4_000);
 
-    const answer = await refused;
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatchObject({ error: { code: 'storage_unavailable' } });
-    expect((await refusedWithoutBalance).status).toBe(503);
-    expect(upstream.seen.length).toBe(called);
-    await running.ended;
-    expect(running.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
-    const usable = async () =>
-      /^textgate_database_usable (\d)$/m.exec(await (await fetch(`${gateway.adminUrl}/metrics`)).text())?.[1];
-    expect(await usable()).toBe('0');
-    other.exec('ROLLBACK');
-    other.close();
+      const answer = await refused;
+      expect(answer.status).toBe(503);
+      expect(await answer.json()).toMatchObject({ error: { code: 'storage_unavailable' } });
+      expect((await refusedWithoutBalance).status).toBe(503);
+      expect(upstream.seen.length).toBe(called);
+      await running.ended;
+      expect(running.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+      const usable = async () =>
+        /^textgate_database_usable (\d)$/m.exec(
+          await (await fetch(`${gateway.adminUrl}/metrics`)).text(),
+        )?.[1];
+      expect(await usable()).toBe('0');
+      other.exec('ROLLBACK');
+      other.close();
 
-    await eventually('the kept settlement is made', () => readRecords(file)[0]?.outcome === 'completed');
-    await eventually(
-      'it is ready again',
-      async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
-    );
-    expect(await usable()).toBe('1');
-    const { body: shown } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
-    expect(shown).toMatchObject({ balance: '0.999975', held: '0.00', spent: '0.000025' });
-    expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);
-  });
+      await eventually('the kept settlement is made', () => readRecords(file)[0]?.outcome === 'completed');
+      await eventually(
+        'it is ready again',
+        async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
+      );
+      expect(await usable()).toBe('1');
+      const { body: shown } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
+      expect(shown).toMatchObject({ balance: '0.999975', held: '0.00', spent: '0.000025' });
+      expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);
+      await gateway.close();
+    },
+    patienceMs,
+  );
 });
 
 describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount one)', () => {
@@ -121,6 +131,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
     expect(readRecords(storage)[0]?.outcome).toBeNull();
     disk.free();
     await eventually('the settlement is made', () => readRecords(storage)[0]?.outcome === 'completed');
+    await gateway.close();
   });
 
   test('makes no upstream call that can’t be recorded, and is not ready until there is space', async () => {
@@ -150,6 +161,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
     disk.free();
     await eventually('the gateway is ready again', async () => (await ready()).status === 200);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
+    await gateway.close();
   });
 
   test.each([
@@ -193,6 +205,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
       expect(settled).toMatchObject({ outcome: 'completed', status: 200, output_tokens: 7 });
       expect(next.output()).not.toContain('could not be made');
     },
+    patienceMs,
   );
 });
 

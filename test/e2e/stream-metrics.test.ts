@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -22,6 +22,10 @@ beforeEach(async () => {
   upstream = await startUpstream();
   const timeouts = { idle: '60s', total: '90s' };
   gateway = await startGateway({ upstreamUrl: upstream.url, clock, timeouts });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 interface Client {

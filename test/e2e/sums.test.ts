@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -19,6 +19,10 @@ beforeEach(async () => {
   upstream = await startUpstream();
   upstream.play(sayTexts(['x']));
   gateway = await startGateway({ upstreamUrl: upstream.url, storage: file, price });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const admin = (method: string, path: string, sent?: object) => askAdmin(gateway, method, path, sent);

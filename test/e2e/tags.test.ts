@@ -1,12 +1,13 @@
 import { request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import OpenAI from 'openai';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const tags = ['search', 'chat:2'];
@@ -25,6 +26,10 @@ beforeAll(async () => {
   });
   const { key, secret } = await gateway.gateway.createKey('tagged', { tags, requestsPerMinute: 1_000 });
   tagged = { id: key.id, secret };
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const admin = (method: string, path: string, sent?: object) => askAdmin(gateway, method, path, sent);
@@ -228,7 +233,20 @@ describe('the tags of a key', () => {
     const { createGateway } = await import('../../src/index.ts');
     const declared = createGateway(declare(['a']), { logLevel: 'silent' });
     const { url } = await declared.listen();
-    const statusOf = statusAt(url, secret);
+    const statusOf = async (tag: string) => {
+      const headers = {
+        authorization: `Bearer ${secret}`,
+        'content-type': 'application/json',
+        'x-textgate-tag': tag,
+      };
+      const answer = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      await answer.text();
+      return answer.status;
+    };
     expect([await statusOf('a'), await statusOf('b')]).toEqual([200, 400]);
     declared.reload(declare(['b']));
     expect([await statusOf('a'), await statusOf('b')]).toEqual([400, 200]);
@@ -236,23 +254,25 @@ describe('the tags of a key', () => {
   });
 
   test('hold for requests through a router in another app', async () => {
-    const url = await serveApp((request, response) => gateway.gateway.router(request, response));
-    const statusOf = statusAt(url, tagged.secret);
+    const server = createServer((request, response) => gateway.gateway.router(request, response));
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const statusOf = async (tag: string) => {
+      const headers = {
+        authorization: `Bearer ${tagged.secret}`,
+        'content-type': 'application/json',
+        'x-textgate-tag': tag,
+      };
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      await answer.text();
+      return answer.status;
+    };
     expect([await statusOf('search'), await statusOf('other')]).toEqual([200, 400]);
+    server.closeAllConnections();
+    server.close();
   });
 });
-
-/** Asks a question with a tag; resolves with the status. */
-function statusAt(url: string, secret: string): (tag: string) => Promise<number> {
-  return async (tag) => {
-    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-    const asked = {
-      method: 'POST',
-      headers: { ...headers, 'x-textgate-tag': tag },
-      body: JSON.stringify(body),
-    };
-    const answer = await fetch(`${url}/v1/chat/completions`, asked);
-    await answer.text();
-    return answer.status;
-  };
-}

@@ -49,6 +49,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway.close();
+  await bought.close();
 });
 
 test('the README shows what a terminal shows: failovers, broken streams and refusals with their causes', async () => {

@@ -34,6 +34,7 @@ async function open(options: TestGatewayOptions = {}) {
     ...options,
     server: { ...options.server, tls: certificate.paths },
   });
+  onTestFinished(() => gateway.close());
   return { gateway, certificate, clock, log };
 }
 
@@ -68,6 +69,7 @@ async function servedCertificate(gateway: { readonly url: string }): Promise<str
 
 test('the official client gets whole answers and streams over TLS', async () => {
   const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
   const { gateway } = await open({ upstreamUrl: upstream.url });
   expect(gateway.url).toMatch(/^https:/);
   upstream.play(sayTexts(['one ', 'two']));
@@ -80,6 +82,7 @@ test('the official client gets whole answers and streams over TLS', async () => 
 
 test('frames arrive one by one over TLS, and a client that leaves stops its upstream', async () => {
   const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
   const { gateway } = await open({ upstreamUrl: upstream.url });
   const frames = chatFrames(['one ', 'two']);
   const gate = Promise.withResolvers<void>();

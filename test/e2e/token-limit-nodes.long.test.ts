@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -13,8 +13,10 @@ const tokens = 18;
 describe('a limit of tokens per day', () => {
   test.skipIf(postgresAbsence !== null)('is shared by all nodes on one database', async () => {
     const database = await createDatabase();
+    onTestFinished(() => database.drop());
     const upstream = await startUpstream();
     upstream.play(sayTexts(['a ', 'b']));
+    onTestFinished(() => upstream.close());
     const start = async (): Promise<TestGateway> => {
       const gateway = await startGateway({
         upstreamUrl: upstream.url,
@@ -22,6 +24,7 @@ describe('a limit of tokens per day', () => {
         spool: makeTemporaryFolder(),
         limits: { tokensPerDay: tokens + 1 },
       });
+      onTestFinished(() => gateway.close());
       return gateway;
     };
     const [one, two] = [await start(), await start()];

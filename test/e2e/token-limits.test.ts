@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -21,8 +21,10 @@ async function open(options: TestGatewayOptions = {}) {
       upstreamUrl: upstream.url,
       ...options,
     });
+    onTestFinished(() => gateway.close());
     return gateway;
   };
+  onTestFinished(() => upstream.close());
   return { upstream, start };
 }
 

@@ -16,6 +16,7 @@ beforeEach(async () => {
   upstream.play(sayTexts(['x']));
 });
 afterEach(async () => {
+  await Promise.all([collector.close(), upstream.close()]);
   vi.unstubAllEnvs();
 });
 
@@ -63,6 +64,7 @@ describe('the collector', () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     await (await gateway.post('/v1/chat/completions', body)).text();
     await eventually('spans have arrived', () => collector.spans.length > 0);
+    await gateway.close();
   });
 
   test('gets the last spans when the gateway closes', async () => {

@@ -25,6 +25,8 @@ beforeEach(async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
 });
 afterEach(async () => {
+  await gateway.close();
+  await Promise.all([collector.close(), upstream.close(), second.close()]);
   vi.unstubAllEnvs();
 });
 

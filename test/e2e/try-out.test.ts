@@ -9,7 +9,6 @@ import type { LiveAnswer } from '../support/live-answer.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { chatFrames, cut, sayTexts, sendStream } from '../support/scripted-upstream.ts';
 import { openStage } from '../support/stage.ts';
-import { serveApp } from '../support/listen.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
 const lines: string[] = [];
@@ -237,11 +236,16 @@ test('lists the models that the key may use, as the key itself sees them', async
 
 test('works where an app mounts the operators’ routes', async () => {
   upstream.play(sayTexts(['hello']));
-  const url = await serveApp(gateway.gateway.admin);
-  const answer = await fetch(`${url}/admin/try/chat/completions?key=${own}`, {
+  const { createServer } = await import('node:http');
+  const server = createServer(gateway.gateway.admin);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const answer = await fetch(`http://127.0.0.1:${port}/admin/try/chat/completions?key=${own}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' },
     body: JSON.stringify({ ...chat, stream: true }),
   });
   expect(await answer.text()).toContain('data: [DONE]');
+  server.close();
+  server.closeAllConnections();
 });

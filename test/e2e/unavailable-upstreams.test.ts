@@ -1,8 +1,13 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGatewayOptions } from '../support/test-gateway.ts';
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).toReversed()) await close();
+});
 
 interface LogLine {
   readonly msg: string;
@@ -14,6 +19,7 @@ async function start(upstream: ScriptedUpstream, options: TestGatewayOptions = {
   const log: LogLine[] = [];
   const logDestination = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
   const gateway = await startGateway({ upstreamUrl: upstream.url, logDestination, ...options });
+  open.push(() => gateway.close());
   const ask = async (): Promise<Response> => {
     const response = await gateway.post('/v1/chat/completions', {
       model: 'small',
@@ -29,6 +35,7 @@ async function start(upstream: ScriptedUpstream, options: TestGatewayOptions = {
 async function startFailing(status: number, headers: object = {}): Promise<ScriptedUpstream> {
   const upstream = await startUpstream();
   upstream.play((response) => sendJson(response, status, '{}', headers));
+  open.push(() => upstream.close());
   return upstream;
 }
 

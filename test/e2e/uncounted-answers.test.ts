@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type OpenAI from 'openai';
 import type { ChatCompletionMessageParam, CompletionUsage } from 'openai/resources';
 import type { ResponseUsage } from 'openai/resources/responses/responses';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -29,6 +29,10 @@ let gateway: TestGateway;
 let log: { readonly msg?: string; readonly level?: number }[];
 beforeEach(async () => {
   upstream = await startUpstream();
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 async function open(options: TestGatewayOptions = { price }): Promise<void> {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -91,6 +91,7 @@ test('the same answer over TLS is cut after 120 s, too, by what the client has r
     timeouts: { total: '20m', idle: '10m' },
     server: { tls: certificate.paths },
   });
+  onTestFinished(() => secure.close());
   upstream.play(sendLarge);
   const client = openRaw(secure.url, { paused: true });
   client.socket.write(`GET /download HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secure.key}\r\n\r\n`);
@@ -108,6 +109,7 @@ test('lists of models that their client never reads are cut after 120 s, because
   const names = Array.from({ length: 1_000 }, (_, index) => `${'m'.repeat(400)}-${index}`);
   upstream.play((response) => sendJson(response, 200, JSON.stringify({ data: names.map((id) => ({ id })) })));
   const listing = await startGateway({ upstreamUrl: upstream.url, clock, discover: true });
+  onTestFinished(() => listing.close());
   const client = openRaw(listing.url, { paused: true });
   const request = `GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${listing.key}\r\n\r\n`;
   client.socket.write(request);
@@ -157,4 +159,4 @@ test('a large answer that its client reads slowly is not cut, even after a long 
     clock.advance(100_000);
   }
   expect(client.error()).toBeNull();
-});
+}, 120_000);

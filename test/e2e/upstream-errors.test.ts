@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import OpenAI from 'openai';
 import type { ServerResponse } from 'node:http';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -24,6 +24,7 @@ let upstream: ScriptedUpstream;
 beforeEach(async () => {
   upstream = await startUpstream();
 });
+afterEach(() => upstream.close());
 
 /** A gateway in front of the upstream, and its log. */
 async function start(
@@ -34,6 +35,7 @@ async function start(
     write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>),
   };
   const gateway = await startGateway({ upstreamUrl: upstream.url, logDestination, ...options });
+  onTestFinished(() => gateway.close());
   return Object.assign(gateway, { lines });
 }
 
@@ -166,6 +168,7 @@ describe('an error status of the upstream', () => {
   test('does not hold up another route by a body that never ends', async () => {
     const clock = createFakeClock();
     const spare = await startUpstream();
+    onTestFinished(() => spare.close());
     spare.play(sayTexts(['fine']));
     let asked = 0;
     upstream.play((response) => {
@@ -275,6 +278,7 @@ describe('the openai client', () => {
 describe('a model that one upstream does not have', () => {
   test('is asked of the next one, and is a 404 if none has it', async () => {
     const spare = await startUpstream();
+    onTestFinished(() => spare.close());
     const gateway = await start({
       upstreams: { spare: { url: spare.url } },
       routes: [

@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { plant } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -47,6 +47,10 @@ beforeEach(async () => {
       local: { url: upstream.url, apiKey: { command: [join(folder, 'token'), '; exit 1'], every: '1m' } },
     },
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 async function ask(): Promise<number> {

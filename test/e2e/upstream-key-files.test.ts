@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkConfig } from '../../src/config/load.ts';
 import { composeGateway } from '../../src/gateway.ts';
 import { plant } from '../support/canaries.ts';
@@ -42,6 +42,10 @@ beforeEach(async () => {
     routes: [{ upstream: 'local', model: 'tiny' }],
     passthrough: [{ path: '/tokenize', upstream: 'native', free: true }],
   });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 /** The keys that the upstream got since the last look. */

@@ -5,13 +5,14 @@ import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { absent, createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import { describeUsage } from './describe-usage.ts';
 
 describe.skipIf(postgresAbsence !== null)('usage on PostgreSQL', () => {
   describeUsage(createDatabase);
 });
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 test.skipIf(postgresAbsence !== null)(
   `of two nodes, one has the keys that were charged most in its metrics, and both have the same usage${absent}`,
   async () => {
@@ -30,6 +31,8 @@ test.skipIf(postgresAbsence !== null)(
     const nodes = [first];
     onTestFinished(async () => {
       await Promise.all(nodes.map((node) => node.close()));
+      await upstream.close();
+      await database.drop();
     });
     await (await first.post('/v1/responses', { model: 'small', input: 'x' })).text();
     nodes.push(await start(3), await start(3));

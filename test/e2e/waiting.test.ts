@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -33,6 +33,10 @@ beforeEach(async () => {
   running = readLive(gateway.post('/v1/chat/completions', { model: 'small', stream: true, messages }));
   sending = await started.promise;
   upstream.play((response) => void response.writeHead(500).end());
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 /** Sends a request while the key's only slot is taken, and resolves when the request waits for it. */

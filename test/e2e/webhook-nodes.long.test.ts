@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { plant } from '../support/canaries.ts';
@@ -16,11 +16,13 @@ beforeEach(async () => {
   scene = await startWebhookScene();
   ({ receiver } = scene);
 });
+afterEach(() => scene.close());
 
 describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
   /** A database, and a function that starts a gateway over it. */
   async function openNodes() {
     const database = await createDatabase();
+    onTestFinished(() => database.drop());
     const ops = { url: receiver.url, secret: receiver.secret };
     const start = (webhooks: ConfigInput['webhooks'] = { ops }) =>
       startGateway({
@@ -68,6 +70,7 @@ describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
 describe.skipIf(postgresAbsence !== null)('over PostgreSQL the event of a budget', () => {
   test('is the same for a key and for a group', async () => {
     const database = await createDatabase();
+    onTestFinished(() => database.drop());
     const midnight = /^\d{4}-\d\d-\d\dT00:00:00\.000Z$/;
     const settings = { amount: '14', per: 'day' as const, warnAt: ['0.5'] };
     const gateway = await startGateway({
@@ -95,5 +98,6 @@ describe.skipIf(postgresAbsence !== null)('over PostgreSQL the event of a budget
         { group: 'research', ...reached },
       ]),
     );
+    await gateway.close();
   });
 });

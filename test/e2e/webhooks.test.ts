@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { maxAttempts } from '../../src/domain/webhook-retries.ts';
 import { askAdmin } from '../support/admin-client.ts';
@@ -37,6 +37,7 @@ beforeEach(async () => {
   scene = await startWebhookScene();
   ({ clock, upstream, receiver } = scene);
 });
+afterEach(() => scene.close());
 
 const passUntil = (what: string, condition: () => boolean) => advanceUntil(clock, what, condition);
 const pass = (durationMs: number) => advanceBy(clock, durationMs);
@@ -50,6 +51,7 @@ async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
     ...options,
     limits: { ...lowBalanceLimits, ...options.limits },
   });
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 
@@ -77,6 +79,7 @@ async function agedUntil({ adminUrl }: TestGateway, isAsExpected: (seconds: numb
 /** Another receiver, which is closed with the test. */
 async function startOther(): Promise<WebhookReceiver> {
   const other = await startReceiver();
+  onTestFinished(() => other.close());
   return other;
 }
 

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { serveWorkers } from '../support/served-workers.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -31,6 +31,10 @@ test.skipIf(postgresAbsence !== null)(
   'workers at a unix socket know trusted proxies, lists of addresses, pages, the base path and probes',
   async () => {
     const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
+    onTestFinished(async () => {
+      await upstream.close();
+      await database.drop();
+    });
     const socket = join(makeTemporaryFolder(), 'textgate.sock');
     const served = await serveWorkers({
       databaseUrl: database.url,

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { call } from '../support/call-socket.ts';
 import { eventually } from '../support/eventually.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -13,6 +13,10 @@ test.skipIf(postgresAbsence !== null)(
   'several workers share a socket; a stale file is replaced, and the socket is removed at the end',
   async () => {
     const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
+    onTestFinished(async () => {
+      await upstream.close();
+      await database.drop();
+    });
     const socket = join(makeTemporaryFolder(), 'textgate.sock');
     leaveStale(socket);
     upstream.play(sayTexts(['x']));

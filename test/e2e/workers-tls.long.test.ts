@@ -21,6 +21,10 @@ async function servedCertificate(url: string): Promise<string | undefined> {
 
 test.skipIf(postgresAbsence !== null)('several workers speak TLS, and each reads new files', async () => {
   const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
+  onTestFinished(async () => {
+    await upstream.close();
+    await database.drop();
+  });
   upstream.play(sayTexts(['one']));
   const certificate = makeCertificate(makeTemporaryFolder());
   const next = makeCertificate(makeTemporaryFolder());

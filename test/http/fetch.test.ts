@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -29,6 +29,11 @@ beforeEach(async () => {
       { path: '/rerank', upstream: 'local', price: { request: '1.00' } },
     ],
   });
+});
+
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 const origin = 'http://textgate.test';

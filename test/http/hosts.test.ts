@@ -1,12 +1,15 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import express from 'express';
 import type { RequestHandler } from 'express';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 let gateway: TestGateway;
 let asked: { authorization: string; 'content-type': string };
@@ -15,6 +18,19 @@ beforeAll(async () => {
   gateway = await startGateway();
   asked = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' };
 });
+
+afterAll(() => gateway.close());
+
+/** Serves a handler of Node's own requests, such as an Express app, and returns its address. */
+async function host(handler: RequestListener): Promise<string> {
+  const server = createServer(handler).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 const chat = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'hello' }] });
 
@@ -37,7 +53,7 @@ describe('gateway.router', () => {
       { logLevel: 'info', logDestination: { write: (line) => void (log += line) } },
     );
     const app = express().use(own.router, (_request, response) => void response.status(418).json({}));
-    const [mounted, bare] = [await serveApp(app), await serveApp(own.router)];
+    const [mounted, bare] = [await host(app), await host(own.router)];
     const { key } = await own.keys.create({ name: 'a key of before' });
     await own.close();
     const headers = { ...asked, authorization: `Bearer ${key}` };
@@ -52,7 +68,7 @@ describe('gateway.router', () => {
   });
 
   test('serves every route under node:http without an Express app', async () => {
-    const url = await serveApp(gateway.gateway.router);
+    const url = await host(gateway.gateway.router);
     const post = { method: 'POST', body: chat };
     expect(await outcomeOf(`${url}/v1/chat/completions`, post)).toEqual([200, 'chat.completion']);
     const responses = { method: 'POST', body: JSON.stringify({ model: 'small', input: 'hello' }) };
@@ -76,7 +92,7 @@ describe('gateway.router', () => {
       const id: unknown = response.locals['id'];
       response.json({ url: request.url, base: request.baseUrl, id, names: response.getHeaderNames() });
     });
-    const url = await serveApp(app);
+    const url = await host(app);
     expect(await outcomeOf(`${url}/llm/v1/models`)).toEqual([200, 'list']);
     const left = await fetch(`${url}/llm/other?a=1`, { headers: asked });
     expect(await left.json()).toEqual({
@@ -91,7 +107,7 @@ describe('gateway.router', () => {
     const app = express();
     app.use('/llm', gateway.gateway.router);
     app.use((_request, response) => void response.status(418).end());
-    const url = await serveApp(app);
+    const url = await host(app);
     const refused = await fetch(`${url}/llm/chat/completions`, {
       method: 'POST',
       headers: asked,
@@ -121,7 +137,7 @@ describe('gateway.router', () => {
     onTestFinished(() => declaring.close());
     app.use('/llm', declaring.router);
     app.use((_request, response) => void response.status(418).end());
-    const url = await serveApp(app);
+    const url = await host(app);
     const ask = (secret: string): Promise<Response> =>
       fetch(`${url}/llm/models`, { headers: { authorization: `Bearer ${secret}` } });
     const refused = await ask(key);
@@ -137,7 +153,7 @@ describe('gateway.router', () => {
     ['express.text', express.text({ type: () => true })],
     ['express.raw', express.raw({ type: () => true })],
   ])('takes a body that %s has read', async (_name, parser) => {
-    const url = await serveApp(express().use(parser, gateway.gateway.router));
+    const url = await host(express().use(parser, gateway.gateway.router));
     const answer = await outcomeOf(`${url}/v1/chat/completions`, { method: 'POST', body: chat });
     expect(answer).toEqual([200, 'chat.completion']);
   });
@@ -156,9 +172,14 @@ describe('a passthrough path behind the parsers of an app', () => {
     upstream.play((response, request) => void response.end(request.body));
   });
 
+  afterAll(async () => {
+    await passing.close();
+    await upstream.close();
+  });
+
   /** Posts through a parser; returns the status, and the body that the upstream got. */
   async function passThrough(parser: RequestHandler, type: string, body: string): Promise<unknown> {
-    const url = await serveApp(express().use(parser, passing.gateway.router));
+    const url = await host(express().use(parser, passing.gateway.router));
     const headers = { authorization: `Bearer ${passing.key}`, 'content-type': type };
     upstream.seen.length = 0;
     const answer = await fetch(`${url}/pass`, { method: 'POST', headers, body });
@@ -205,7 +226,7 @@ describe('a passthrough path behind the parsers of an app', () => {
 
 describe('gateway.admin', () => {
   test('serves its routes under node:http without an Express app', async () => {
-    const url = await serveApp(gateway.gateway.admin);
+    const url = await host(gateway.gateway.admin);
     const headers = { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' };
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);

@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { answerProbes } from '../../src/http/listen/probes.ts';
 import { createRouter } from '../../src/http/router.ts';
 import type { RequestHandler } from '../../src/http/router.ts';
 import { eventually } from '../support/eventually.ts';
-import { serveApp } from '../support/listen.ts';
 
 test('probes that come while readiness is checked share one check, and later ones get a new one', async () => {
   let [asked, checks] = [0, 0];
@@ -20,8 +22,15 @@ test('probes that come while readiness is checked share one check, and later one
         return check.promise;
       }),
     );
-  const url = await serveApp((request, response) => router(request, response, () => response.destroy()));
-  const probe = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+  const server = createServer((request, response) => router(request, response, () => response.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const probe = async (): Promise<number> =>
+    (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/readyz`)).status;
   const probes = Array.from({ length: 5 }, probe);
   await eventually('all have arrived', () => asked === 5);
   expect(checks).toBe(1);

@@ -1,15 +1,23 @@
+import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { StreamOutput } from '../../src/http/answers/stream-output.ts';
 import { eventually } from '../support/eventually.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { openRaw } from '../support/raw-socket.ts';
-import { serveApp } from '../support/listen.ts';
 
 /** A server whose answers are written by the test; resolves with its address. */
-const serve = (answer: (response: ServerResponse, path: string) => unknown): Promise<string> =>
-  serveApp(({ url = '' }, response) => void answer(response, url));
+async function serve(answer: (response: ServerResponse, path: string) => unknown): Promise<string> {
+  const server = createServer(({ url = '' }, response) => void answer(response, url));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 const turns = [
   (next: () => void): void => next(),
@@ -36,14 +44,16 @@ describe('a streamed answer', () => {
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }),
       fc.constant('é語😀'.repeat(9_000)),
     );
-    await forAllAsync(
-      200,
-      fc.array(fc.tuple(text, fc.nat(3)), { minLength: 1, maxLength: 8 }),
-      async (written) => {
-        parts = written;
-        const sent = await (await fetch(url)).text();
-        expect(sent).toBe(`${written.map(([part]) => part).join('')}|end`);
-      },
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(text, fc.nat(3)), { minLength: 1, maxLength: 8 }),
+        async (written) => {
+          parts = written;
+          const sent = await (await fetch(url)).text();
+          expect(sent).toBe(`${written.map(([part]) => part).join('')}|end`);
+        },
+      ),
+      propertyRun(200),
     );
   });
 

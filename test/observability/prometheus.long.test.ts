@@ -11,6 +11,9 @@ import { matchers } from './promql.ts';
 import { openScene } from './scene.ts';
 import type { Scene } from './scene.ts';
 
+/** How long the start and two rounds of load may take, in milliseconds. */
+const setupMs = 120_000;
+
 /** Labels that Prometheus adds when it scrapes. */
 const scrapeLabels = new Set(['job', 'instance']);
 
@@ -71,7 +74,7 @@ describe.skipIf(!hasPrometheus)('a Prometheus that scrapes a gateway (needs the 
     const second = await scene.playRound();
     await scraped(first + second);
     exposition = await readExposition(scene.adminUrl);
-  });
+  }, setupMs);
   afterAll(async () => {
     for (const close of closers.toReversed()) await close();
   });

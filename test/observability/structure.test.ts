@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 import { readExposition } from './exposition.ts';
@@ -28,6 +28,7 @@ describe('the names in the queries of dashboards and rules', () => {
     gateway = await startGateway();
     exposition = await readExposition(gateway.adminUrl);
   });
+  afterAll(() => gateway.close());
 
   test('are all exported by the gateway', () => {
     const missing = wantedNames.filter((name) => !exposition.names.has(name));

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { OpenAPIClientAxios } from 'openapi-client-axios';
 import type { AxiosResponse, Document, OpenAPIClient } from 'openapi-client-axios';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { playProvider } from '../support/examine.ts';
 import { generatedFile } from '../support/generated-file.ts';
 import { parseFrames } from '../support/parse-frames.ts';
@@ -97,6 +97,10 @@ describe('a client that is generated from the document', () => {
       of: clientFor(gateway.url, gateway.key),
       operators: clientFor(gateway.adminUrl, gateway.adminToken),
     };
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
   });
 
   const call = async (

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { createKeyManagement } from '../../src/operations/manage-keys.ts';
 import type { KeyManagement } from '../../src/operations/manage-keys.ts';
@@ -7,7 +7,6 @@ import { hashKey } from '../../src/shared/hash-key.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { noSettings } from '../support/stored-rows.ts';
 
 test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
   ['changed', (keys, id) => keys.change(id, { name: 'mine', concurrency: 3 })],
@@ -18,6 +17,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
   async (_how, alter) => {
     const engine = openTestEngine(':memory:');
     await engine.ready;
+    onTestFinished(() => engine.close());
     const now = (): number => 1_800_000_000_000;
     const store = createStore(engine, { nextId: () => randomUUID(), now, report: () => {} });
     let secret: string | null = null;
@@ -31,8 +31,20 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
         async findKeyById(id) {
           const found = await store.findKeyById(id);
           if (secret !== null) {
-            const bob = { ...noSettings, name: 'bob', hash: hashKey(secret) };
-            await declareKeys([bob], { store, randomBytes, hash: hashKey, now });
+            const bob = {
+              name: 'bob',
+              hash: hashKey(secret),
+              limits: {},
+              models: null,
+              allowFrom: null,
+              lowBalanceNanos: null,
+              tags: [],
+              expiresAt: null,
+              budget: null,
+              group: null,
+              weight: 1,
+            };
+            await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }
           return found;
         },

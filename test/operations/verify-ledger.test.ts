@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { OpenedRecord, Outcome, SettledRecord } from '../../src/domain/money/consumption.ts';
 import { free, noTokens } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
@@ -7,7 +7,6 @@ import { maxNanos } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
-import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 
 const price = modelPrice({
   input: 1_000_000,
@@ -29,6 +28,7 @@ const cost = 5 + 1 + 3 * 2 + 7 * 3;
 
 let pipeline: PipelineHarness;
 beforeEach(async () => void (pipeline = await openPipeline(price, 100)));
+afterEach(() => pipeline.close());
 
 /** Opens and settles a record as it is told, whatever that may mean. */
 async function write(
@@ -38,22 +38,33 @@ async function write(
 ): Promise<string> {
   const requestId = `req_${randomUUID()}`;
   await pipeline.store.open({
-    ...openedRecord,
     requestId,
     keyId,
+    createdAtMs: 1,
+    protocol: 'chat',
     mode: 'stream',
+    model: 'm',
+    upstream: 'u',
+    tag: null,
+    group: null,
+    queuedMs: 1,
     price,
     hold: { nanos: 20, leastNanos: 1 },
     ...opened,
   });
   await pipeline.store.settle({
-    ...settledRecord,
     requestId,
     begun: null,
+    outcome: 'completed',
+    upstream: null,
+    attempts: [],
+    status: 200,
     usage,
     usageSource: 'upstream',
+    price: null,
     chargeNanos: cost,
     firstTextMs: 1,
+    totalMs: 2,
     ...settled,
   });
   return requestId;

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { costOf } from '../../src/domain/money/pricing.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
@@ -22,6 +22,7 @@ const ways: Readonly<Record<string, (request: DrivenRequest) => void>> = {
 
 let pipeline: PipelineHarness;
 beforeAll(async () => void (pipeline = await openPipeline(price, 1_000)));
+afterAll(() => pipeline.close());
 
 const bodies = {
   chat: { model: 'm', stream: true, messages: [{ role: 'user', content: question }] },

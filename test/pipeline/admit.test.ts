@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
@@ -14,6 +14,7 @@ let pipeline: PipelineHarness;
 beforeEach(async () => {
   pipeline = await openPipeline(modelPrice({ input: 1 }), 100);
 });
+afterEach(() => pipeline.close());
 
 let lookUps: number;
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -21,6 +21,7 @@ beforeEach(async () => {
   pipeline = await openPipeline(price, 100);
   keyId = await pipeline.addKey(1_000_000_000);
 });
+afterEach(() => pipeline.close());
 
 const thinking = (text: string): string =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: text } }] })}\n\n`;

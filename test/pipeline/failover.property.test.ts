@@ -104,4 +104,5 @@ test('a request with three upstreams is answered if one works, and charged once'
   const accounts = await pipeline.store.accounts([keyId]);
   expect(accounts.get(keyId)).toMatchObject({ heldNanos: 0, spentNanos: charged });
   expect(pipeline.faults).toEqual([]);
+  await pipeline.close();
 }, 240_000);

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bodyOf } from '../support/body-of.ts';
 import { clientFacts } from '../support/client-facts.ts';
 import { modelPrice } from '../support/model-price.ts';
@@ -48,6 +48,7 @@ beforeEach(async () => {
     },
   };
 });
+afterEach(() => pipeline.close());
 
 const account = async () => (await pipeline.store.accounts([keyId])).get(keyId);
 

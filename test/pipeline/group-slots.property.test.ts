@@ -9,7 +9,7 @@ import { bodyOf } from '../support/body-of.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
 const body = { model: 'm', messages: [{ role: 'user', content: 'x' }] };
@@ -168,13 +168,16 @@ class PlayedHistory {
 }
 
 test('no more requests of a group run than it has slots, and all slots are free in the end, however requests wait, leave and move', async () => {
-  await forAllAsync(40, history, async (made) => {
-    const pipeline = await openPipeline(modelPrice({ input: 1 }), 100);
-    try {
-      await new PlayedHistory(pipeline, made).play();
-      expect(pipeline.ports.inFlight.all()).toEqual([]);
-    } finally {
-      await pipeline.close();
-    }
-  });
+  await fc.assert(
+    fc.asyncProperty(history, async (made) => {
+      const pipeline = await openPipeline(modelPrice({ input: 1 }), 100);
+      try {
+        await new PlayedHistory(pipeline, made).play();
+        expect(pipeline.ports.inFlight.all()).toEqual([]);
+      } finally {
+        await pipeline.close();
+      }
+    }),
+    propertyRun(40),
+  );
 });

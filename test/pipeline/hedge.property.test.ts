@@ -265,4 +265,5 @@ test('one answer, one charge, and no call after the first text, with second requ
   const accounts = await pipeline.store.accounts([keyId]);
   expect(accounts.get(keyId)).toMatchObject({ heldNanos: 0, spentNanos: charged });
   expect(pipeline.faults).toEqual([]);
+  await pipeline.close();
 });

@@ -89,6 +89,7 @@ beforeEach(async () => {
   ];
 });
 afterEach(async () => {
+  await pipeline.close();
   if (pipeline.faults.length > 0) throw new Error(pipeline.faults.join('; '));
 });
 

@@ -96,4 +96,5 @@ test('exchanges with exceptions and aborts at every stage leave no slot and no h
   process.stdout.write(
     `${exchanges} exchanges (seed ${seed}), ${thrown} exceptions, ${orphans} orphans swept: slots 0, holds 0\n`,
   );
-});
+  await pipeline.close();
+}, 120_000);

@@ -15,7 +15,7 @@ import { isRefusal } from '../../src/shared/errors.ts';
 import { formatUsd } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
-import { forAll, forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 interface Case {
   readonly price: ModelPrice;
@@ -106,17 +106,19 @@ function judge(asked: Case, percent: number, [inputs, cached, written, outputs]:
 
 test('a request with a ceiling never costs more at an upstream that honours the cap, and none is refused that could not', () => {
   let [sent, refused] = [0, 0];
-  forAll(
-    3_000,
-    cases,
-    fc.nat({ max: 400 }),
-    fc.tuple(share, share, share, share),
-    (asked, percent, shares) => {
-      const { isSent, fault } = judge(asked, percent, shares);
-      if (isSent) sent++;
-      else refused++;
-      expect(fault).toBeNull();
-    },
+  fc.assert(
+    fc.property(
+      cases,
+      fc.nat({ max: 400 }),
+      fc.tuple(share, share, share, share),
+      (asked, percent, shares) => {
+        const { isSent, fault } = judge(asked, percent, shares);
+        if (isSent) sent++;
+        else refused++;
+        expect(fault).toBeNull();
+      },
+    ),
+    propertyRun(3_000),
   );
   expect(sent).toBeGreaterThan(300);
   expect(refused).toBeGreaterThan(300);
@@ -124,42 +126,45 @@ test('a request with a ceiling never costs more at an upstream that honours the 
 
 test('our own count never charges more than a ceiling, however wrong it is', async () => {
   const each = fc.constantFrom(0, 1, 100);
-  await forAllAsync(1_000, cases, fc.nat({ max: 300 }), each, async (asked, percent, perCharacter) => {
-    const turns = [{ role: 'user' as const, text: asked.text }];
-    const wanted = asked.maxOutputTokens ?? asked.holdTokens;
-    const bound = holdFor({ turns, maxOutputTokens: wanted }, asked.price, { holdTokens: 0, strict: true });
-    const ceiling = Math.floor((bound * percent) / 100);
-    const after = limitCost(routed(asked), { maxCost: formatUsd(ceiling) });
-    if (isRefusal(after)) return;
-    after.work.received.add(['x'.repeat(20_000)], 0);
-    const {
-      chargeNanos,
-      usage,
-      price: applied,
-    } = await chargeFor(
-      { outcome: 'completed', usage: null, passedStatus: null },
-      {
-        work: after.work,
-        attempts: new AttemptLog(),
-        reservation: { granted: true, holdNanos: null, balanceNanos: null },
-      },
-      {
-        balanceMode: 'soft',
-        tokens: { count: async (text) => text.length * perCharacter },
-        telemetry: {
-          waitBegan: () => {},
-          waitEnded: () => {},
-          exchangeBegan: () => {},
-          streamOpened: () => {},
-          exchangeEnded: () => {},
-          fault: (message) => expect.unreachable(message),
+  await fc.assert(
+    fc.asyncProperty(cases, fc.nat({ max: 300 }), each, async (asked, percent, perCharacter) => {
+      const turns = [{ role: 'user' as const, text: asked.text }];
+      const wanted = asked.maxOutputTokens ?? asked.holdTokens;
+      const bound = holdFor({ turns, maxOutputTokens: wanted }, asked.price, { holdTokens: 0, strict: true });
+      const ceiling = Math.floor((bound * percent) / 100);
+      const after = limitCost(routed(asked), { maxCost: formatUsd(ceiling) });
+      if (isRefusal(after)) return;
+      after.work.received.add(['x'.repeat(20_000)], 0);
+      const {
+        chargeNanos,
+        usage,
+        price: applied,
+      } = await chargeFor(
+        { outcome: 'completed', usage: null, passedStatus: null },
+        {
+          work: after.work,
+          attempts: new AttemptLog(),
+          reservation: { granted: true, holdNanos: null, balanceNanos: null },
         },
-      },
-    );
-    expect(chargeNanos).toBeLessThanOrEqual(ceiling);
-    // What is recorded explains the charge, so the ledger can be verified.
-    expect(usage === null || applied === null ? null : costOf(usage, applied)).toBe(chargeNanos);
-  });
+        {
+          balanceMode: 'soft',
+          tokens: { count: async (text) => text.length * perCharacter },
+          telemetry: {
+            waitBegan: () => {},
+            waitEnded: () => {},
+            exchangeBegan: () => {},
+            streamOpened: () => {},
+            exchangeEnded: () => {},
+            fault: (message) => expect.unreachable(message),
+          },
+        },
+      );
+      expect(chargeNanos).toBeLessThanOrEqual(ceiling);
+      // What is recorded explains the charge, so the ledger can be verified.
+      expect(usage === null || applied === null ? null : costOf(usage, applied)).toBe(chargeNanos);
+    }),
+    propertyRun(1_000),
+  );
 });
 
 test('without the header a request stays as it is', () => {

@@ -13,4 +13,4 @@ test(`every answer, charge, place and wait is right under random policies, limit
   expect(
     Math.min(...[calls, places, waits, left, shadows, whole].map((figure) => figure ?? 0)),
   ).toBeGreaterThan(0);
-});
+}, 60_000);

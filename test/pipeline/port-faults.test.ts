@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { OpenedRecord } from '../../src/domain/money/consumption.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
@@ -17,6 +17,7 @@ let pipeline: PipelineHarness;
 beforeEach(async () => {
   pipeline = await openPipeline(price, 10);
 });
+afterEach(() => pipeline.close());
 
 test('a finished answer reaches its client in full although the limiter can’t release its slot', async () => {
   const ended: ExchangeSummary[] = [];

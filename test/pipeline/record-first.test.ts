@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { OpenedRecord, Reservation } from '../../src/domain/money/consumption.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { free } from '../../src/domain/money/pricing.ts';
@@ -10,6 +10,7 @@ const body = { model: 'small', stream: true, messages: [{ role: 'user', content:
 
 let pipeline: PipelineHarness;
 beforeEach(async () => void (pipeline = await openPipeline(free, 1_024)));
+afterEach(() => pipeline.close());
 
 /** Records of the pipeline's store, whose `open` waits for the test. */
 function heldRecords(takesWrites: boolean) {

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -13,6 +13,7 @@ let pipeline: PipelineHarness;
 beforeEach(async () => {
   pipeline = await openPipeline(price, 100);
 });
+afterEach(() => pipeline.close());
 
 test('an answer reaches its client in full although metrics and log fail', async () => {
   const broken = (): never => {

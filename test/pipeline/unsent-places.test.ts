@@ -21,4 +21,5 @@ test('the requests of a key without money take nothing of the limits of an upstr
   served.leave();
   await served.done;
   rooms.close();
+  await pipeline.close();
 });

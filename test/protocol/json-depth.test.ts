@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { findExcess, maxJsonDepth, maxJsonEntries } from '../../src/protocol/json-depth.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const isTooDeep = (text: Uint8Array): boolean => findExcess(text) === 'depth';
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -66,17 +66,19 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
   );
   const mixed = fc.array(piece, { minLength: 20, maxLength: 150, size: 'max' });
   const found = { true: 0, false: 0 };
-  forAll(
-    2_000,
-    fc.oneof(
-      mixed.map((pieces) => bytes(pieces.join(''))),
-      fc.uint8Array(),
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        mixed.map((pieces) => bytes(pieces.join(''))),
+        fc.uint8Array(),
+      ),
+      (text) => {
+        const expected = isTooDeepByState(text);
+        found[`${expected}`]++;
+        expect(isTooDeep(text)).toBe(expected);
+      },
     ),
-    (text) => {
-      const expected = isTooDeepByState(text);
-      found[`${expected}`]++;
-      expect(isTooDeep(text)).toBe(expected);
-    },
+    propertyRun(2_000),
   );
   expect(Math.min(found.true, found.false)).toBeGreaterThan(100);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findJsonFault } from '../../src/protocol/json-fault.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const found = (text: string): string | null => {
   const fault = findJsonFault(text);
@@ -71,16 +71,19 @@ describe('the first fault of a text that is not JSON', () => {
 
   test('is found in exactly those texts that JSON.parse rejects', () => {
     let rejected = 0;
-    forAll(5_000, damaged, (text) => {
-      let isJson = true;
-      try {
-        JSON.parse(text);
-      } catch {
-        isJson = false;
-        rejected++;
-      }
-      expect(findJsonFault(text) === null).toBe(isJson);
-    });
+    fc.assert(
+      fc.property(damaged, (text) => {
+        let isJson = true;
+        try {
+          JSON.parse(text);
+        } catch {
+          isJson = false;
+          rejected++;
+        }
+        expect(findJsonFault(text) === null).toBe(isJson);
+      }),
+      propertyRun(5_000),
+    );
     expect(rejected).toBeGreaterThan(500);
   });
 });

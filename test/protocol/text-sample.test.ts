@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { KeptText } from '../../src/protocol/kept-text.ts';
 import { TextSample } from '../../src/protocol/text-sample.ts';
-import { forAll } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 function sampleOf(texts: readonly string[]): TextSample {
   const sample = new TextSample();
@@ -16,14 +16,17 @@ test('a kept text and a sample are the text and its size, in whatever pieces it 
     fc.string({ unit: 'grapheme-ascii', maxLength: 400 }),
     fc.constantFrom('', '\ud83d', '\ude00', 'é', '語'),
   );
-  forAll(200, fc.array(piece, { maxLength: 60 }), (pieces) => {
-    const kept = new KeptText();
-    for (const one of pieces) kept.add(one);
-    const text = pieces.join('');
-    expect([kept.toString(), kept.length]).toEqual([text, text.length]);
-    const sample = sampleOf(pieces);
-    expect([sample.beginning, sample.chars]).toEqual([text, text.length]);
-  });
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
+      const kept = new KeptText();
+      for (const one of pieces) kept.add(one);
+      const text = pieces.join('');
+      expect([kept.toString(), kept.length]).toEqual([text, text.length]);
+      const sample = sampleOf(pieces);
+      expect([sample.beginning, sample.chars]).toEqual([text, text.length]);
+    }),
+    propertyRun(200),
+  );
 });
 
 test('a sample of a text that is too long has its first 262,144 code units, and its full size', () => {

@@ -1,12 +1,12 @@
-import type { Socket } from 'node:net';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
-import { serveApp } from '../support/listen.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -30,10 +30,15 @@ function usedBytes(): number {
 /** An upstream that reads requests without keeping them, and never ends its streams; resolves with its URL. */
 async function startEndless(): Promise<string> {
   const [first = '', text = ''] = chatFrames(['a']);
-  const url = await serveApp((request, response) => {
+  const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(200).write(first + text));
   });
-  return `${url}/v1`;
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
 test(`an open stream has its prompt in memory at most ${mostCopies} times`, async () => {
@@ -41,6 +46,7 @@ test(`an open stream has its prompt in memory at most ${mostCopies} times`, asyn
     upstreamUrl: await startEndless(),
     limits: { concurrency: 1_000, requestsPerMinute: 10_000 },
   });
+  onTestFinished(() => gateway.close());
   const content = 'A prompt '.repeat(promptBytes / 9);
   const body = JSON.stringify({ model: 'small', stream: true, messages: [{ role: 'user', content }] });
   const request = Buffer.from(

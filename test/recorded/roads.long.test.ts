@@ -38,5 +38,6 @@ describe.skipIf(!hasRecordings)('recorded streams (kept beside the checkout)', (
       expect(cuts).toBeGreaterThan(10_000);
       process.stdout.write(`${clientProtocol}: ${streams.length} streams, ${cuts} cuts, differences: 0\n`);
     },
+    120_000,
   );
 });

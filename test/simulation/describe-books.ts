@@ -6,7 +6,7 @@ import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { MemoryBooks } from './database/memory-books.ts';
 import { MemoryLeases } from './database/memory-leases.ts';
 
@@ -77,10 +77,13 @@ export function describeBooks(name: string, open: () => Promise<TimedDatabase>):
     afterAll(() => database.engine.close());
 
     test('are what the lists in memory are, for any steps of three processes', async () => {
-      await forAllAsync(150, fc.array(step, { maxLength: 40 }), async (steps) => {
-        const { found, expected } = await compareSteps(database, `run-${++runs}`, steps);
-        expect(found).toEqual(expected);
-      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+          const { found, expected } = await compareSteps(database, `run-${++runs}`, steps);
+          expect(found).toEqual(expected);
+        }),
+        propertyRun(150),
+      );
     });
   });
 }

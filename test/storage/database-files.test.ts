@@ -94,6 +94,7 @@ describe('a database that is open', () => {
     const { path } = await open();
     const second = openThreadedEngine(otherName(path));
     await expect(second.ready).rejects.toThrow('another textgate process is using it');
+    await second.close();
   });
 
   test('is not impaired while its files stay: no fault is reported', async () => {
@@ -139,6 +140,7 @@ test('the engine reports a lock file that can not be used as such, not as anothe
   writeFileSync(`${path}-owner`, 'no database '.repeat(500));
   const engine = openThreadedEngine(path);
   await expect(engine.ready).rejects.toThrow('file is not a database');
+  await engine.close();
 });
 
 describe('a database in a folder whose name has characters with a meaning in URLs', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import type { ThreadReply } from '../../src/storage/sqlite/thread-messages.ts';
@@ -55,6 +55,7 @@ async function open(
       return worker;
     },
   });
+  onTestFinished(() => engine.close());
   await engine.ready;
   await engine.run([say('CREATE TABLE t (a INTEGER)')]);
   return {

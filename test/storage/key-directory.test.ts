@@ -6,7 +6,6 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import { createKeyDirectory } from '../../src/storage/keys/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { payingKey } from '../support/stored-rows.ts';
 
 /** The bound of look-ups of unknown keys, as docs/operators and the code have it. */
 const maxUnknownLookUps = 64;
@@ -43,9 +42,26 @@ function startDirectory() {
     { onFault: (message) => void faults.push(message), onShed: () => void shed++ },
   );
   const add = (secret: string, isDeclared = false): void => {
-    const id = `key_${secret.slice(6, 18)}`;
-    // Each has an object of its own.
-    keys.set(hashKey(secret), { ...payingKey, limits: {}, id, hasBalance: false, isDeclared });
+    const limits = {};
+    const key: ApiKey = {
+      id: `key_${secret.slice(6, 18)}`,
+      name: 'x',
+      createdAtMs: 0,
+      limits,
+      models: null,
+      allowFrom: null,
+      lowBalanceNanos: null,
+      tags: [],
+      expiresAt: null,
+      budget: null,
+      group: null,
+      weight: 1,
+      revokedAtMs: null,
+      hasBalance: false,
+      compatibility: {},
+      isDeclared,
+    };
+    keys.set(hashKey(secret), key);
   };
   return { directory, clock, add, keys, lookedUp, answers, state, faults, shed: () => shed };
 }

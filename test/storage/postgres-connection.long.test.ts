@@ -10,9 +10,10 @@ import { password, rejection, usePostgresBench } from '../support/postgres-bench
 import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
 
 const one = [{ text: 'SELECT 1 AS one' }];
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** Advances the clock until a promise is settled. */
 async function settledWithin(clock: FakeClock, promise: Promise<unknown>, stepMs = 10): Promise<void> {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
@@ -10,7 +10,9 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { say } from '../conformance/engine.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** How many requests are settled while others close them, and how often. */
 const requests = 60;
@@ -42,6 +44,7 @@ function settlementOf({ requestId, hold, budgets = [], ...begun }: OpenedRecord)
 describe.skipIf(postgresAbsence !== null)(`money units of two nodes${absent}`, () => {
   test('meet in no deadlock: a request is settled while it is closed as lost', async () => {
     const database = await createDatabase();
+    onTestFinished(() => database.drop());
     const engines = ['first', 'second'].map(() =>
       createPostgresEngine({ url: database.url, clock: systemClock }),
     );
@@ -86,6 +89,7 @@ describe.skipIf(postgresAbsence !== null)(`money units of two nodes${absent}`, (
     const engines = ['first', 'second'].map(() =>
       createPostgresEngine({ url: database.url, clock: systemClock }),
     );
+    onTestFinished(() => database.drop());
     await Promise.all(engines.map(({ ready }) => ready));
     const [engine] = engines;
     const [own, other] = engines.map((each) => joinStore(each));

@@ -1,9 +1,11 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Statement } from '../../src/storage/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSharedChanges } from '../../src/storage/postgres/nodes/shared-changes.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** How many owners have rows, and how many rows each of them has. */
 const [owners, rowsOfEach] = [1_000, 20];
@@ -28,6 +30,7 @@ describe.skipIf(postgresAbsence !== null)(`what belongs to one node in PostgreSQ
       ].map((sql) => ({ sql, values: [] })),
     );
   });
+  afterAll(() => engine.close());
 
   /** Which scans some statements made, by the counts that their connection keeps until it hands them in. */
   async function scansOf(

@@ -13,7 +13,9 @@ import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 const request = (requestId: string) => ({ ...openedRecord, requestId });
 

@@ -13,7 +13,9 @@ import type { Store } from '../../src/storage/store.ts';
 import { free } from '../../src/domain/money/pricing.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** Accounts that are charged at once, and how often each of two nodes charges them. */
 const accounts = 20;
@@ -42,6 +44,7 @@ function requestOf(keyId: string) {
 /** Two nodes on one database with accounts. */
 async function openNodes() {
   const first = await openPostgres();
+  onTestFinished(() => first.close());
   const { url } = first.database;
   const second = createPostgresEngine({ url, clock: systemClock });
   onTestFinished(() => second.close());
@@ -94,7 +97,7 @@ describe.skipIf(postgresAbsence !== null)(`an audit on PostgreSQL${absent}`, () 
     expect(audits).toBeGreaterThan(3);
     const records = 2 * rounds * accounts;
     expect(await verifyLedger(audit)).toEqual({ accounts, records, imbalanceNanos: 0, faults: [] });
-  });
+  }, 60_000);
 
   test('finds nothing wrong when a charge is committed after one that began later, at any point of the audit', async () => {
     const { engine, nodes, faults, url } = await openNodes();

@@ -9,11 +9,12 @@ import type { Clock } from '../../src/domain/ports/clock.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
 
 /** PostgreSQL's code of a call that was undone for a deadlock. */
 const deadlockDetected = '40P01';
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const bench = usePostgresBench();
 let last = 0;
 

@@ -9,7 +9,9 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { payingKey } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** How long a look-up waits for its answer before its connection is given up, in milliseconds. */
 const silenceMs = 5_000;

@@ -16,9 +16,10 @@ import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { usePostgresBench } from '../support/postgres-bench.ts';
-import { beginningOf, noSettings, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const bench = usePostgresBench();
 
 /** When the requests of these tests arrived, and their ids. */
@@ -146,7 +147,20 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       return (await count()) !== before;
     };
     const key = { ...payingKey, id: 'key_counted', hasBalance: false };
-    const declared = { name: 'd', hash: 'h', ...noSettings };
+    const declared = {
+      name: 'd',
+      hash: 'h',
+      limits: {},
+      models: null,
+      allowFrom: null,
+      lowBalanceNanos: null,
+      tags: [],
+      expiresAt: null,
+      budget: null,
+      group: null,
+      weight: 1,
+      compatibility: {},
+    };
     const credit = { keyId: key.id, nanos: 10 };
     const opened = { ...openedRecord, keyId: key.id };
     const begun = beginningOf(opened);

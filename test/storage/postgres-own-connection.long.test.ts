@@ -10,7 +10,9 @@ import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** The lock of the units of statements, written out: nodes of all versions have to take the same one. */
 const unitLock = 7_483_911;

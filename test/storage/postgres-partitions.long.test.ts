@@ -10,8 +10,9 @@ import { createRetention } from '../../src/storage/retention/retention-store.ts'
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const hourMs = 3_600_000;
 const retryMs = 60_000;
 
@@ -64,6 +65,7 @@ function createSetClock() {
 /** A database that is dropped at the end of the test. */
 async function newDatabase() {
   const database = await createDatabase();
+  onTestFinished(() => database.drop());
   return database;
 }
 

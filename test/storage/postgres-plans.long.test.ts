@@ -4,8 +4,10 @@ import { replacePlaceholders } from '../../src/storage/engine.ts';
 import type { FixedUnit } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /**
  * Above this estimate the server compiles a statement before it runs it (`jit_above_cost`), which takes some hundred
@@ -46,6 +48,7 @@ describe.skipIf(postgresAbsence !== null)(`the statements of requests in Postgre
   });
   afterAll(async () => {
     await client.end();
+    await engine.close();
   });
 
   async function costOf(types: readonly string[], sql: string): Promise<number> {

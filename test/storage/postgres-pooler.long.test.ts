@@ -23,6 +23,7 @@ async function setUp(
   settings: Readonly<Record<string, string | number>>,
 ): Promise<{ readonly database: TestDatabase; readonly pooler: PgBouncer }> {
   const database = await createDatabase();
+  onTestFinished(() => database.drop());
   return { database, pooler: await startPgBouncer(database.url, settings) };
 }
 

@@ -4,13 +4,16 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(
   `a PostgreSQL database that refuses writes for a while${absent}`,
   () => {
     test('is reported, and written to again once it accepts them, although no connection was lost then', async () => {
       const database = await createDatabase();
+      onTestFinished(() => database.drop());
       const engine = createPostgresEngine({ url: database.url, clock: systemClock });
       onTestFinished(() => engine.close());
       await engine.ready;
@@ -35,6 +38,7 @@ describe.skipIf(postgresAbsence !== null)(
 
     test('is written to again after sessions that were switched to refusing', async () => {
       const database = await createDatabase();
+      onTestFinished(() => database.drop());
       const engine = createPostgresEngine({ url: database.url, clock: systemClock });
       onTestFinished(() => engine.close());
       await engine.ready;

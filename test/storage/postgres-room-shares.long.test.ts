@@ -1,11 +1,14 @@
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GrantedShare, ShareDemand } from '../../src/domain/ports/room-shares.ts';
 import { createRoomShareStore } from '../../src/storage/postgres/nodes/room-share-store.ts';
 import { openTimedPostgres } from '../support/timed-postgres.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { memoryDatabase, playShares, shareHistory } from '../support/share-histories.ts';
 import type { ShareDatabase } from '../support/share-world.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`shares of the limits of upstreams in PostgreSQL${absent}`, () => {
   let engine: Awaited<ReturnType<typeof openTimedPostgres>>['engine'];
@@ -49,30 +52,33 @@ describe.skipIf(postgresAbsence !== null)(`shares of the limits of upstreams in 
   test('are settled as in plain lists, and never add up to more than the limit, in random histories', async () => {
     const answers = (granted: readonly GrantedShare[]) =>
       granted.toSorted((a, b) => (a.limit < b.limit ? -1 : 1));
-    await forAllAsync(2, shareHistory(25), async (history) => {
-      const [stored, lists] = [await emptied(), memoryDatabase()];
-      const differences: unknown[] = [];
-      let last: Promise<unknown> = Promise.resolve();
-      const database: ShareDatabase = {
-        settle(...call) {
-          // One call at a time, so that both get them in the same order.
-          const both = last.then(async () => {
-            const found = answers(await stored.settle(...call));
-            const expected = answers(await lists.settle(...call));
-            if (JSON.stringify(found) !== JSON.stringify(expected))
-              differences.push({ call, found, expected });
-            return found;
-          });
-          last = both.catch(() => {});
-          return both;
-        },
-        setOwners: async (owners) =>
-          void (await Promise.all([stored.setOwners(owners), lists.setOwners(owners)])),
-        setTime: async (ms) => void (await Promise.all([stored.setTime(ms), lists.setTime(ms)])),
-      };
-      const played = await playShares(database, history);
-      expect({ ...played, differences }).toEqual({ excesses: [], kept: [], missing: [], differences: [] });
-    });
+    await fc.assert(
+      fc.asyncProperty(shareHistory(25), async (history) => {
+        const [stored, lists] = [await emptied(), memoryDatabase()];
+        const differences: unknown[] = [];
+        let last: Promise<unknown> = Promise.resolve();
+        const database: ShareDatabase = {
+          settle(...call) {
+            // One call at a time, so that both get them in the same order.
+            const both = last.then(async () => {
+              const found = answers(await stored.settle(...call));
+              const expected = answers(await lists.settle(...call));
+              if (JSON.stringify(found) !== JSON.stringify(expected))
+                differences.push({ call, found, expected });
+              return found;
+            });
+            last = both.catch(() => {});
+            return both;
+          },
+          setOwners: async (owners) =>
+            void (await Promise.all([stored.setOwners(owners), lists.setOwners(owners)])),
+          setTime: async (ms) => void (await Promise.all([stored.setTime(ms), lists.setTime(ms)])),
+        };
+        const played = await playShares(database, history);
+        expect({ ...played, differences }).toEqual({ excesses: [], kept: [], missing: [], differences: [] });
+      }),
+      propertyRun(2),
+    );
   });
 
   test('are never granted twice to processes that ask at the same time', async () => {

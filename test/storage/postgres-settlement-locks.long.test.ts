@@ -6,11 +6,14 @@ import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-s
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`, () => {
   test('locks no partition but that of its record, also when it is the first of a connection', async () => {
     const engine = await openPostgres();
+    onTestFinished(() => engine.close());
     await engine.run(
       ['0300', '0301', '0302'].map((first, month) =>
         say(`CREATE TABLE records_later_${month} PARTITION OF records

@@ -4,13 +4,15 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { eventually } from '../support/eventually.ts';
-import { absent, createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 1_000 };
 
 describe.skipIf(postgresAbsence !== null)(`locks of slots in PostgreSQL${absent}`, () => {
   test('do not keep a search for what is lost waiting, whose end of a wait is given up meanwhile, and cause no deadlock', async () => {
     const database = await createDatabase();
+    onTestFinished(() => database.drop());
     const { url, name } = database;
     const engine = createPostgresEngine({ url, clock: systemClock });
     onTestFinished(() => engine.close());

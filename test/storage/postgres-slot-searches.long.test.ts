@@ -2,13 +2,15 @@ import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { freeLost } from '../../src/storage/postgres/slots/search-functions.ts';
-import { absent, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 60_000 };
 
 /** A database with the lease of `mine`, its slots, and the steps on them that were asked for, by their names. */
 async function setUp() {
   const engine = await openPostgres();
+  onTestFinished(() => engine.close());
   const { url } = engine.database;
   const sql = (text: string) => onServer(text, url);
   await sql(`INSERT INTO owners (id, since, renewed_at) SELECT 'mine', now_ms(), now_ms()`);

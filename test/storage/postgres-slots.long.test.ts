@@ -12,8 +12,10 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 import { openPostgresSlots } from '../support/postgres-slots.ts';
 import type { TestedSlots } from '../support/postgres-slots.ts';
-import { forAllAsync } from '../support/property-run.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { propertyRun } from '../support/property-run.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 /** The same slots for keys and requests of a test's own. */
 function renamed(store: SlotStore, prefix: string): SlotStore {
@@ -174,10 +176,13 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
   });
 
   test('do what the lists in memory do, for any steps of three processes', async () => {
-    await forAllAsync(100, fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
-      const { found, expected } = await compareSteps(slots, nextRun(), steps);
-      expect(found).toEqual(expected);
-    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
+        const { found, expected } = await compareSteps(slots, nextRun(), steps);
+        expect(found).toEqual(expected);
+      }),
+      propertyRun(100),
+    );
   });
 });
 

@@ -13,7 +13,9 @@ import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { absent, postgresAbsence } from '../support/test-postgres.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 function say(sql: string, ...values: readonly (string | number | null)[]) {
   return { sql, values };

@@ -5,10 +5,11 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { eventually } from '../support/eventually.ts';
 import { compared, openStore, startMs } from '../support/usage-scene.ts';
-import { absent, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { Client } from 'pg';
 
 const dayMs = 86_400_000;
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`usage on PostgreSQL${absent}`, () => {
   test('is rolled up only once all transactions have ended that may not have seen it begin', async () => {

@@ -10,7 +10,9 @@ import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { eventually } from '../support/eventually.ts';
-import { absent, createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on PostgreSQL${absent}`, () => {
   /** A database to which a newer version has added a step, which runs with versions that have so many steps. */

@@ -36,10 +36,8 @@ import {
   budgetClaim,
   budgetedRecord,
   groupedRecord,
-  noSettings,
   openedRecord,
   payingKey,
-  settlementOf,
   twiceBudgetedRecord,
 } from '../support/stored-rows.ts';
 
@@ -86,14 +84,36 @@ const key: ApiKey = { ...payingKey, id: 'key_new' };
 const declared: DeclaredKey = {
   name: 'declared',
   hash: 'declared hash',
-  ...noSettings,
+  limits: {},
+  models: null,
+  allowFrom: null,
+  lowBalanceNanos: null,
+  tags: [],
+  expiresAt: null,
+  budget: null,
+  group: null,
+  weight: 1,
+  compatibility: {},
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
 /** One for each set of budgets that a request may count in. */
 const budgeted: readonly OpenedRecord[] = [budgetedRecord, groupedRecord, twiceBudgetedRecord].map((record) =>
   Object.assign({}, record, { keyId: key.id }),
 );
-const settled: SettledRecord = { ...settlementOf(opened), price: free, chargeNanos: 3 };
+const settled: SettledRecord = {
+  requestId: 'req_new',
+  begun: beginningOf(opened),
+  outcome: 'completed',
+  upstream: null,
+  attempts: [],
+  status: 200,
+  usage: null,
+  usageSource: 'none',
+  price: free,
+  chargeNanos: 3,
+  firstTextMs: null,
+  totalMs: 1,
+};
 
 /** Every combination of filters, with and without a cursor. */
 async function listAllWays(store: Store): Promise<void> {
@@ -280,6 +300,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   filled.close();
+  await engine.close();
   rmSync(folder, { recursive: true });
 });
 

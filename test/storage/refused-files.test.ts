@@ -141,6 +141,7 @@ test('a database that was moved is refused with its target, until that is allowe
   expect(readFileSync(path).equals(readFileSync(`${path}.before`))).toBe(true);
   const allowed = openThreadedEngine(path, { allowMigrated: true });
   await allowed.ready;
+  await allowed.close();
 });
 
 test('a start that never opened the database leaves no file, so that the next one makes it', async () => {

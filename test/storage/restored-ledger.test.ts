@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { saveFile } from '../../src/cli/database/save-file.ts';
 import { compareStatements } from '../../src/domain/statements/check-statement.ts';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
@@ -14,6 +14,7 @@ import { storeOver } from '../support/used-database.ts';
 /** A database with the statements of its key. */
 function openFile(file: string) {
   const engine = openTestEngine(file);
+  onTestFinished(() => engine.close());
   const store = storeOver(engine);
   return {
     engine,

@@ -73,6 +73,7 @@ describe('the spool of settlements', () => {
     await spool.close();
     expect([records.length, damaged]).toEqual([1, 0]);
     const engine = openTestEngine(':memory:');
+    onTestFinished(() => engine.close());
     await engine.ready;
     const store = joinStore(engine);
     await store.createKey(payingKey, 'hash', 1_000);

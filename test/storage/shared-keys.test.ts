@@ -8,7 +8,7 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
 import { createKeyDirectory } from '../../src/storage/keys/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { payingKey } from '../support/stored-rows.ts';
 
 const { secret } = mintKey(Buffer.alloc(44, '1'));
@@ -140,16 +140,18 @@ describe('keys that other processes change', () => {
     const delay = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }));
     const read = fc.record({ delay, part: fc.double({ min: 0, max: 1, noNaN: true }), fails: fc.boolean() });
     let foundEver = 0;
-    await forAllAsync(
-      150,
-      fc.array(read, { minLength: 1, maxLength: 12 }),
-      fc.array(read, { minLength: 1, maxLength: 12 }),
-      fc.integer({ min: 0, max: 6_000 }),
-      async (polls, lookUps, revokedMs) => {
-        const found = await runHistory({ polls, lookUps, revokedMs });
-        expect(found.filter((atMs) => atMs > revokedMs + maxUnconfirmedMs)).toEqual([]);
-        foundEver += found.length;
-      },
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(read, { minLength: 1, maxLength: 12 }),
+        fc.array(read, { minLength: 1, maxLength: 12 }),
+        fc.integer({ min: 0, max: 6_000 }),
+        async (polls, lookUps, revokedMs) => {
+          const found = await runHistory({ polls, lookUps, revokedMs });
+          expect(found.filter((atMs) => atMs > revokedMs + maxUnconfirmedMs)).toEqual([]);
+          foundEver += found.length;
+        },
+      ),
+      propertyRun(150),
     );
     // Histories in which no key is ever found would prove nothing. They find it 1,300 times on average.
     expect(foundEver).toBeGreaterThan(100);

@@ -70,6 +70,7 @@ const tables = 'SELECT type, name, sql FROM sqlite_schema ORDER BY type, name';
 /** The faults of the ledger, found by the audit of this version. */
 async function faultsOf(file: string): Promise<readonly string[]> {
   const engine = openTestEngine(file);
+  onTestFinished(() => engine.close());
   const verified = await verifyLedger(createLedgerAudit(engine));
   expect(verified).toMatchObject({ accounts: keys, records, imbalanceNanos: 0 });
   await engine.close();

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
@@ -13,6 +13,7 @@ const tools = { nextId: () => randomUUID(), now: () => 7, report: () => {} };
 
 async function openEngine(path = ':memory:'): Promise<Engine> {
   const engine = openThreadedEngine(path);
+  onTestFinished(() => engine.close());
   await engine.ready;
   return engine;
 }

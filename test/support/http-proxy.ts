@@ -2,7 +2,6 @@ import { createServer, request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { closedAtEnd } from './at-end.ts';
 
 /** An HTTP proxy on loopback, for tunnels (CONNECT) and for requests with a whole address. */
 export interface HttpProxy {
@@ -100,5 +99,5 @@ export async function startHttpProxy(): Promise<HttpProxy> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return closedAtEnd(proxy);
+  return proxy;
 }

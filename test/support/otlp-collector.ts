@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { closedAtEnd } from './at-end.ts';
 
 type AttributeValue = string | number | readonly string[];
 
@@ -95,7 +94,7 @@ export async function startCollector(): Promise<OtlpCollector> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return closedAtEnd(collector);
+  return collector;
 }
 
 function readSpan(span: WireSpan): CollectedSpan {

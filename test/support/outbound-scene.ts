@@ -40,6 +40,7 @@ export interface OutboundScene {
   reach(kind: (typeof upstreamKinds)[number]): UpstreamInput;
   /** Starts a gateway whose model is at an upstream, and which passes on the path `/tokenize`. */
   serve(local: UpstreamInput, options?: TestGatewayOptions): Promise<TestGateway>;
+  close(): Promise<void>;
 }
 
 export async function startOutboundScene(): Promise<OutboundScene> {
@@ -49,6 +50,7 @@ export async function startOutboundScene(): Promise<OutboundScene> {
   const upstream = await startUpstream();
   upstream.play(script);
   const secure = await startTlsUpstream(authority.issue('localhost'), authority, script);
+  const gateways: TestGateway[] = [];
   const scene: OutboundScene = {
     upstream,
     secure,
@@ -64,13 +66,20 @@ export async function startOutboundScene(): Promise<OutboundScene> {
       kind === 'without TLS'
         ? { url: upstream.url }
         : { url: secure.url, tls: { ca: authority.cert, ...client } },
-    serve(local, options = {}) {
-      return startGateway({
+    async serve(local, options = {}) {
+      const gateway = await startGateway({
         upstreams: { local: { apiKey: 'sk-upstream-secret', ...local } },
         passthrough: [{ path: '/tokenize', upstream: 'local', free: true }],
         logDestination: { write: (line) => void (scene.log += line) },
         ...options,
       });
+      gateways.push(gateway);
+      return gateway;
+    },
+    async close() {
+      for (const gateway of gateways) await gateway.close();
+      await upstream.close();
+      await secure.close();
     },
   };
   return scene;

@@ -29,7 +29,6 @@ import { localRoute, usualSettings } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { bodyOf } from './body-of.ts';
 import { clientFacts } from './client-facts.ts';
-import { payingKey } from './stored-rows.ts';
 
 /** An upstream call whose answer the test drives. */
 interface DrivenCall {
@@ -167,7 +166,24 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     books: createLedgerAudit(engine),
     faults,
     async addKey(balanceNanos: number | null, id = `key_${randomUUID()}`) {
-      const key: ApiKey = { ...payingKey, id, name: 'x', createdAtMs: 0, hasBalance: balanceNanos !== null };
+      const key: ApiKey = {
+        id,
+        name: 'x',
+        createdAtMs: 0,
+        limits: {},
+        models: null,
+        allowFrom: null,
+        lowBalanceNanos: null,
+        tags: [],
+        expiresAt: null,
+        budget: null,
+        group: null,
+        weight: 1,
+        revokedAtMs: null,
+        hasBalance: balanceNanos !== null,
+        compatibility: {},
+        isDeclared: false,
+      };
       await store.createKey(key, id, balanceNanos);
       keys.set(id, key);
       return id;

@@ -1,4 +1,4 @@
-import { beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
@@ -28,6 +28,7 @@ export function usePostgresBench(): PostgresBench {
   beforeAll(async () => {
     if (postgresAbsence === null) database = await createDatabase();
   });
+  afterAll(() => database?.drop());
   return {
     get url() {
       return made().url;
@@ -36,6 +37,7 @@ export function usePostgresBench(): PostgresBench {
     async proxy() {
       const url = new URL(made().url);
       const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+      onTestFinished(() => proxy.close());
       url.hostname = '127.0.0.1';
       url.port = String(proxy.port);
       url.password ||= password;

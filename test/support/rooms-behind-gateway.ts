@@ -92,6 +92,7 @@ export async function openWithRooms(...settings: readonly UpstreamInput[]): Prom
   onTestFinished(async () => {
     for (const { calls } of upstreams) for (const { response } of calls) response.destroy();
     await gateway.close();
+    await Promise.all(upstreams.map((upstream) => upstream.close()));
   });
   const admin: RoomsScene['admin'] = async (path, method = 'GET', body) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };

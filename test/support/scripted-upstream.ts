@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { upstreamClosedAtEnd } from './at-end.ts';
 import { plant } from './canaries.ts';
 
 /** A request as the upstream received it. */
@@ -15,7 +14,7 @@ interface SeenRequest {
 /** What a provider does with a request. */
 export type Script = (response: ServerResponse, request: SeenRequest) => void | Promise<void>;
 
-/** A provider on loopback that runs a script of the test, and is closed at its end. */
+/** A provider on loopback that runs a script of the test. */
 export interface ScriptedUpstream {
   readonly url: string;
   readonly seen: SeenRequest[];
@@ -52,7 +51,7 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return upstreamClosedAtEnd({
+  return {
     url: `http://127.0.0.1:${port}/v1`,
     seen,
     get aborted() {
@@ -65,12 +64,12 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
       new Promise((resolve, reject) =>
         server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
       ),
-    play: (next: Script) => void (script = next),
+    play: (next) => void (script = next),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
-  });
+  };
 }
 
 /** The usage that the scripted answers report. */

@@ -120,6 +120,8 @@ export async function openWorkersStage(
     await gateway.server.finished;
     for (const pid of pids.filter(isRunning)) process.kill(pid, 'SIGKILL');
     await allEnded(pids);
+    await upstream.close();
+    await database.drop();
     rmSync(folder, { recursive: true, force: true });
   });
   return { upstream, gateway };

@@ -1,17 +1,28 @@
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { free } from '../../src/domain/money/pricing.ts';
-import { settledRecord as plain, usageOf } from './stored-rows.ts';
+import { beginningOf, openedRecord } from './stored-rows.ts';
 
 /** The settlement of a request that was completed. */
 export function settledRecord(requestId: string): SettledRecord {
   return {
-    ...plain,
     requestId,
+    begun: beginningOf(openedRecord),
+    outcome: 'completed',
     upstream: 'u',
-    usage: usageOf(1, { outputTokens: 2 }),
+    attempts: [],
+    status: 200,
+    usage: {
+      inputTokens: 1,
+      cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 2,
+      reasoningTokens: 0,
+      totalTokens: 3,
+    },
     usageSource: 'upstream',
     price: free,
     chargeNanos: 5,
+    firstTextMs: null,
     totalMs: 1.5,
   };
 }

@@ -1,3 +1,4 @@
+import { afterAll } from 'vitest';
 import { startUpstream } from './scripted-upstream.ts';
 import type { ScriptedUpstream } from './scripted-upstream.ts';
 import { startGateway } from './test-gateway.ts';
@@ -9,13 +10,17 @@ export interface RunningStage {
   readonly gateway: TestGateway;
 }
 
-/** Starts a gateway in front of a scripted upstream, for all tests of a file. */
+/** Starts a gateway in front of a scripted upstream, for all tests of a file; both are closed after the last one. */
 export async function openStage(options: TestGatewayOptions = {}): Promise<RunningStage> {
   const upstream = await startUpstream();
   const gateway = await startGateway({
     upstreamUrl: upstream.url,
     ...options,
     limits: { requestsPerMinute: 1_000_000, ...options.limits },
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
   });
   return { upstream, gateway };
 }

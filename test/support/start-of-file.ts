@@ -1,9 +1,9 @@
 import { join, relative } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterAll, afterEach, beforeEach, expect } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { forgetPlanted } from './canaries.ts';
 import { noteWarnings, refuseWarnings } from './node-warnings.ts';
-import { beginFile, beginTest, endFile, endTest } from './at-end.ts';
+import { beginFile, endFile } from './end-of-file.ts';
 
 // Vitest runs this before each test file; modules live on from file to file, and so would what was planted.
 forgetPlanted();
@@ -22,8 +22,3 @@ afterAll(async () => {
   refuseWarnings();
 });
 afterAll(endFile);
-beforeEach(({ task, onTestFinished }) => {
-  // Which of several tests at a time has begun something is not known.
-  if (!task.concurrent) beginTest(onTestFinished);
-});
-afterEach(endTest);

@@ -1,7 +1,6 @@
 import { budgetIdOf } from '../../src/domain/budgets/budget.ts';
 import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
-import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type {
   Attempt,
   OpenedRecord,
@@ -9,11 +8,13 @@ import type {
   SettledRecord,
 } from '../../src/domain/money/consumption.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
-import { free, noTokens } from '../../src/domain/money/pricing.ts';
-import type { Usage } from '../../src/protocol/text.ts';
+import { free } from '../../src/domain/money/pricing.ts';
 
-/** The settings of a key that sets none, as an issued and as a declared one has them. */
-export const noSettings: Omit<DeclaredKey, 'name' | 'hash'> = {
+/** A key without settings of its own, which pays for its requests. */
+export const payingKey: ApiKey = {
+  id: 'key_a',
+  name: 'a',
+  createdAtMs: 1,
   limits: {},
   models: null,
   allowFrom: null,
@@ -23,17 +24,9 @@ export const noSettings: Omit<DeclaredKey, 'name' | 'hash'> = {
   budget: null,
   group: null,
   weight: 1,
-  compatibility: {},
-};
-
-/** A key without settings of its own, which pays for its requests. */
-export const payingKey: ApiKey = {
-  ...noSettings,
-  id: 'key_a',
-  name: 'a',
-  createdAtMs: 1,
   revokedAtMs: null,
   hasBalance: true,
+  compatibility: {},
   isDeclared: false,
 };
 
@@ -113,12 +106,6 @@ export const plainAttempt: Attempt = {
   cause: null,
   upstreamError: null,
 };
-
-/** Usage of tokens that are all input, or of other kinds, too. */
-export function usageOf(inputTokens: number, others: Partial<Usage> = {}): Usage {
-  const counts = { ...noTokens, reasoningTokens: 0, inputTokens, ...others };
-  return { ...counts, totalTokens: inputTokens + counts.outputTokens };
-}
 
 /** How it ends: whole, at 1 nano-USD. */
 export const settledRecord: SettledRecord = {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer, connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { closedAtEnd } from './at-end.ts';
 
 /**
  * What becomes of bytes: `open` passes them on, `mute` passes requests on and drops the answers, `stalled` drops all of
@@ -113,5 +112,5 @@ export async function startTcpProxy(target: ProxyTarget): Promise<TcpProxy> {
       if (server.listening) await new Promise((resolve) => server.close(resolve));
     },
   };
-  return closedAtEnd(proxy);
+  return proxy;
 }

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
 import { createGateway } from '../../src/index.ts';
-import { closedAtEnd } from './at-end.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits/limits.ts';
@@ -16,7 +15,7 @@ type CreateKey = (
   settings?: Omit<KeySettings, 'budget'>,
 ) => Promise<{ readonly key: Key; readonly secret: string }>;
 
-/** A gateway on free loopback ports with a database in memory and one key, which is closed at the end of the test. */
+/** A gateway on free loopback ports with a database in memory and one key. */
 export interface TestGateway {
   readonly gateway: Gateway & { readonly createKey: CreateKey };
   readonly url: string;
@@ -184,20 +183,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const createKey = creatorOf(gateway);
   const { secret: key } = await createKey('test');
   const refused: Promise<string>[] = [];
-  const close = async (): Promise<void> => {
-    const metrics = await fetch(`${adminUrl}/metrics`).then(
-      (response) => response.text(),
-      () => '',
-    );
-    await gateway.close();
-    const database = readDatabaseFiles(options.storage ?? ':memory:');
-    const errors = (await Promise.allSettled(refused)).map((found) =>
-      found.status === 'fulfilled' ? found.value : '',
-    );
-    findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
-  };
-  let closed: Promise<void> | null = null;
-  return closedAtEnd<TestGateway>({
+  return {
     gateway: { ...gateway, createKey },
     url,
     adminUrl,
@@ -220,8 +206,19 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       await createKey('written after the records');
       await setImmediate();
     },
-    close: () => (closed ??= close()),
-  });
+    async close() {
+      const metrics = await fetch(`${adminUrl}/metrics`).then(
+        (response) => response.text(),
+        () => '',
+      );
+      await gateway.close();
+      const database = readDatabaseFiles(options.storage ?? ':memory:');
+      const errors = (await Promise.allSettled(refused)).map((found) =>
+        found.status === 'fulfilled' ? found.value : '',
+      );
+      findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
+    },
+  };
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {

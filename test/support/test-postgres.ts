@@ -5,7 +5,7 @@ import { describeError } from '../../src/cli/describe-error.ts';
 import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine, PostgresOptions } from '../../src/storage/postgres/engine.ts';
-import { atEnd, atEndOfFile, closedAtEnd } from './at-end.ts';
+import { atEndOfFile } from './end-of-file.ts';
 import { isOnlyListed } from './services.ts';
 import { bringBack, readBeginning, rename } from './used-databases.ts';
 import type { Beginning } from './used-databases.ts';
@@ -24,9 +24,6 @@ const absences = /^(?:ECONNREFUSED|ENOENT|ENOTFOUND|EAI_AGAIN|3D000|28\w{3})$/;
 
 /** Why tests on PostgreSQL are skipped here; `null` where they are run. */
 export const postgresAbsence = isOnlyListed ? null : await whyAbsent();
-
-/** The same behind the name of such a test. */
-export const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 async function whyAbsent(): Promise<string | null> {
   for (const startMs = performance.now(); ; await wait(lookMs)) {
@@ -62,14 +59,8 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Makes an empty database, on the server of all tests or on another one, which is dropped at the end of the test. */
+/** Makes an empty database, on the server of all tests or on another one. */
 export async function createDatabase(on = server): Promise<TestDatabase> {
-  const database = await newDatabase(on);
-  atEnd(() => database.drop());
-  return database;
-}
-
-async function newDatabase(on = server): Promise<TestDatabase> {
   const name = newName();
   await onServer(`CREATE DATABASE ${name}`, on);
   return testDatabase(name, on);
@@ -114,7 +105,7 @@ export class DatabasePool {
   /** An engine on a database of its own, which is given back when the engine is closed. */
   async open(options: Partial<PostgresOptions> = {}): Promise<OwnPostgres> {
     const used = await this.#takeUsed();
-    const database = used?.database ?? (await newDatabase());
+    const database = used?.database ?? (await createDatabase());
     const engine = createPostgresEngine({ url: database.url, clock: systemClock, ...options });
     await engine.ready;
     if (used === null) await this.#prepare(engine);
@@ -157,7 +148,7 @@ export class DatabasePool {
 
 const pool = new DatabasePool();
 
-/** An engine on a database of its own, with the product's schema; it is closed at the end of the test. */
-export async function openPostgres(options: Partial<PostgresOptions> = {}): Promise<OwnPostgres> {
-  return closedAtEnd(await pool.open(options));
+/** An engine on a database of its own, with the product's schema. */
+export function openPostgres(options: Partial<PostgresOptions> = {}): Promise<OwnPostgres> {
+  return pool.open(options);
 }

@@ -3,7 +3,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { upstreamClosedAtEnd } from './at-end.ts';
 import { readCertificate } from './certificates.ts';
 import type { Authority, CertificateFiles } from './certificates.ts';
 import type { Script } from './scripted-upstream.ts';
@@ -38,13 +37,13 @@ export async function startTlsUpstream(
   });
   server.on('tlsClientError', () => {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return upstreamClosedAtEnd({
+  return {
     url: `https://localhost:${(server.address() as AddressInfo).port}/v1`,
     seen,
-    show: (next: CertificateFiles) => server.setSecureContext({ ...readCertificate(next), ca: clients.ca }),
+    show: (next) => server.setSecureContext({ ...readCertificate(next), ca: clients.ca }),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
-  });
+  };
 }

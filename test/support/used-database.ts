@@ -9,7 +9,7 @@ import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
-import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord, usageOf } from './stored-rows.ts';
+import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
 import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
 import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
 import { openTestEngine } from './test-engine.ts';
@@ -63,7 +63,14 @@ export function ended(requestId: string, keyId: string, chargeNanos: number): Se
     requestId,
     begun: beginningOf(opened(requestId, keyId, 0)),
     attempts: [{ ...plainAttempt, model: oddName }],
-    usage: usageOf(chargeNanos),
+    usage: {
+      inputTokens: chargeNanos,
+      cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 0,
+      reasoningTokens: 0,
+      totalTokens: chargeNanos,
+    },
     usageSource: 'upstream',
     price,
     chargeNanos,

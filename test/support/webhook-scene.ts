@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import { atEnd } from './at-end.ts';
 import { plant } from './canaries.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { FakeClock } from './fake-clock.ts';
@@ -21,17 +20,23 @@ export interface WebhookScene {
   readonly clock: FakeClock;
   readonly upstream: ScriptedUpstream;
   readonly receiver: WebhookReceiver;
+  /** Closes upstream and receiver. Throws if a request to the receiver was not signed, or an event has changed. */
+  close(): Promise<void>;
 }
 
-/** Its end throws if a request to the receiver was not signed, or an event has changed. */
 export async function startWebhookScene(): Promise<WebhookScene> {
   const [upstream, receiver] = await Promise.all([startUpstream(), startReceiver()]);
   upstream.play(sayTexts(['a ', 'b']));
   plant('a-secret-in-the-query');
-  atEnd(() => {
-    if (receiver.faults.length > 0) throw new Error(receiver.faults.join());
-  });
-  return { clock: createFakeClock(), upstream, receiver };
+  return {
+    clock: createFakeClock(),
+    upstream,
+    receiver,
+    async close() {
+      await Promise.all([upstream.close(), receiver.close()]);
+      if (receiver.faults.length > 0) throw new Error(receiver.faults.join());
+    },
+  };
 }
 
 /** Asks the question with a key, which costs it 7 USD. Throws unless it is answered. */

@@ -136,12 +136,14 @@ describe('a log destination', () => {
 /** `script` of util-linux runs a command on a terminal, and reads the terminal only as fast as its own output is read. */
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
-test.skipIf(!hasScript)('a paused terminal does not stop the process that logs to it', async () => {
-  const folder = makeTemporaryFolder();
-  const logger = pathToFileURL(
-    join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'log', 'logger.ts'),
-  ).href;
-  const program = `
+test.skipIf(!hasScript)(
+  'a paused terminal does not stop the process that logs to it',
+  async () => {
+    const folder = makeTemporaryFolder();
+    const logger = pathToFileURL(
+      join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'log', 'logger.ts'),
+    ).href;
+    const program = `
     import { writeFileSync } from 'node:fs';
     import { createLog } from '${logger}';
     const log = createLog('info', { now: Date.now });
@@ -151,17 +153,19 @@ test.skipIf(!hasScript)('a paused terminal does not stop the process that logs t
       writeFileSync('done', String(process.stdout.isTTY) + ' ' + log.droppedLines);
       process.exit(0);
     }, 50);`;
-  const command = `${process.execPath} --input-type=module -e "$PROGRAM"`;
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
-    cwd: folder,
-    env: { ...process.env, PROGRAM: program },
-    stdio: ['ignore', openStalledPipe(), 'inherit'],
-  });
-  const done = join(folder, 'done');
-  try {
-    await expect.poll(() => existsSync(done), { timeout: 60_000 }).toBe(true);
-    await expect.poll(() => readFileSync(done, 'utf8')).toMatch(/^true [1-9]\d+$/);
-  } finally {
-    child.kill('SIGKILL');
-  }
-});
+    const command = `${process.execPath} --input-type=module -e "$PROGRAM"`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: folder,
+      env: { ...process.env, PROGRAM: program },
+      stdio: ['ignore', openStalledPipe(), 'inherit'],
+    });
+    const done = join(folder, 'done');
+    try {
+      await expect.poll(() => existsSync(done), { timeout: 60_000 }).toBe(true);
+      await expect.poll(() => readFileSync(done, 'utf8')).toMatch(/^true [1-9]\d+$/);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+  120_000,
+);

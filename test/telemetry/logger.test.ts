@@ -10,8 +10,8 @@ import type { LogLevel } from '../../src/telemetry/log/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { forAll } from '../support/property-run.ts';
-import { plainAttempt, usageOf } from '../support/stored-rows.ts';
+import { propertyRun } from '../support/property-run.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
 
@@ -25,7 +25,14 @@ const attempt = { ...plainAttempt, violations: [] };
 
 describe('the line of a request', () => {
   test('has exactly these fields: ids, model, upstream, outcome, tokens, charge and times', () => {
-    const usage = usageOf(11, { cachedInputTokens: 3, outputTokens: 7 });
+    const usage = {
+      inputTokens: 11,
+      cachedInputTokens: 3,
+      cacheWriteTokens: 0,
+      outputTokens: 7,
+      reasoningTokens: 0,
+      totalTokens: 18,
+    };
     const ended = { ...summary, usage, attempts: [attempt], chargeNanos: 1_250_000, traceId: 'a'.repeat(32) };
     const [line, ...more] = written('info', (log) => log.exchangeEnded(ended));
     expect(more).toEqual([]);
@@ -69,31 +76,33 @@ describe('the line of a request', () => {
       { base: worker === null ? null : { worker } },
       { write: (text) => void (expected = text) },
     );
-    forAll(
-      100,
-      fc.string({ unit: 'binary' }),
-      fc.double(),
-      fc.option(fc.string()),
-      (name, number, traceId) => {
-        const upstreamError = { status: 400, code: name, message: '\u2028"\\ \ud800' };
-        log.exchangeEnded({
-          ...summary,
-          keyName: name,
-          totalMs: number,
-          traceId,
-          upstreamError,
-          attempts: [attempt],
-        });
-        const {
-          level: _level,
-          time,
-          msg,
-          worker: _worker,
-          ...fields
-        } = JSON.parse(line) as Record<string, unknown>;
-        reference.info(fields, String(msg));
-        expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
-      },
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.double(),
+        fc.option(fc.string()),
+        (name, number, traceId) => {
+          const upstreamError = { status: 400, code: name, message: '\u2028"\\ \ud800' };
+          log.exchangeEnded({
+            ...summary,
+            keyName: name,
+            totalMs: number,
+            traceId,
+            upstreamError,
+            attempts: [attempt],
+          });
+          const {
+            level: _level,
+            time,
+            msg,
+            worker: _worker,
+            ...fields
+          } = JSON.parse(line) as Record<string, unknown>;
+          reference.info(fields, String(msg));
+          expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
+        },
+      ),
+      propertyRun(100),
     );
   });
 

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { addUpEndings, createRecentEndings } from '../../src/telemetry/recent-endings.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { usageOf } from '../support/stored-rows.ts';
 
 test('what ended more than a minute ago no longer counts, second by second, over any number of minutes', () => {
   const clock = createFakeClock();
@@ -48,7 +47,14 @@ test('the slowest of a hundred streams does not change the median, and one of tw
 
 test('whole answers and requests that are passed on have no first text, but tokens and endings', () => {
   const recent = createRecentEndings(createFakeClock());
-  const usage = usageOf(1, { outputTokens: 7 });
+  const usage = {
+    inputTokens: 1,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 7,
+    reasoningTokens: 0,
+    totalTokens: 8,
+  };
   recent.exchangeEnded({ ...summary, mode: 'sync', usage });
   recent.exchangeEnded({ ...summary, protocol: 'passthrough', outcome: 'client_closed' });
   expect(addUpEndings([recent.read()])).toMatchObject({

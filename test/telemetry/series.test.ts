@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Distribution, Level, Tally } from '../../src/telemetry/metrics/cells.ts';
 import { registerDistributions, registerNumbers } from '../../src/telemetry/metrics/register-series.ts';
 import { Series, maxLines } from '../../src/telemetry/metrics/series.ts';
-import { forAllAsync } from '../support/property-run.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const names = ['model', 'upstream'] as const;
 const bounds = [0.005, 0.25, 1, 1_024];
@@ -17,32 +17,35 @@ const changes = fc.array(fc.record({ model: name, upstream: name, value }), { ma
 
 describe('the exposition of series', () => {
   test('equals that of the library, byte for byte, in the order of their first use', async () => {
-    await forAllAsync(100, changes, async (made) => {
-      const [own, reference] = [new Registry(), new Registry()];
-      const tallies = new Series(names, () => new Tally());
-      const levels = new Series(names, () => new Level());
-      const distributions = new Series(names, () => new Distribution(bounds));
-      const help = 'What it is, in \\ and\n"lines".';
-      registerNumbers(own, 'counter', { name: 'counted_total', help }, tallies);
-      registerNumbers(own, 'gauge', { name: 'open', help }, levels);
-      registerDistributions(own, { name: 'took_seconds', help }, bounds, distributions);
-      const shared = { help, labelNames: [...names], registers: [reference] };
-      const counter = new Counter({ name: 'counted_total', ...shared });
-      const gauge = new Gauge({ name: 'open', ...shared });
-      const histogram = new Histogram({ name: 'took_seconds', ...shared, buckets: bounds });
-      for (const { model, upstream, value: amount } of made) {
-        const counted = Math.abs(amount);
-        tallies.at([model, upstream]).inc(counted);
-        counter.labels(model, upstream).inc(counted);
-        if (amount > 1) levels.at([model, upstream]).dec();
-        else levels.at([model, upstream]).inc();
-        if (amount > 1) gauge.labels(model, upstream).dec();
-        else gauge.labels(model, upstream).inc();
-        distributions.at([model, upstream]).observe(amount);
-        histogram.labels(model, upstream).observe(amount);
-      }
-      expect(await own.metrics()).toBe(await reference.metrics());
-    });
+    await fc.assert(
+      fc.asyncProperty(changes, async (made) => {
+        const [own, reference] = [new Registry(), new Registry()];
+        const tallies = new Series(names, () => new Tally());
+        const levels = new Series(names, () => new Level());
+        const distributions = new Series(names, () => new Distribution(bounds));
+        const help = 'What it is, in \\ and\n"lines".';
+        registerNumbers(own, 'counter', { name: 'counted_total', help }, tallies);
+        registerNumbers(own, 'gauge', { name: 'open', help }, levels);
+        registerDistributions(own, { name: 'took_seconds', help }, bounds, distributions);
+        const shared = { help, labelNames: [...names], registers: [reference] };
+        const counter = new Counter({ name: 'counted_total', ...shared });
+        const gauge = new Gauge({ name: 'open', ...shared });
+        const histogram = new Histogram({ name: 'took_seconds', ...shared, buckets: bounds });
+        for (const { model, upstream, value: amount } of made) {
+          const counted = Math.abs(amount);
+          tallies.at([model, upstream]).inc(counted);
+          counter.labels(model, upstream).inc(counted);
+          if (amount > 1) levels.at([model, upstream]).dec();
+          else levels.at([model, upstream]).inc();
+          if (amount > 1) gauge.labels(model, upstream).dec();
+          else gauge.labels(model, upstream).inc();
+          distributions.at([model, upstream]).observe(amount);
+          histogram.labels(model, upstream).observe(amount);
+        }
+        expect(await own.metrics()).toBe(await reference.metrics());
+      }),
+      propertyRun(),
+    );
   });
 
   test('shows the figures of each scrape, and not those of the first', async () => {

@@ -1,18 +1,24 @@
 import { createServer } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import type { AddressInfo, LookupFunction, Server } from 'node:net';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { diagnose, sentencesOf } from '../../src/domain/diagnosis/diagnose.ts';
 import { describeError } from '../../src/transport/describe-error.ts';
 import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import { localTarget } from '../support/call-target.ts';
 import { startTlsServer } from '../support/tls-server.ts';
-import { listen } from '../support/listen.ts';
-import { atEnd } from '../support/at-end.ts';
 
-const portOf = async (server: Server): Promise<number> =>
-  server.address() === null ? listen(server) : (server.address() as AddressInfo).port;
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function portOf(server: Server): Promise<number> {
+  if (server.address() === null) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
 
 /** Calls an address over real sockets; resolves with the diagnosis. */
 async function diagnoseCall(url: string, lookup?: LookupFunction): Promise<string> {
@@ -29,7 +35,7 @@ async function diagnoseCall(url: string, lookup?: LookupFunction): Promise<strin
     { ...options, ...(lookup === undefined ? {} : { lookup }) },
     systemClock,
   );
-  atEnd(() => upstream.close());
+  open.push(() => upstream.close());
   const call = { method: 'GET', path: '/models' } as const;
   const rest = { upstream: 'local', body: null, stream: false, leftMs: 60_000, fresh: false };
   const answer = await upstream.call({ ...call, ...rest }, new AbortController().signal);

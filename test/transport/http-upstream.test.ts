@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import { LongBody } from '../../src/transport/long-body.ts';
@@ -15,15 +15,22 @@ import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTlsServer } from '../support/tls-server.ts';
-import { listen } from '../support/listen.ts';
-import { atEnd } from '../support/at-end.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-async function start(handler: RequestListener, host = '127.0.0.1', port = 0): Promise<Server> {
+const open: (() => Promise<unknown> | void)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function listen(handler: RequestListener, host = '127.0.0.1', port = 0): Promise<Server> {
   const server = createServer(handler);
-  await listen(server, host, port);
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
+  open.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
   return server;
 }
 
@@ -42,7 +49,7 @@ function connect(url: string, options: Partial<HttpUpstreamOptions> = {}, clock 
     },
     clock,
   );
-  atEnd(() => upstream.close());
+  open.push(() => upstream.close());
   return upstream;
 }
 
@@ -63,7 +70,7 @@ const textOf = async (answer: UpstreamAnswer | UpstreamFault): Promise<string> =
 describe('a kept connection', () => {
   test('that the upstream closed without a byte is reported as stale, not as unreachable', async () => {
     let served = 0;
-    const server = await start((request, response) => {
+    const server = await listen((request, response) => {
       if (++served % 2 === 0) request.socket.destroy();
       else response.end('ok');
     });
@@ -78,7 +85,7 @@ describe('a kept connection', () => {
 
   test('that the upstream ends with a 408 and a close is stale, but a 408 of a new one or without a close is an answer', async () => {
     let served = 0;
-    const server = await start((_request, response) => {
+    const server = await listen((_request, response) => {
       served++;
       if (served === 1 || served === 4) return void response.end('ok');
       response.writeHead(408, served === 5 ? {} : { connection: 'close' }).end('late');
@@ -96,7 +103,7 @@ describe('a kept connection', () => {
     const clock = { ...systemClock, monotonicMs: () => nowMs };
     let nowMs = 0;
     let served = 0;
-    const server = await start((_request, response) => {
+    const server = await listen((_request, response) => {
       if (++served === 1) return void response.end('ok');
       nowMs += 1_000;
       response.writeHead(408, { connection: 'close' }).end('late');
@@ -109,7 +116,7 @@ describe('a kept connection', () => {
 
   test('is not used for a call with `fresh`, whose own connection is closed after it', async () => {
     const ports = new Set<number | undefined>();
-    const server = await start((request, response) => {
+    const server = await listen((request, response) => {
       ports.add(request.socket.remotePort);
       response.end('ok');
     });
@@ -126,7 +133,7 @@ describe('a kept connection', () => {
   });
 
   test('is not assumed when a connection opened for the call is closed at once', async () => {
-    const server = await start((request) => void request.socket.destroy());
+    const server = await listen((request) => void request.socket.destroy());
     const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
     expect([await textOf(await call(upstream)), await textOf(await call(upstream))]).toEqual([
       'unanswered',
@@ -136,7 +143,7 @@ describe('a kept connection', () => {
 
   test('that closes in the middle of a response head is not reported as stale', async () => {
     let served = 0;
-    const server = await start((request, response) => {
+    const server = await listen((request, response) => {
       if (++served === 1) return void response.end('ok');
       request.socket.write('HTTP/1.1 200 OK\r\ncontent-');
       setImmediate(() => request.socket.destroy());
@@ -149,7 +156,7 @@ describe('a kept connection', () => {
 });
 
 test('a limit that ends at a moment of the clock ends then, also where the answer has no date', async () => {
-  const server = await start((_request, response) => {
+  const server = await listen((_request, response) => {
     response.sendDate = false;
     const limit = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0' };
     response.writeHead(200, { ...limit, 'x-ratelimit-reset': Math.ceil(Date.now() / 1_000) + 2 }).end('ok');
@@ -163,8 +170,8 @@ test('a limit that ends at a moment of the clock ends then, also where the answe
 
 describe('a host name', () => {
   test('that moves to another address is followed', async () => {
-    const first = await start((_request, response) => void response.end('first'), '127.0.0.1');
-    await start((_request, response) => void response.end('second'), '127.0.0.2', portOf(first));
+    const first = await listen((_request, response) => void response.end('first'), '127.0.0.1');
+    await listen((_request, response) => void response.end('second'), '127.0.0.2', portOf(first));
     let address = '127.0.0.1';
     const lookup: LookupFunction = (_hostname, options, callback) =>
       options.all ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4);
@@ -197,7 +204,7 @@ describe('a host name', () => {
 describe('a call', () => {
   test('carries our headers only, and the query of the base URL', async () => {
     const seen: unknown[] = [];
-    const server = await start((request, response) => {
+    const server = await listen((request, response) => {
       seen.push(request.url, request.headers);
       response.end('ok');
     });
@@ -220,7 +227,7 @@ describe('a call', () => {
 
   test('carries the key of its time, in every kind of call', async () => {
     const seen: unknown[] = [];
-    const server = await start(({ headers, method }, response) => {
+    const server = await listen(({ headers, method }, response) => {
       seen.push([headers['api-key'], headers.accept, headers['content-type'], headers.traceparent]);
       response.end(method);
     });
@@ -254,7 +261,7 @@ describe('a call', () => {
     ['long', 'é'.repeat(20_000)],
   ])('with a %s body sends it whole, with its length and its trace', async (_length, body) => {
     const seen: unknown[] = [];
-    const server = await start((request, response) => {
+    const server = await listen((request, response) => {
       let text = '';
       request.setEncoding('utf8').on('data', (piece: string) => (text += piece));
       request.on('end', () => {
@@ -286,7 +293,7 @@ describe('a call', () => {
   });
 
   test('with a long body that the upstream refuses before it has read it gets the refusal', async () => {
-    const server = await start((_request, response) => response.writeHead(413).end('too long'));
+    const server = await listen((_request, response) => response.writeHead(413).end('too long'));
     const upstream = connect(`http://127.0.0.1:${portOf(server)}`);
     const body = 'x'.repeat(8_000_000);
     const answer = await upstream.call(
@@ -299,8 +306,8 @@ describe('a call', () => {
 
   test('does not follow a redirect', async () => {
     const elsewhere: unknown[] = [];
-    const other = await start((request) => void elsewhere.push(request.url));
-    const server = await start((_request, response) =>
+    const other = await listen((request) => void elsewhere.push(request.url));
+    const server = await listen((_request, response) =>
       response.writeHead(307, { location: `http://127.0.0.1:${portOf(other)}/` }).end('moved'),
     );
     expect(await textOf(await call(connect(`http://127.0.0.1:${portOf(server)}/v1`)))).toBe('307 moved');
@@ -313,9 +320,10 @@ describe('a call', () => {
       resumed.push((socket as TLSSocket).isSessionReused());
       response.end('ok');
     });
+    open.push(() => void server.close());
     const trusted = getCACertificates('default');
     setDefaultCACertificates([...trusted, server.certificate]);
-    atEnd(() => setDefaultCACertificates(trusted));
+    open.push(() => setDefaultCACertificates(trusted));
     const upstream = connect(`https://localhost:${portOf(server)}/v1`, { maxConnectionAgeMs: 1 });
     for (let time = 0; time < 3; time++) {
       expect(await textOf(await call(upstream))).toBe('200 ok');
@@ -328,6 +336,7 @@ describe('a call', () => {
 
   test('to a server with an untrusted certificate fails', async () => {
     const server = await startTlsServer((_request, response) => void response.end('ok'));
+    open.push(() => void server.close());
     const answer = await call(connect(`https://localhost:${portOf(server)}/v1`));
     expect(answer).toMatchObject({ kind: 'fault', fault: 'unreachable' });
     expect('cause' in answer && answer.cause).toMatch(/SELF_SIGNED|self-signed/);

@@ -28,6 +28,7 @@ afterAll(async () => {
     server.close();
     server.closeAllConnections();
   }
+  await proxy.close();
 });
 
 const portOf = (server: typeof plain | typeof secured): number => (server.address() as AddressInfo).port;

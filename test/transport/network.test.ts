@@ -1,11 +1,12 @@
 import type { LookupFunction } from 'node:net';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNetwork } from '../../src/transport/network.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 let upstream: ScriptedUpstream;
 beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
 
 /** A resolver with one answer. */
 const resolvingTo =

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import { createWebhookClient } from '../../src/transport/webhook-client.ts';
@@ -19,6 +19,7 @@ beforeEach(async () => {
   receiver = await startUpstream();
   receiver.play((response) => void response.writeHead(200).end('{}'));
 });
+afterEach(() => receiver.close());
 
 function open(options: Partial<WebhookClientOptions> = {}, clock: Clock = systemClock) {
   const url = new URL(`${receiver.url}/hook?token=x`);
@@ -129,6 +130,7 @@ describe('the sender of a webhook', () => {
     const secure = await startTlsUpstream(authority.issue('localhost'), authority, (response) => {
       response.writeHead(200).end();
     });
+    onTestFinished(() => secure.close());
     const certificates = { ca: readFileSync(authority.cert, 'utf8') };
     const url = new URL(secure.url);
     const reasonOf = async (options: Partial<WebhookClientOptions>): Promise<unknown> =>
@@ -157,11 +159,13 @@ describe('the sender of a webhook', () => {
 
   test('goes through its proxy, with and without TLS, and shows its certificate', async () => {
     const proxy = await startHttpProxy();
+    onTestFinished(() => proxy.close());
     const authority = makeAuthority();
     const client = authority.issue('gateway');
     const secure = await startTlsUpstream(authority.issue('localhost'), authority, (response) => {
       response.writeHead(200).end();
     });
+    onTestFinished(() => secure.close());
     const through = { proxy: { url: new URL(proxy.url), authorization: null } };
     expect(await open(through)()).toEqual(accepted);
     const certificates = {

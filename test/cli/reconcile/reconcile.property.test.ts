@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
-import { forAllAsync } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import {
   attemptOf,
   bucketsOf,
@@ -80,28 +80,34 @@ const formats: readonly (readonly [string, (calls: readonly Call[]) => string])[
 describe.each(formats)('an export in the form %s', (_, write) => {
   test('has no difference from records of the same calls, on whichever day a midnight lies', async () => {
     const folder = makeTemporaryFolder();
-    await forAllAsync(25, crossing, async (calls) => {
-      expect(differencesIn(await reconcileText(folder, write(calls), recordsOf(calls)))).toEqual([]);
-    });
+    await fc.assert(
+      fc.asyncProperty(crossing, async (calls) => {
+        expect(differencesIn(await reconcileText(folder, write(calls), recordsOf(calls)))).toEqual([]);
+      }),
+      propertyRun(25),
+    );
   });
 
   test('differs by a call that it lacks, or has twice: the line and the model are named', async () => {
     const folder = makeTemporaryFolder();
-    await forAllAsync(25, within, fc.nat(), fc.boolean(), async (calls, at, isTwice) => {
-      const changed = calls[at % calls.length];
-      if (changed === undefined) throw new Error('there is no call');
-      const others = calls.filter((each) => each !== changed);
-      const theirs = isTwice ? [...calls, changed] : others;
-      if (theirs.length === 0) return;
-      const text = write(theirs);
-      const found = differencesIn(await reconcileText(folder, text, recordsOf(calls)));
-      const day = new Date(changed.beganMs).toISOString().slice(0, 10);
-      expect(found.map((line) => line.replace(/: .*/, ''))).toEqual([
-        `${day} ${changed.model}`,
-        `all ${changed.model}`,
-      ]);
-      expect(found[0]).toContain('input');
-    });
+    await fc.assert(
+      fc.asyncProperty(within, fc.nat(), fc.boolean(), async (calls, at, isTwice) => {
+        const changed = calls[at % calls.length];
+        if (changed === undefined) throw new Error('there is no call');
+        const others = calls.filter((each) => each !== changed);
+        const theirs = isTwice ? [...calls, changed] : others;
+        if (theirs.length === 0) return;
+        const text = write(theirs);
+        const found = differencesIn(await reconcileText(folder, text, recordsOf(calls)));
+        const day = new Date(changed.beganMs).toISOString().slice(0, 10);
+        expect(found.map((line) => line.replace(/: .*/, ''))).toEqual([
+          `${day} ${changed.model}`,
+          `all ${changed.model}`,
+        ]);
+        expect(found[0]).toContain('input');
+      }),
+      propertyRun(25),
+    );
   });
 });
 
@@ -115,17 +121,20 @@ describe.each(Object.entries(exportsOfBuckets))('a row of an export in the form 
     ['duplicated', (buckets, at) => [...buckets, ...buckets.slice(at, at + 1)]],
   ])('that is %s is named, and nothing else', async (__, change) => {
     const folder = makeTemporaryFolder();
-    await forAllAsync(10, within, fc.nat(), async (calls, index) => {
-      const buckets = bucketsOf(calls);
-      const at = index % buckets.length;
-      const changed = change(buckets, at);
-      if (changed.length === 0) return;
-      const { lines } = await reconcileText(folder, write(changed), recordsOf(calls));
-      const differing = lines.filter(({ agrees }) => !agrees);
-      expect(differing.map(({ day, model }) => [day, model])).toEqual([
-        [buckets[at]?.day, buckets[at]?.model],
-        [null, buckets[at]?.model],
-      ]);
-    });
+    await fc.assert(
+      fc.asyncProperty(within, fc.nat(), async (calls, index) => {
+        const buckets = bucketsOf(calls);
+        const at = index % buckets.length;
+        const changed = change(buckets, at);
+        if (changed.length === 0) return;
+        const { lines } = await reconcileText(folder, write(changed), recordsOf(calls));
+        const differing = lines.filter(({ agrees }) => !agrees);
+        expect(differing.map(({ day, model }) => [day, model])).toEqual([
+          [buckets[at]?.day, buckets[at]?.model],
+          [null, buckets[at]?.model],
+        ]);
+      }),
+      propertyRun(10),
+    );
   });
 });

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { reconcile } from '../../../src/cli/reconcile/reconcile.ts';
 import type { ReconcileOptions } from '../../../src/cli/reconcile/reconcile.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -37,6 +37,10 @@ beforeAll(async () => {
     sendStream(response, []).write(opening + text, () => cut(response, 'rst'));
   });
   await ask(true);
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
 });
 
 /** Runs `textgate reconcile` with a file of this text. */
@@ -157,6 +161,7 @@ test('a list of records of two pages is read to its end', { timeout: patienceMs 
     clock,
     limits: { requestsPerMinute: 10_000 },
   });
+  onTestFinished(() => many.close());
   upstream.play(sayTexts(['one']));
   const body = { model: 'small', messages: [{ role: 'user', content: 'hi' }] };
   const asked = 201;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { at, limitSettings, openRooms, placeOf, roomSettings } from '../../support/room-scene.ts';
 import type { Came, RoomScene } from '../../support/room-scene.ts';
-import { forAllAsync } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 
 const keys = ['a', 'b', 'c', 'd'] as const;
 
@@ -156,22 +156,25 @@ class History {
 
 test('no history exceeds a limit, leaves a free place unused, or serves a key before others because it was held', async () => {
   let held = 0;
-  await forAllAsync(150, fc.array(step, { minLength: 40, maxLength: 160 }), async (steps) => {
-    const history = new History();
-    for (const taken of steps) {
-      await history.play(taken);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 160 }), async (steps) => {
+      const history = new History();
+      for (const taken of steps) {
+        await history.play(taken);
+        expect(history.faults).toEqual([]);
+        if (history.running().length < placesOfAll) held += history.waiting().length;
+      }
+      // Once all pauses are over, all that wait get their turn.
+      for (let left = history.played.length; left > 0; left--) {
+        await history.play({ do: 'pass', key: 0, way: 0, which: 0, ms: 20_000 });
+        await history.play({ do: 'leave', key: 0, way: 0, which: 0, ms: 0 });
+      }
+      expect(history.waiting()).toEqual([]);
       expect(history.faults).toEqual([]);
-      if (history.running().length < placesOfAll) held += history.waiting().length;
-    }
-    // Once all pauses are over, all that wait get their turn.
-    for (let left = history.played.length; left > 0; left--) {
-      await history.play({ do: 'pass', key: 0, way: 0, which: 0, ms: 20_000 });
-      await history.play({ do: 'leave', key: 0, way: 0, which: 0, ms: 0 });
-    }
-    expect(history.waiting()).toEqual([]);
-    expect(history.faults).toEqual([]);
-    expect(history.scene.rooms.views()).toMatchObject([{ inFlight: 0, waiting: 0 }]);
-  });
+      expect(history.scene.rooms.views()).toMatchObject([{ inFlight: 0, waiting: 0 }]);
+    }),
+    propertyRun(150),
+  );
   // Without requests that wait beside free places none was passed over.
   expect(held).toBeGreaterThan(1_000);
 });

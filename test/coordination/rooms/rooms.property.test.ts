@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RoomTokens } from '../../../src/domain/ports/rooms.ts';
-import { forAllAsync } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import { openRooms, placeOf } from '../../support/room-scene.ts';
 import type { Came, RoomScene } from '../../support/room-scene.ts';
 
@@ -185,65 +185,73 @@ function overtaken({ played }: History): readonly string[] {
 
 test('no history exceeds a limit, leaves a free place unused, or has a request overtake another one of its key', async () => {
   let waits = 0;
-  await forAllAsync(150, fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
-    const history = new History();
-    for (const taken of steps) {
-      await history.play(taken);
-      expect(faultsOf(history)).toEqual([]);
-      waits += history.waiting().length;
-    }
-  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
+      const history = new History();
+      for (const taken of steps) {
+        await history.play(taken);
+        expect(faultsOf(history)).toEqual([]);
+        waits += history.waiting().length;
+      }
+    }),
+    propertyRun(150),
+  );
   // What never happens is not tested.
   expect(waits).toBeGreaterThan(100);
 });
 
 test('every wait ends, and nothing is left behind', async () => {
-  await forAllAsync(100, fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
-    const history = new History();
-    for (const taken of steps) await history.play(taken);
-    for (let round = 0; history.waiting().length + history.running().length > 0; round++) {
-      expect(round).toBeLessThan(200);
-      for (const request of history.running()) history.leave(request, 0.5);
-      await history.play({ do: 'pass', durationMs: 5_000 });
-    }
-    expect(history.scene.clock.scheduled).toBe(0);
-    expect(history.scene.rooms.views()).toMatchObject([
-      { waiting: 0, inFlight: 0 },
-      { waiting: 0, inFlight: 0 },
-      { waiting: 0, inFlight: 0 },
-    ]);
-    for (const { came } of history.played) expect(history.scene.rooms.waiting(came.id)).toBeNull();
-  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
+      const history = new History();
+      for (const taken of steps) await history.play(taken);
+      for (let round = 0; history.waiting().length + history.running().length > 0; round++) {
+        expect(round).toBeLessThan(200);
+        for (const request of history.running()) history.leave(request, 0.5);
+        await history.play({ do: 'pass', durationMs: 5_000 });
+      }
+      expect(history.scene.clock.scheduled).toBe(0);
+      expect(history.scene.rooms.views()).toMatchObject([
+        { waiting: 0, inFlight: 0 },
+        { waiting: 0, inFlight: 0 },
+        { waiting: 0, inFlight: 0 },
+      ]);
+      for (const { came } of history.played) expect(history.scene.rooms.waiting(came.id)).toBeNull();
+    }),
+    propertyRun(100),
+  );
 });
 
 test('keys that wait all the time differ by no more than one request, by their weights', async () => {
-  await forAllAsync(
-    40,
-    fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 2, maxLength: 5 }),
-    fc.integer({ min: 5, max: 60 }),
-    async (weights, turns) => {
-      const { come, pass, entered } = openRooms({ far: { maxInFlight: 1, queue: 1_000 } });
-      const running = new Map<string, Came>();
-      let next = placeOf(come('x'));
-      for (const [key, weight] of weights.entries())
-        for (let number = 0; number < turns; number++) {
-          const id = `${'abcde'[key] ?? 'e'}${number}`;
-          running.set(id, come(id, { weight }));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 2, maxLength: 5 }),
+      fc.integer({ min: 5, max: 60 }),
+      async (weights, turns) => {
+        const { come, pass, entered } = openRooms({ far: { maxInFlight: 1, queue: 1_000 } });
+        const running = new Map<string, Came>();
+        let next = placeOf(come('x'));
+        for (const [key, weight] of weights.entries())
+          for (let number = 0; number < turns; number++) {
+            const id = `${'abcde'[key] ?? 'e'}${number}`;
+            running.set(id, come(id, { weight }));
+          }
+        for (let turn = 1; turn <= turns; turn++) {
+          next.leave(null);
+          await pass(1);
+          next = placeOf(running.get(entered[turn] ?? '') as Came);
         }
-      for (let turn = 1; turn <= turns; turn++) {
-        next.leave(null);
-        await pass(1);
-        next = placeOf(running.get(entered[turn] ?? '') as Came);
-      }
-      const shares = weights.map((weight, key) => ({
-        weight,
-        served: entered.slice(1).filter((id) => id.startsWith('abcde'[key] ?? 'e')).length / weight,
-      }));
-      for (const one of shares)
-        for (const other of shares)
-          expect(Math.abs(one.served - other.served)).toBeLessThanOrEqual(
-            1 / one.weight + 1 / other.weight + 1e-9,
-          );
-    },
+        const shares = weights.map((weight, key) => ({
+          weight,
+          served: entered.slice(1).filter((id) => id.startsWith('abcde'[key] ?? 'e')).length / weight,
+        }));
+        for (const one of shares)
+          for (const other of shares)
+            expect(Math.abs(one.served - other.served)).toBeLessThanOrEqual(
+              1 / one.weight + 1 / other.weight + 1e-9,
+            );
+      },
+    ),
+    propertyRun(40),
   );
 });

@@ -4,9 +4,6 @@ import { at, openRooms, placeOf, roomSettings } from '../../support/room-scene.t
 
 const minuteMs = 60_000;
 
-/** A refusal for want of a place at the upstream `far`. */
-const full = (found: object) => ({ kind: 'full', upstreams: ['far'], models: [], ...found });
-
 describe('a room of an upstream', () => {
   test('is entered at once, without a promise, as long as there is a place', () => {
     const { rooms, come } = openRooms({ far: { maxInFlight: 2 } });
@@ -110,10 +107,24 @@ describe('a room of an upstream', () => {
   test('refuses at once when its queue is full, or nothing may wait', () => {
     const { come } = openRooms({ far: { maxInFlight: 1, queue: 2 } });
     for (const id of ['a1', 'a2', 'a3']) come(id);
-    expect(come('b1').entry).toEqual(full({ isTooLong: false, waiting: 2, expectedMs: 0 }));
+    expect(come('b1').entry).toEqual({
+      kind: 'full',
+      isTooLong: false,
+      upstreams: ['far'],
+      models: [],
+      waiting: 2,
+      expectedMs: 0,
+    });
     const impatient = openRooms({ far: { maxInFlight: 1, queueWaitMs: 0 } });
     impatient.come('a1');
-    expect(impatient.come('a2').entry).toEqual(full({ isTooLong: true, waiting: 0, expectedMs: 0 }));
+    expect(impatient.come('a2').entry).toEqual({
+      kind: 'full',
+      isTooLong: true,
+      upstreams: ['far'],
+      models: [],
+      waiting: 0,
+      expectedMs: 0,
+    });
   });
 
   test('ends a wait that lasts too long, which costs its key nothing', async () => {
@@ -296,7 +307,14 @@ describe('limits of a minute', () => {
   test('refuse at once what would surely wait for longer than it may', () => {
     const { come } = openRooms({ far: { requestsPerMinute: 1, queueWaitMs: 30_000 } });
     come('a1');
-    expect(come('a2').entry).toEqual(full({ isTooLong: true, waiting: 0, expectedMs: 61_000 }));
+    expect(come('a2').entry).toEqual({
+      kind: 'full',
+      isTooLong: true,
+      upstreams: ['far'],
+      models: [],
+      waiting: 0,
+      expectedMs: 61_000,
+    });
   });
 
   test('let a request wait for tokens that those in progress may leave over', async () => {
@@ -561,6 +579,13 @@ describe('a pause', () => {
     await scene.pass(1);
     expect(held.entry).toMatchObject({ kind: 'entered', waitedMs: 5_000, expectedMs: 5_000 });
     untilMs = 60_000;
-    expect(scene.come('a2').entry).toEqual(full({ isTooLong: true, waiting: 0, expectedMs: 55_000 }));
+    expect(scene.come('a2').entry).toEqual({
+      kind: 'full',
+      isTooLong: true,
+      upstreams: ['far'],
+      models: [],
+      waiting: 0,
+      expectedMs: 55_000,
+    });
   });
 });

@@ -4,7 +4,7 @@ import { FairQueue } from '../../../src/domain/rooms/fair-queue.ts';
 import type { Ticket } from '../../../src/domain/rooms/key-queue.ts';
 import { noLanes } from '../../../src/domain/rooms/lanes.ts';
 import { LoadSum } from '../../../src/domain/rooms/load.ts';
-import { forAll } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 
 /** A queue whose members have as many tokens as their names have letters, so that sums of them differ. */
 function queueOf(): FairQueue<string> {
@@ -107,26 +107,29 @@ function play(
 
 test('what is ahead of a member is what is served before, asked for it alone or for all at once', () => {
   let asked = 0;
-  forAll(300, fc.array(step, { minLength: 10, maxLength: 80 }), (steps) => {
-    const queue = queueOf();
-    const waiting: Ticket<string>[] = [];
-    for (const taken of steps) {
-      play(queue, waiting, taken);
-      const all = aheadOf(queue);
-      expect(all.size).toBe(waiting.length);
-      for (const ticket of waiting) expect(all.get(ticket)).toEqual(queue.loadAhead(ticket, noLanes));
-      asked += waiting.length;
-    }
-    const loads = new Map(waiting.map((ticket) => [ticket, aheadOf(queue).get(ticket)]));
-    const served = new LoadSum();
-    expect(queue.load.requests).toBe(waiting.length);
-    for (let head = queue.head(); head !== null; head = queue.head()) {
-      expect(served).toEqual(loads.get(head)?.all);
-      served.add({ input: head.member.length, output: 1 });
-      queue.serve(head);
-    }
-    expect(queue.load).toEqual(new LoadSum());
-  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 10, maxLength: 80 }), (steps) => {
+      const queue = queueOf();
+      const waiting: Ticket<string>[] = [];
+      for (const taken of steps) {
+        play(queue, waiting, taken);
+        const all = aheadOf(queue);
+        expect(all.size).toBe(waiting.length);
+        for (const ticket of waiting) expect(all.get(ticket)).toEqual(queue.loadAhead(ticket, noLanes));
+        asked += waiting.length;
+      }
+      const loads = new Map(waiting.map((ticket) => [ticket, aheadOf(queue).get(ticket)]));
+      const served = new LoadSum();
+      expect(queue.load.requests).toBe(waiting.length);
+      for (let head = queue.head(); head !== null; head = queue.head()) {
+        expect(served).toEqual(loads.get(head)?.all);
+        served.add({ input: head.member.length, output: 1 });
+        queue.serve(head);
+      }
+      expect(queue.load).toEqual(new LoadSum());
+    }),
+    propertyRun(300),
+  );
   // What never waits is not compared.
   expect(asked).toBeGreaterThan(1_000);
 });

@@ -4,7 +4,7 @@ import { createChatStreamWriter } from '../../../src/protocol/chat/write-stream.
 import type { FinishedAnswer, FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';
-import { forAll } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import { identity, plainUsage as usage } from '../../support/answers.ts';
 
 const finish = (reason: FinishReason = 'stop', more: Partial<FinishedAnswer> = {}): FinishedAnswer => ({
@@ -105,13 +105,16 @@ describe('a chat stream', () => {
 
   test('carries any text unchanged', () => {
     const texts = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), { maxLength: 5 });
-    forAll(100, texts, fc.boolean(), (said, includeUsage) => {
-      const chunks = write(said, finish(), includeUsage) as {
-        choices?: { delta: { content?: string } }[];
-      }[];
-      const written = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
-      expect(written).toEqual(['', ...said]);
-    });
+    fc.assert(
+      fc.property(texts, fc.boolean(), (said, includeUsage) => {
+        const chunks = write(said, finish(), includeUsage) as {
+          choices?: { delta: { content?: string } }[];
+        }[];
+        const written = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
+        expect(written).toEqual(['', ...said]);
+      }),
+      propertyRun(100),
+    );
   });
 });
 

@@ -4,7 +4,6 @@ import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { bodyReader, readUpstream, summarize } from '../../support/read-upstream.ts';
 import { usualQuirks } from '../../support/model-source.ts';
 import { eventsOf } from '../../support/order-law.ts';
-import { usageOf } from '../../support/stored-rows.ts';
 
 const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(chatDialect), pieces);
 const body = (message: unknown, reason: unknown = 'stop', extra: object = {}, error?: unknown) =>
@@ -19,7 +18,14 @@ describe('a whole chat completion', () => {
         type: 'finish',
         reason: 'length',
         rawReason: 'max_tokens',
-        usage: usageOf(3, { outputTokens: 4 }),
+        usage: {
+          inputTokens: 3,
+          cachedInputTokens: 0,
+          cacheWriteTokens: 0,
+          outputTokens: 4,
+          reasoningTokens: 0,
+          totalTokens: 7,
+        },
       },
     ]);
   });

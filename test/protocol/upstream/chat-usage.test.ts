@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
-import { forAll } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import { plainSanitiser } from '../../support/sanitiser.ts';
 
@@ -153,23 +153,33 @@ describe('the usage of a chat answer', () => {
       },
       { requiredKeys: [] },
     );
-    forAll(100, usage, (said) => {
-      const seen = read(said);
-      const isCount = (value: unknown, most: number): boolean =>
-        Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;
-      // All of the input may stand beside the prompt, as read from a cache or written to it.
-      const isAllBeside =
-        seen !== null && said.prompt_tokens === 0 && seen.cachedInputTokens + seen.cacheWriteTokens > 0;
-      expect(seen === null || isAllBeside || isCount(said.prompt_tokens, 100_000)).toBe(true);
-      for (const count of Object.values(seen ?? {})) expect(Number.isInteger(count) && count >= 0).toBe(true);
-      if (seen === null) return;
-      const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens, totalTokens } =
-        seen;
-      expect(totalTokens).toBe(inputTokens + outputTokens);
-      expect(cachedInputTokens + cacheWriteTokens <= inputTokens && reasoningTokens <= outputTokens).toBe(
-        true,
-      );
-    });
+    fc.assert(
+      fc.property(usage, (said) => {
+        const seen = read(said);
+        const isCount = (value: unknown, most: number): boolean =>
+          Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;
+        // All of the input may stand beside the prompt, as read from a cache or written to it.
+        const isAllBeside =
+          seen !== null && said.prompt_tokens === 0 && seen.cachedInputTokens + seen.cacheWriteTokens > 0;
+        expect(seen === null || isAllBeside || isCount(said.prompt_tokens, 100_000)).toBe(true);
+        for (const count of Object.values(seen ?? {}))
+          expect(Number.isInteger(count) && count >= 0).toBe(true);
+        if (seen === null) return;
+        const {
+          inputTokens,
+          cachedInputTokens,
+          cacheWriteTokens,
+          outputTokens,
+          reasoningTokens,
+          totalTokens,
+        } = seen;
+        expect(totalTokens).toBe(inputTokens + outputTokens);
+        expect(cachedInputTokens + cacheWriteTokens <= inputTokens && reasoningTokens <= outputTokens).toBe(
+          true,
+        );
+      }),
+      propertyRun(),
+    );
   });
 });
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import { usualQuirks } from '../../support/model-source.ts';
-import { usageOf } from '../../support/stored-rows.ts';
 
 const event = (type: string, fields: object = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -42,7 +41,14 @@ describe('a Responses stream', () => {
     expect(read(...frames)).toEqual({
       text: 'one two',
       ending: 'stop',
-      usage: usageOf(11, { outputTokens: 7 }),
+      usage: {
+        inputTokens: 11,
+        cachedInputTokens: 0,
+        cacheWriteTokens: 0,
+        outputTokens: 7,
+        reasoningTokens: 0,
+        totalTokens: 18,
+      },
     });
   });
 

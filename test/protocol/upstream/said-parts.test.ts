@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
-import { forAll } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 
 const event = (type: string, fields: object = {}) => `data: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -112,22 +112,25 @@ describe('what closes a part or an item of a Responses stream', () => {
     const part = fc.record({ text: fc.stringMatching(/^[a-z]{1,3}\d{3} ?$/), isLost: fc.boolean() });
     const unique = { selector: ({ text }: { text: string }) => text.trim(), minLength: 1, maxLength: 4 };
     const items = fc.uniqueArray(part, unique).map((parts) => parts.map((one) => [one]));
-    forAll(300, items, fc.constantFrom('text', 'part', 'item', 'all'), (list, closing) => {
-      const frames = list.flatMap((parts) => [
-        ...parts.flatMap(({ text, isLost }) => [
-          ...(isLost ? [] : [delta(text)]),
-          ...(closing === 'text' || closing === 'all' ? [textDone(text)] : []),
-          ...(closing === 'part' || closing === 'all' ? [partDone(text)] : []),
-        ]),
-        ...(closing === 'item' || closing === 'all' ? [itemDone(...parts.map(({ text }) => text))] : []),
-      ]);
-      const text = list
-        .flat()
-        .map((one) => one.text)
-        .join('');
-      expect(read(frames)).toEqual({ text, ending: 'stop', differs: false });
-      expect(read(frames, text)).toEqual({ text, ending: 'stop', differs: false });
-    });
+    fc.assert(
+      fc.property(items, fc.constantFrom('text', 'part', 'item', 'all'), (list, closing) => {
+        const frames = list.flatMap((parts) => [
+          ...parts.flatMap(({ text, isLost }) => [
+            ...(isLost ? [] : [delta(text)]),
+            ...(closing === 'text' || closing === 'all' ? [textDone(text)] : []),
+            ...(closing === 'part' || closing === 'all' ? [partDone(text)] : []),
+          ]),
+          ...(closing === 'item' || closing === 'all' ? [itemDone(...parts.map(({ text }) => text))] : []),
+        ]);
+        const text = list
+          .flat()
+          .map((one) => one.text)
+          .join('');
+        expect(read(frames)).toEqual({ text, ending: 'stop', differs: false });
+        expect(read(frames, text)).toEqual({ text, ending: 'stop', differs: false });
+      }),
+      propertyRun(300),
+    );
   });
 
   test('adds each lost end of a part, whichever of its closings an upstream sends', () => {
@@ -135,18 +138,21 @@ describe('what closes a part or an item of a Responses stream', () => {
     const part = fc.record({ said: word, lost: fc.string({ maxLength: 4 }) });
     const sent = fc.record({ text: fc.boolean(), part: fc.boolean() });
     const items = fc.array(fc.array(part, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 });
-    forAll(300, items, sent, fc.boolean(), (list, closings, byItem) => {
-      fc.pre(closings.text || closings.part || (byItem && list.every(({ length }) => length === 1)));
-      const frames = list.flatMap((parts) => [
-        ...parts.flatMap(({ said, lost }) => [
-          delta(said),
-          ...(closings.text ? [textDone(said + lost)] : []),
-          ...(closings.part ? [partDone(said + lost)] : []),
-        ]),
-        ...(byItem ? [itemDone(...parts.map(({ said, lost }) => said + lost))] : []),
-      ]);
-      const text = list.flatMap((parts) => parts.map(({ said, lost }) => said + lost)).join('');
-      expect(read(frames)).toEqual({ text, ending: 'stop', differs: false });
-    });
+    fc.assert(
+      fc.property(items, sent, fc.boolean(), (list, closings, byItem) => {
+        fc.pre(closings.text || closings.part || (byItem && list.every(({ length }) => length === 1)));
+        const frames = list.flatMap((parts) => [
+          ...parts.flatMap(({ said, lost }) => [
+            delta(said),
+            ...(closings.text ? [textDone(said + lost)] : []),
+            ...(closings.part ? [partDone(said + lost)] : []),
+          ]),
+          ...(byItem ? [itemDone(...parts.map(({ said, lost }) => said + lost))] : []),
+        ]);
+        const text = list.flatMap((parts) => parts.map(({ said, lost }) => said + lost)).join('');
+        expect(read(frames)).toEqual({ text, ending: 'stop', differs: false });
+      }),
+      propertyRun(300),
+    );
   });
 });

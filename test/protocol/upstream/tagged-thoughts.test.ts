@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
 import { TaggedThoughts } from '../../../src/protocol/upstream/tagged-thoughts.ts';
-import { forAll } from '../../support/property-run.ts';
+import { propertyRun } from '../../support/property-run.ts';
 import { chunks, done, sse } from '../../support/providers/provider-script.ts';
 import { plainSanitiser } from '../../support/sanitiser.ts';
 
@@ -61,23 +61,25 @@ describe('thoughts in a tag', () => {
   );
 
   test('are told from the text in the same way however the answer is cut', () => {
-    forAll(
-      2_000,
-      fc.array(part, { maxLength: 12 }),
-      fc.array(fc.nat(40), { maxLength: 6 }),
-      (parts, places) => {
-        const answer = parts.join('');
-        const cuts = [
-          0,
-          ...places.filter((at) => at < answer.length).toSorted((a, b) => a - b),
-          answer.length,
-        ];
-        const pieces = cuts.slice(1).map((end, at) => answer.slice(cuts[at], end));
-        expect(tell(pieces)).toEqual(tell([answer]));
-        const [thought, text] = tell([answer]);
-        expect(answer.endsWith(text) || text === '').toBe(true);
-        expect(thought).not.toContain('</think>');
-      },
+    fc.assert(
+      fc.property(
+        fc.array(part, { maxLength: 12 }),
+        fc.array(fc.nat(40), { maxLength: 6 }),
+        (parts, places) => {
+          const answer = parts.join('');
+          const cuts = [
+            0,
+            ...places.filter((at) => at < answer.length).toSorted((a, b) => a - b),
+            answer.length,
+          ];
+          const pieces = cuts.slice(1).map((end, at) => answer.slice(cuts[at], end));
+          expect(tell(pieces)).toEqual(tell([answer]));
+          const [thought, text] = tell([answer]);
+          expect(answer.endsWith(text) || text === '').toBe(true);
+          expect(thought).not.toContain('</think>');
+        },
+      ),
+      propertyRun(2_000),
     );
   });
 
