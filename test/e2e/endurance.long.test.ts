@@ -38,7 +38,7 @@ describe('ten thousand clients that disconnect at random moments', () => {
       `${leavers} leavers (seed ${seed}): ${upstream.aborted} calls aborted, heap ${(growth * 100).toFixed(1)} %\n`,
     );
     // How many leave before the answer is over depends on the machine's speed.
-    expect(upstream.aborted).toBeGreaterThan(leavers / 100);
+    expect(upstream.aborted).toBeGreaterThan(leavers / 20);
     expect(growth).toBeLessThan(0.05);
   }, 120_000);
 });
@@ -97,7 +97,7 @@ describe('a client that reads one byte at a time', () => {
       process.stdout.write(
         `an endless answer, read byte by byte: the upstream stands at ${(sent / mebibyte).toFixed(1)} MiB, RSS +${growth.toFixed(1)} MiB\n`,
       );
-      expect(growth).toBeLessThan(48);
+      expect(growth).toBeLessThan(30);
       socket.destroy();
       await eventually('the upstream call is over', () => upstream.running === 0);
     },

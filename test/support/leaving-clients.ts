@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import type { Socket } from 'node:net';
 import { eventually } from './eventually.ts';
 import { chatFrames } from './scripted-upstream.ts';
@@ -16,12 +17,13 @@ const atATime = 100;
 
 const words = chatFrames(Array.from({ length: 20 }, (_, index) => `word ${index} `));
 
-/** Sends twenty words, each when the one before has been taken. */
+/** Sends twenty words, each when the one before has been taken, and in a turn of its own: so clients can leave between them. */
 export const sayWords: Script = async (response) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const frame of words) {
     if (response.destroyed) return;
     await new Promise<void>((resolve) => response.write(frame, () => resolve()));
+    await setImmediate();
   }
   response.end();
 };

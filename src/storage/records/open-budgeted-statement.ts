@@ -3,7 +3,7 @@ import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budget
 import { inOrder } from '../engine.ts';
 import type { FixedUnit, NamedValues, ResultRow, SqlValue } from '../engine.ts';
 import { budgetColumns } from './budget-columns.ts';
-import { begunColumns, begunValues, namedToOpen, openRecord } from './open-statement.ts';
+import { openColumns, openValues, namedToOpen, openRecord } from './open-statement.ts';
 
 /** The types of the values of a budget: its id, the start and the end of the period, and its limit. */
 const typesOf = (owner: BudgetOwner): FixedUnit['takes'] => ({
@@ -75,8 +75,8 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
         (owner) => `UPDATE budgets SET held = held + CAST(@hold AS BIGINT)
      WHERE id = :${owner}_budget AND CAST(@hold AS BIGINT) IS NOT NULL`,
       ),
-      `INSERT INTO open_requests (${begunColumns.join(', ')}, hold, budget_hold${written.join('')})
-     SELECT ${begunValues},
+      `INSERT INTO open_requests (${openColumns.join(', ')}, hold, budget_hold${written.join('')})
+     SELECT ${openValues},
        CASE WHEN CAST(@balance AS BIGINT) IS NULL THEN 0 ELSE CAST(@hold AS BIGINT) END,
        CAST(@hold AS BIGINT)${begun.join('')}
      WHERE CAST(@hold AS BIGINT) IS NOT NULL`,

@@ -24,8 +24,8 @@ const holdable =
   '(CASE WHEN balance IS NULL OR balance < 0 THEN 0 WHEN balance < :hold THEN balance ELSE :hold END)';
 
 /** The columns of an open request but for what it holds, and the values of the same names. */
-export const begunColumns = ['owner', 'key_id', 'request_id', ...Object.keys(beginningTypes)];
-export const begunValues = begunColumns.map((name) => `:${name}`).join(', ');
+export const openColumns = ['owner', 'key_id', 'request_id', ...Object.keys(beginningTypes)];
+export const openValues = openColumns.map((name) => `:${name}`).join(', ');
 
 /**
  * Begins a record and sets its hold aside. One update decides: it returns a hold if there is enough. Otherwise the account
@@ -55,8 +55,8 @@ export const openRecord: FixedUnit<'open_record'> = {
   ],
   decided: { balance: 'bigint', held: 'bigint', hold: 'bigint' },
   changes: [
-    `INSERT INTO open_requests (${begunColumns.join(', ')}, hold)
-     SELECT ${begunValues}, CAST(@hold AS BIGINT)
+    `INSERT INTO open_requests (${openColumns.join(', ')}, hold)
+     SELECT ${openValues}, CAST(@hold AS BIGINT)
      WHERE CAST(@hold AS BIGINT) IS NOT NULL`,
   ],
   columns: ['balance', 'held', 'hold'],
