@@ -31,4 +31,9 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     rooms: 'simulation/rooms/run.ts',
     routing: 'simulation/routing/run.ts',
   },
+  size: {
+    sources: 'size/sources.ts',
+    request: 'size/request.ts',
+    bundle: 'size/bundle.ts',
+  },
 };

@@ -2,8 +2,10 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle } from '../support/bundle.ts';
 import { packagesOf } from '../support/loaded-files.ts';
+import { readScript } from '../support/script-options.ts';
 
-// Prints what the bundle of the image has, in KB by package: `npm run size`.
+/** Prints what the bundle of the image has, in KB by package. */
+readScript({ name: 'size bundle', options: {} });
 
 /** The smallest part that has a line of its own, in bytes. */
 const minBytes = 50_000;
