@@ -1,4 +1,4 @@
-# The base by version and by digest, of the index for all architectures: "Update the base" in docs/operators/container.md.
+# The base by version and by digest, of the index for all architectures: "Update the base" in docs/contributors/image.md.
 # The bundle is the same for all architectures, so it is made on that of the builder.
 FROM --platform=$BUILDPLATFORM node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2 AS build
 WORKDIR /app

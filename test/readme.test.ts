@@ -7,6 +7,7 @@ import { writeConfigTables } from './support/config-tables.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { writeFaultTable } from './support/fault-table.ts';
 import { compareSection } from './support/generated-section.ts';
+import { anchorOf, headingsOf } from './support/page-contents.ts';
 import { pageTexts } from './support/pages.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -135,16 +136,7 @@ function isLinkGood(from: string, target: string): boolean {
   return anchor === undefined || headingAnchors(readFileSync(path, 'utf8')).has(anchor);
 }
 
-/** The anchors of a page's headings, as GitHub makes them. Comments in code blocks can look like headings. */
+/** The anchors of a page's headings. */
 function headingAnchors(text: string): ReadonlySet<string> {
-  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
-  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
-  return new Set(
-    headings.map((heading) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  );
+  return new Set(headingsOf(text).map((heading) => anchorOf(heading.text)));
 }

@@ -2,6 +2,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { posix } from 'node:path';
 import type { Manual, ManualFile } from '../domain/ports/manual.ts';
+import { movedPages } from './moved-pages.ts';
 import { renderInThread } from './render-in-thread.ts';
 import { style, stylePath } from './style.ts';
 import type { Places } from './render-page.ts';
@@ -29,6 +30,7 @@ export function openManual(root: URL): Manual {
       const file = [...places].find(([, place]) => place === path)?.[0];
       return file === undefined ? null : readManualFile(root, file, places);
     },
+    movedTo: (path) => movedPages.get(path) ?? null,
   };
 }
 

@@ -15,7 +15,7 @@ import { ownCheckout } from './subjects/textgate.ts';
 /**
  * Measures the gateway beside nginx, a naive rewriter, Portkey and a direct connection, in interleaved rounds that start
  * them anew.
- * `npm run bench -- --help`; docs/operators/performance.md has the method.
+ * `npm run bench -- --help`; docs/contributors/performance.md has the method.
  */
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

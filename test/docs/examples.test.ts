@@ -98,7 +98,7 @@ test('the page for clients shows the fields of a receipt', async () => {
 });
 
 test('the page about usage shows the fields of its rows', async () => {
-  const [shown] = blocksOf('docs/operators/usage.md', 'json');
+  const [shown] = blocksOf('docs/operators/money.md', 'json');
   const usage = await gateway.gateway.usage({ by: 'day,model' });
   expect(fieldsOf(JSON.parse(shown?.text ?? ''))).toEqual(fieldsOf(usage));
 });

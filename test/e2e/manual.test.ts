@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { movedPages } from '../../src/manual/moved-pages.ts';
 import { pageTexts } from '../support/pages.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
@@ -112,6 +113,17 @@ describe('the documentation on the admin listener', () => {
     const shown = await get(path, { redirect: 'follow' });
     expect([shown.status, new URL(shown.url).pathname]).toEqual([200, place]);
     expect(shown.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  });
+
+  test.each([...movedPages])('leads from the former name of a page, %s, to %s', async (old, place) => {
+    const { pathname, hash } = new URL(place, `${gateway.adminUrl}/docs/`);
+    for (const path of [`/docs/${old}`, `/docs/${old}.md`, `/docs/${old}/`]) {
+      const response = await get(path);
+      const location = new URL(response.headers.get('location') ?? '', new URL(path, gateway.adminUrl));
+      expect([response.status, location.pathname, location.hash]).toEqual([308, pathname, hash]);
+    }
+    const html = await (await get(pathname)).text();
+    expect(html).toContain(`id="${hash.slice(1)}`);
   });
 
   test.each([

@@ -198,7 +198,7 @@ describe('the Dockerfile', () => {
     const { version, description, license } = packageJson;
     const node = readFileSync(join(configFolder, 'node/package.json'), 'utf8');
     expect(image).toBe(`node:${(JSON.parse(node) as { version: string }).version}-bookworm-slim`);
-    const page = readFileSync(join(configFolder, '../docs/operators/container.md'), 'utf8');
+    const page = readFileSync(join(configFolder, '../docs/contributors/image.md'), 'utf8');
     expect(page).toContain(`docker pull ${image}\n`);
     expect([...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, from]) => from)).toEqual([
       `${image}@${digest}`,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
-const page = readFileSync(join(root, 'docs', 'operators', 'scorecard.md'), 'utf8');
+const page = readFileSync(join(root, 'docs', 'contributors', 'scorecard.md'), 'utf8');
 
 /** A row of the table of failures: its number, and what shows what happens. */
 const rows = [...page.matchAll(/^\| (\d+) \|.*\| ([^|]+) \|$/gm)].map(

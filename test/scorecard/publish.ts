@@ -12,7 +12,7 @@ export interface SectionRun extends SectionResult {
 }
 
 const root = join(import.meta.dirname, '..', '..');
-const pagePath = join(root, 'docs', 'operators', 'scorecard.md');
+const pagePath = join(root, 'docs', 'contributors', 'scorecard.md');
 const lastLine = '<!-- end of the scorecard -->';
 
 /** The commit whose figures may be published. Throws if the checkout has changes: nothing would repeat such figures. */
@@ -27,7 +27,7 @@ function git(...args: readonly string[]): string {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trimEnd();
 }
 
-/** Writes what sections found into `docs/operators/scorecard.md`; those of other sections stay. */
+/** Writes what sections found into `docs/contributors/scorecard.md`; those of other sections stay. */
 export function publish(runs: readonly SectionRun[], commit: string): void {
   writeFileSync(pagePath, withSections(readFileSync(pagePath, 'utf8'), runs, commit, new Date()));
 }

@@ -8,7 +8,7 @@ import type { Section } from './section.ts';
 
 /**
  * Runs the sections of the scorecard, all without names: `npm run scorecard -- [--seed N] [--scale N] [--publish] [section …]`.
- * Exits with 1 if a bound is broken. `--publish` writes the figures into docs/operators/scorecard.md, of a clean checkout only.
+ * Exits with 1 if a bound is broken. `--publish` writes the figures of a clean checkout into docs/contributors/scorecard.md.
  */
 
 /** How many faults of a section are printed. */

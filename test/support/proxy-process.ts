@@ -128,9 +128,9 @@ export async function startProxy(name: ProxyName, place: ProxyPlace): Promise<Pr
 /** The first block of the documentation's page in the language of a proxy. */
 function blockOf(name: ProxyName): string {
   const language = name === 'caddy' ? 'caddyfile' : name;
-  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'operators', 'proxies.md'), 'utf8');
+  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'operators', 'network.md'), 'utf8');
   const [, block] = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(page) ?? [];
-  if (block === undefined) throw new Error(`docs/operators/proxies.md has no block for ${name}`);
+  if (block === undefined) throw new Error(`docs/operators/network.md has no block for ${name}`);
   return block;
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const page = join(import.meta.dirname, '..', '..', 'docs', 'operators', 'performance.md');
+const page = join(import.meta.dirname, '..', '..', 'docs', 'contributors', 'performance.md');
 
 /** How many events a second a stream has in the figures of paced streams. */
 const eventsPerSecond = 20;
@@ -15,7 +15,7 @@ export function writeSizingTable(): string {
   const median = (title: string): number => {
     const row = text.split('\n').find((line) => line.startsWith(`| ${title}`));
     const [, value = ''] = /^\|[^|]*\| ([\d.]+) /.exec(row ?? '') ?? [];
-    if (value === '') throw new Error(`docs/operators/performance.md has no figure '${title}'`);
+    if (value === '') throw new Error(`docs/contributors/performance.md has no figure '${title}'`);
     return Number(value);
   };
   const answerMicros = median('Whole answers, 32 at once: CPU per request');

@@ -9,4 +9,6 @@ export interface ManualFile {
 export interface Manual {
   /** Finds a page by its path without `.md`, or a file by its path; the index has the empty path. */
   find(path: string): Promise<ManualFile | null>;
+  /** Where the text of a page that had this path is now: a path below the documentation, with an anchor; else `null`. */
+  movedTo(path: string): string | null;
 }

@@ -21,6 +21,8 @@ export function createManualRoutes(manual: Manual): Router {
     const found = await manual.find(path);
     if (found === null) {
       const [place, location] = canonical(path);
+      const moved = manual.movedTo(place);
+      if (moved !== null) return redirect(response, '../'.repeat(path.split('/').length - 1) + moved);
       if (place === path || (await manual.find(place)) === null) return next();
       return redirect(response, location);
     }

@@ -34,11 +34,11 @@ export function publish(runs: readonly BenchRun[]): void {
   const refusal = refusalToPublish(runs.map(({ surroundings }) => surroundings.commit));
   if (refusal !== null) throw new Error(refusal);
   const rows = figureRows(runs);
-  const page = join(ownCheckout, 'docs', 'operators', 'performance.md');
+  const page = join(ownCheckout, 'docs', 'contributors', 'performance.md');
   if (rows.some(({ bySubject }) => peers.some((name) => bySubject.has(name)))) {
     replace(page, fullSection, writeComparison(runs));
     replace(join(ownCheckout, 'README.md'), shortSection, writeMainFigures(rows));
-    writeFileSync(join(ownCheckout, 'docs', 'operators', 'performance.svg'), drawPicture(rows));
+    writeFileSync(join(ownCheckout, 'docs', 'contributors', 'performance.svg'), drawPicture(rows));
   }
   const overPostgres = writeOverPostgres(rows);
   if (overPostgres !== '') replace(page, postgresSection, `${writeSurroundings(runs)}\n\n${overPostgres}`);
