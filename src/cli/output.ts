@@ -27,47 +27,60 @@ export async function run(work: () => Promise<void>): Promise<void> {
   }
 }
 
+/** How wide a text is, and the text in exactly so much: filled, or cut and ended with an ellipsis. */
+interface Measure {
+  readonly widthOf: (text: string) => number;
+  readonly cell: (text: string, width: number) => string;
+}
+
+/** In characters, for the reason that `wrap` has. */
+const inCharacters: Measure = {
+  widthOf: (text) => text.length,
+  cell: (text, width) => (text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width)),
+};
+
 /** How the columns of a table are laid out, by their titles. */
 interface TableLayout {
   /** Columns of numbers. */
   readonly right?: readonly string[];
-  /** Columns whose cells are cut, and end with an ellipsis, where a line would be too long. */
+  /** Columns whose cells are cut where a line would be too long, the widest first, down to their title. */
   readonly cut?: readonly string[];
+  /** The longest line, and what it is measured in. */
+  readonly width?: number;
+  readonly measure?: Measure;
 }
 
-/** The width to which a column is cut at most, in characters. */
+/** The width to which a column is cut at most, also if its title is shorter. */
 const minCutColumns = 8;
+
+export const columnGap = '  ';
 
 /** Formats rows as an aligned table under a header line. Control characters in a cell are escaped. */
 export function writeTable(
   head: readonly string[],
   cells: readonly (readonly string[])[],
-  { right = [], cut = [] }: TableLayout = {},
+  { right = [], cut = [], width = maxColumns, measure: { widthOf, cell } = inCharacters }: TableLayout = {},
 ): string {
   const rows = [head, ...cells.map((row) => row.map(escapeControlCharacters))];
-  const widths = head.map((_title, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const isCut = head.map((title) => cut.includes(title));
-  fit(widths, isCut);
+  const wanted = head.map((_title, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ''))));
+  const least = head.map((title) =>
+    cut.includes(title) ? Math.max(minCutColumns, widthOf(title)) : Infinity,
+  );
+  const upTo = (most: number): readonly number[] =>
+    wanted.map((each, column) => Math.min(each, Math.max(most, least[column] ?? 0)));
+  let most = Math.max(...wanted);
+  while (most > minCutColumns && lineWidth(upTo(most)) > width) most--;
+  const widths = upTo(most);
   const write = (text: string, column: number): string => {
-    const width = widths[column] ?? 0;
-    const shown = text.length > width ? `${text.slice(0, width - 1)}…` : text;
-    return right.includes(head[column] ?? '') ? shown.padStart(width) : shown.padEnd(width);
+    const columnWidth = widths[column] ?? 0;
+    const blanks = right.includes(head[column] ?? '') ? Math.max(0, columnWidth - widthOf(text)) : 0;
+    return ' '.repeat(blanks) + cell(text, columnWidth - blanks);
   };
   return rows.map((row) => row.map(write).join(columnGap).trimEnd()).join('\n');
 }
 
-const columnGap = '  ';
-
-/** Makes the widest of the columns that may be cut narrower until a line is not too long. */
-function fit(widths: number[], isCut: readonly boolean[]): void {
-  const lineWidth = (): number =>
-    widths.reduce((sum, width) => sum + width + columnGap.length, -columnGap.length);
-  while (lineWidth() > maxColumns) {
-    const widest = Math.max(...widths.filter((_width, column) => isCut[column]));
-    if (widest <= minCutColumns) return;
-    const column = widths.findIndex((width, index) => isCut[index] && width === widest);
-    widths[column] = widest - 1;
-  }
+function lineWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, each) => sum + each + columnGap.length, -columnGap.length);
 }
 
 /**

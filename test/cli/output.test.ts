@@ -31,6 +31,19 @@ test('a table has numbers on the right, and cuts only what may be cut', () => {
   ]);
 });
 
+test('columns that may be cut get one width, down to that of their titles, which are never cut', () => {
+  const cells = [['x'.repeat(60), 'y'.repeat(70), 'z'.repeat(20)]];
+  const layout = { cut: ['NAME', 'A LONG TITLE'] };
+  const widthsIn = (width: number) =>
+    writeTable(['NAME', 'A LONG TITLE', 'N'], cells, { ...layout, width })
+      .split('\n')[1]
+      ?.split('  ')
+      .map(({ length }) => length);
+  expect(widthsIn(100)).toEqual([38, 38, 20]);
+  expect(widthsIn(45)).toEqual([9, 12, 20]);
+  expect(widthsIn(10)).toEqual([8, 12, 20]);
+});
+
 test('an error escapes control characters, and keeps its lines', () => {
   expect(forTerminal('no key \u001b[2J\u202e\n  - x')).toBe('no key \\u{1b}[2J\\u{202e}\n  - x');
 });

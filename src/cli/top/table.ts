@@ -1,5 +1,6 @@
 import type { PresentedStatusRow } from '../../http/present/status.ts';
 import { cell, widthOf } from '../../telemetry/log/terminal-text.ts';
+import { columnGap, writeTable } from '../output.ts';
 import { writeMs } from '../write-ms.ts';
 import { writePlace } from '../write-place.ts';
 import { nameOfKey } from './rows.ts';
@@ -8,8 +9,8 @@ import { nameOfKey } from './rows.ts';
 interface Column {
   readonly title: string;
   readonly read: (row: PresentedStatusRow, nowMs: number) => string;
-  /** The least width, in columns of the terminal; cells are cut down to it. The title's width if none is given. */
-  readonly least?: number;
+  /** The least width, in columns of the terminal; cells are cut down to it. */
+  readonly least: number;
   readonly isRight?: true;
 }
 
@@ -33,8 +34,6 @@ const columns: readonly Column[] = [
   { title: 'NODE', least: 10, read: ({ node }) => node ?? '-' },
 ];
 
-const gap = '  ';
-
 /** A table of requests: the line of its titles, and one line for each. No line is wider than `width`. */
 export function writeRows(
   rows: readonly PresentedStatusRow[],
@@ -42,46 +41,24 @@ export function writeRows(
   width: number,
 ): { readonly head: string; readonly lines: readonly string[] } {
   const known = columns.filter(({ title }) => title !== 'NODE' || rows.some(({ node }) => node !== null));
-  const cells = rows.map((row) => known.map(({ read }) => read(row, nowMs)));
-  const widths = fit(
-    known.map(({ title, least = title.length }) => least),
-    known.map(({ title, least = 0 }, at) =>
-      Math.max(title.length, least, ...cells.map((line) => widthOf(line[at] ?? ''))),
-    ),
-    width,
+  let left = width + columnGap.length;
+  const shown = known.filter(({ least }) => (left -= least + columnGap.length) >= 0);
+  // With titles of the least width, columns stay where they are when their cells get shorter.
+  const titles = shown.map(({ title, least, isRight }) =>
+    isRight === true ? title.padStart(least) : title.padEnd(least),
   );
-  const write = (texts: readonly string[]): string =>
-    widths.map((each, at) => align(texts[at] ?? '', each, known[at]?.isRight === true)).join(gap);
-  return { head: write(known.map(({ title }) => title)), lines: cells.map(write) };
-}
-
-/** The widths of those columns for which there is room: each the least one, and more while there is room for more. */
-function fit(least: readonly number[], wanted: readonly number[], width: number): readonly number[] {
-  const widths: number[] = [];
-  let left = width + gap.length;
-  for (const each of least) {
-    if (each + gap.length > left) break;
-    widths.push(each);
-    left -= each + gap.length;
-  }
-  for (;;) {
-    const at = narrowest(widths, wanted);
-    if (at === null || left === 0) return widths;
-    widths[at] = (widths[at] ?? 0) + 1;
-    left--;
-  }
-}
-
-/** The place of the narrowest column that wants to be wider; `null` without one. */
-function narrowest(widths: readonly number[], wanted: readonly number[]): number | null {
-  let found: number | null = null;
-  for (const [at, each] of widths.entries())
-    if (each < (wanted[at] ?? 0) && (found === null || each < (widths[found] ?? 0))) found = at;
-  return found;
-}
-
-function align(text: string, width: number, isRight: boolean): string {
-  return isRight && widthOf(text) <= width ? text.padStart(width) : cell(text, width);
+  const table = writeTable(
+    titles,
+    rows.map((row) => shown.map(({ read }) => read(row, nowMs))),
+    {
+      right: titles.filter((_title, column) => shown[column]?.isRight === true),
+      cut: titles,
+      width,
+      measure: { widthOf, cell },
+    },
+  );
+  const [head = '', ...lines] = table.split('\n').map((line) => cell(line, width));
+  return { head, lines };
 }
 
 function firstTextOf(row: PresentedStatusRow): string {
