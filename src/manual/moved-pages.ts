@@ -12,7 +12,7 @@ export const movedPages: ReadonlyMap<string, string> = new Map([
   ['operators/logs', 'operators/monitoring#logs'],
   ['operators/metrics', 'operators/monitoring#all-metrics'],
   ['operators/operating', '#operators-you-run-a-gateway'],
-  ['operators/outbound', 'operators/upstreams#proxies-certificates-and-refused-addresses'],
+  ['operators/outbound', 'operators/upstreams#connections-to-upstreams'],
   ['operators/performance', 'contributors/performance'],
   ['operators/proxies', 'operators/network'],
   ['operators/records', 'operators/storage#old-records'],

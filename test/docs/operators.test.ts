@@ -47,7 +47,7 @@ describe('the index of operators', () => {
     const headings = headingsOf(index).map(({ text }) => text);
     expect(headings.at(-1)).toMatch(/^Contributors/);
     const [, contributors = ''] = index.split('## Contributors');
-    for (const name of ['performance', 'scorecard', 'image', 'upstream-limits-figures'])
+    for (const name of ['performance', 'scorecard', 'image', 'simulations'])
       expect(contributors).toContain(`](contributors/${name}.md)`);
   });
 });

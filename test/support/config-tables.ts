@@ -21,19 +21,112 @@ const kindNames: Readonly<Record<ValueKind, string>> = {
 /** The keys that are objects with the same keys as another one, which has the rows. */
 const described = new Map([['models.price', '`models.<name>.price`']]);
 
-/** The documentation's tables of all config keys, one for each section. */
+/** The keys that most files have, in the order in which a file grows. */
+const usual: readonly string[] = [
+  'upstreams.<name>.url',
+  'upstreams.<name>.apiKey',
+  'upstreams.<name>.dialects',
+  'upstreams.<name>.maxInFlight',
+  'models.<name>.routes',
+  'models.<name>.routes[].upstream',
+  'models.<name>.routes[].model',
+  'models.<name>.price.input',
+  'models.<name>.price.output',
+  'models.<name>.free',
+  'models.from',
+  'limits.concurrency',
+  'limits.requestsPerMinute',
+  'server.host',
+  'server.port',
+  'server.tls.cert',
+  'server.tls.key',
+  'server.trustedProxies',
+  'admin.host',
+  'storage.url',
+];
+
+/** The keys that few files need, with all that is inside them: they have one table behind all others. */
+const advanced: readonly string[] = [
+  'upstreams.<name>.allowLinkLocal',
+  'upstreams.<name>.emptyAnswer',
+  'upstreams.<name>.hiddenPrompt',
+  'upstreams.<name>.tls.serverName',
+  'models.<name>.routes[].retryWithin',
+  'models.<name>.price.above',
+  'models.<name>.thinks',
+  'models.<name>.hedge',
+  'models.<name>.shadow',
+  'models.holdTokens',
+  'models.thinks',
+  'server.socketMode',
+  'server.maxHead',
+  'server.timeouts',
+  'server.maxConnections',
+  'server.maxAnonymousPerAddress',
+  'admin.tokenFolder',
+  'storage.allowMigrated',
+  'storage.spool',
+  'compatibility.responsesDone',
+  'compatibility.usageCost',
+  'compatibility.chargeComment',
+  'keys.<name>.weight',
+  'keys.<name>.compatibility.responsesDone',
+  'keys.<name>.compatibility.usageCost',
+  'keys.<name>.compatibility.chargeComment',
+  'metering',
+  'webhooks.<name>.proxy',
+  'webhooks.<name>.tls',
+  'events',
+  'statements',
+];
+
+/** The sections that every file has: they come first, the others in the order of the schema. */
+const firstSections: ReadonlySet<string> = new Set(['upstreams', 'models']);
+
+/** A row of a table: the key that it is about, and its text. */
+interface Row {
+  readonly path: string;
+  readonly text: string;
+}
+
+const tableHead = '| key | value | default | meaning |\n|---|---|---|---|';
+
+const isAdvanced = ({ path }: Row): boolean =>
+  advanced.some((key) => path === key || path.startsWith(`${key}.`));
+
+const writeTable = (rows: readonly Row[]): string => [tableHead, ...rows.map(({ text }) => text)].join('\n');
+
+/**
+ * The documentation's tables of all config keys: those that most files have, those of each section, and those that few files
+ * need. Throws when a list of this file names a key that the schema does not have.
+ */
 export function writeConfigTables(): string {
-  const sections = Object.entries(anyConfig.shape) as [string, z.ZodType][];
-  return sections
-    .map(([name, schema]) => {
-      const head = `### ${name}\n\n${descriptionOf(schema)}`;
-      return `${head}\n\n| key | value | default | meaning |\n|---|---|---|---|\n${rowsIn(schema, name).join('\n')}`;
-    })
-    .join('\n\n');
+  const sections = (Object.entries(anyConfig.shape) as [string, z.ZodType][]).map(([name, schema]) => ({
+    name,
+    description: descriptionOf(schema),
+    rows: rowsIn(schema, name),
+  }));
+  const rows = sections.flatMap((section) => section.rows);
+  const has = (key: string): boolean =>
+    rows.some(({ path }) => path === key) || sections.some(({ name }) => name === key);
+  const unknown = [...usual, ...advanced].filter((key) => !has(key));
+  if (unknown.length > 0) throw new Error(`the schema has no key ${unknown.join(', ')}`);
+  const isFirst = ({ name }: { readonly name: string }): boolean => firstSections.has(name);
+  const ordered = [...sections.filter(isFirst), ...sections.filter((section) => !isFirst(section))];
+  const written = ordered.flatMap(({ name, description, rows: own }) => {
+    const shown = own.filter((row) => !isAdvanced(row));
+    return shown.length === 0 ? [] : [`### ${name}\n\n${description}\n\n${writeTable(shown)}`];
+  });
+  const most = usual.flatMap((key) => rows.filter(({ path }) => path === key));
+  return [
+    `### What most files have\n\n${writeTable(most)}`,
+    ...written,
+    `### Advanced\n\nWhat few files need, of all sections.\n\n${writeTable(rows.filter(isAdvanced))}`,
+  ].join('\n\n');
 }
 
 /** The rows of all keys inside a value, in the order of the schema. */
-function rowsIn(schema: z.ZodType, path: string): readonly string[] {
+function rowsIn(schema: z.ZodType, path: string): readonly Row[] {
   const inner = unwrap(schema);
   // The usual form first: a list of models before the discovery of models.
   if (inner instanceof z.ZodUnion)
@@ -49,9 +142,9 @@ function rowsIn(schema: z.ZodType, path: string): readonly string[] {
   });
 }
 
-function writeRow(path: string, schema: z.ZodType, other: string | undefined): string {
+function writeRow(path: string, schema: z.ZodType, other: string | undefined): Row {
   const meaning = other === undefined ? descriptionOf(schema) : `${descriptionOf(schema)} Keys: ${other}.`;
-  return `| \`${path}\` | ${typeOf(schema)} | ${defaultOf(schema)} | ${meaning} |`;
+  return { path, text: `| \`${path}\` | ${typeOf(schema)} | ${defaultOf(schema)} | ${meaning} |` };
 }
 
 function typeOf(schema: z.ZodType): string {
