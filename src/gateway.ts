@@ -13,7 +13,7 @@ import type { ProcessSettings } from './composition/process-services.ts';
 import { reportReloads } from './composition/report-reloads.ts';
 import { readUpstreamFiles } from './composition/upstreams/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
-import { readFastRoad, readTracingSettings } from './config/environment.ts';
+import { readFastPath, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams/upstreams.ts';
 import { ConfigError, checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
@@ -145,12 +145,12 @@ function adminTokensOf({ admin }: Config, options: GatewayOptions): AdminTokens 
 }
 
 /** The settings of the process that only the environment has. Throws `ConfigError` if a proxy has a fault. */
-function readEnvironment(): Pick<ProcessSettings, 'tracing' | 'fastRoad' | 'findProxy'> {
-  return { tracing: readTracingSettings(), fastRoad: readFastRoad(), findProxy: readProxyEnvironment() };
+function readEnvironment(): Pick<ProcessSettings, 'tracing' | 'fastPath' | 'findProxy'> {
+  return { tracing: readTracingSettings(), fastPath: readFastPath(), findProxy: readProxyEnvironment() };
 }
 
 /**
- * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
+ * The composition root: builds the gateway of a checked config from every folder. `nameSettings` names the settings of an
  * upstream in messages for the operator; `workers` are the processes that share its ports.
  */
 export function composeGateway(

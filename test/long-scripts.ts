@@ -28,7 +28,7 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     nodes: 'simulation/simulate.ts',
     drift: 'simulation/drift.ts',
     hedge: 'simulation/hedge/hedge.ts',
-    rooms: 'simulation/rooms/run.ts',
+    limits: 'simulation/upstream-limiter/run.ts',
     routing: 'simulation/routing/run.ts',
   },
   size: {

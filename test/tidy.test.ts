@@ -9,7 +9,7 @@ const maxFileLines = 300;
 /** The longest a line of a comment may be, in characters: the formatter does not wrap comments. */
 const maxCommentColumns = 130;
 
-/** The arrows between rooms of one floor that are meant. */
+/** The arrows between folders of one floor that are meant. */
 const drawnArrows = new Set([
   'domain > protocol',
   'background > operations',
@@ -21,7 +21,7 @@ const drawnArrows = new Set([
   'index.ts > composition',
 ]);
 
-/** The packages and Node modules that each room may use; nothing else may. */
+/** The packages and Node modules that each folder may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util'],
   composition: ['node:crypto', 'node:os', 'node:util'],
@@ -123,7 +123,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
 
 interface Source {
   readonly path: string;
-  readonly room: string;
+  readonly folder: string;
   readonly text: string;
   readonly imports: readonly string[];
 }
@@ -132,8 +132,8 @@ const root = join(import.meta.dirname, '..');
 const sources = readSources('src');
 
 describe('the house', () => {
-  test('has been read: there are sources in every room', () => {
-    expect(new Set(sources.map(({ room }) => room))).toEqual(new Set(Object.keys(floors)));
+  test('has been read: there are sources in every folder', () => {
+    expect(new Set(sources.map(({ folder }) => folder))).toEqual(new Set(Object.keys(floors)));
   });
 
   test.each(sources.map((source) => [source.path, source] as const))(
@@ -195,18 +195,18 @@ describe('the house', () => {
 
   test('keeps the protocol pure: no waiting, no clock, no chance', () => {
     const impure = sources
-      .filter(({ room }) => room === 'protocol')
+      .filter(({ folder }) => folder === 'protocol')
       .filter(({ text }) => /\basync\b|\bPromise\b|\bDate\b|Math\.random|performance\.|process\./.test(text));
     expect(impure.map(({ path }) => path)).toEqual([]);
   });
 });
 
-function isAllowed({ path, room }: Source, imported: string): boolean {
-  if (!imported.startsWith('.')) return (packages[room] ?? []).includes(imported);
-  const target = roomOf(relative(root, normalize(join(root, dirname(path), imported))));
-  const [from, to] = [floors[room], floors[target]];
+function isAllowed({ path, folder }: Source, imported: string): boolean {
+  if (!imported.startsWith('.')) return (packages[folder] ?? []).includes(imported);
+  const target = folderOf(relative(root, normalize(join(root, dirname(path), imported))));
+  const [from, to] = [floors[folder], floors[target]];
   if (from === undefined || to === undefined) return false;
-  return target === room || to < from || drawnArrows.has(`${room} > ${target}`);
+  return target === folder || to < from || drawnArrows.has(`${folder} > ${target}`);
 }
 
 function isLongComment(line: string): boolean {
@@ -230,11 +230,11 @@ function readSources(folder: string): readonly Source[] {
         ...text.matchAll(/(?:^|\n)(?:import|export)\b[^;]*?from '([^']+)'/g),
         ...text.matchAll(/\bimport\('([^']+)'\)/g),
       ];
-      return { path, room: roomOf(path), text, imports: imports.map(([, name = '']) => name) };
+      return { path, folder: folderOf(path), text, imports: imports.map(([, name = '']) => name) };
     });
 }
 
 /** The first folder below src, or the file itself where it lies in src. */
-function roomOf(path: string): string {
+function folderOf(path: string): string {
   return path.split('/')[1] ?? '';
 }

@@ -1,12 +1,12 @@
 import type { RetentionSettings } from '../background/remove-old-records.ts';
 import { groupsOf } from '../config/schema/groups-schema.ts';
-import { roomsOf } from '../config/schema/room-schema.ts';
+import { limiterSettingsOf } from '../config/schema/limiter-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { Groups } from '../domain/limits/groups.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits/limits.ts';
-import type { RoomSettings, Rooms } from '../domain/ports/rooms.ts';
+import type { LimiterSettings, UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
@@ -36,7 +36,7 @@ interface ActiveSettings {
   /** The groups that keys may belong to. */
   readonly groups: Groups;
   /** The limits of the upstreams that have any, by name. */
-  readonly rooms: ReadonlyMap<string, RoomSettings>;
+  readonly upstreamLimiters: ReadonlyMap<string, LimiterSettings>;
 }
 
 /** The state of a model at an upstream, by its name there. */
@@ -64,9 +64,9 @@ export interface ActiveConfig extends ActiveSettings {
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
-/** What gauges show of places at upstreams, and of events. */
+/** What gauges show of the limiters of upstreams, and of events. */
 interface WatchedServices {
-  readonly rooms: Pick<Rooms, 'views'>;
+  readonly upstreamLimiters: Pick<UpstreamLimiters, 'views'>;
   readonly events: Pick<EventServices, 'oldestAgeMs'>;
 }
 
@@ -89,7 +89,7 @@ export function activeSettingsOf({
     upstreamDownMs: events.upstreamDown,
     defaultLimits: defaultLimitsOf(limits),
     groups: groupsOf(groups),
-    rooms: roomsOf(upstreams),
+    upstreamLimiters: limiterSettingsOf(upstreams),
   };
 }
 
@@ -111,11 +111,11 @@ export function nothingActive(config: Config): ActiveConfig {
 export function sourcesOf(
   active: () => ActiveConfig,
   { records, engine }: StorageServices,
-  { rooms, events }: WatchedServices,
+  { upstreamLimiters, events }: WatchedServices,
   log: Log,
 ) {
   return {
-    rooms: () => rooms.views(),
+    upstreamLimiters: () => upstreamLimiters.views(),
     oldestEventAgeMs: () => events.oldestAgeMs(),
     upstreamStates: () => active().upstreamStates(),
     upstreamModelStates: () => active().upstreamModelStates(),

@@ -1,15 +1,15 @@
-import { roomsOfConfig } from '../coordination/rooms/rooms-of-config.ts';
-import { MemoryRooms } from '../coordination/rooms/rooms.ts';
+import { limitersOfConfig } from '../coordination/upstream-limiter/limiters-of-config.ts';
+import { MemoryUpstreamLimiters } from '../coordination/upstream-limiter/memory-upstream-limiters.ts';
 import { circuitOpenMs } from '../domain/upstreams/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Rooms } from '../domain/ports/rooms.ts';
+import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import { HedgeBudgets } from '../domain/routing/hedging.ts';
 import { createUpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { ActiveConfig } from './active-config.ts';
-import { composeRoomShares } from './limiter-services.ts';
+import { composeQuotas } from './limiter-services.ts';
 import type { StorageServices } from './storage/storage-services.ts';
 import { runEvents } from './webhook-services.ts';
 import type { EventServices } from './webhook-services.ts';
@@ -37,20 +37,20 @@ interface WatchedUpstreams {
   readonly health: UpstreamHealth;
   /** The second requests that each model may still send. */
   readonly hedges: HedgeBudgets;
-  readonly rooms: MemoryRooms;
-  /** The rooms for the requests of one more config, the latest from now on. */
-  readonly roomsOfNext: () => Rooms;
+  readonly upstreamLimiters: MemoryUpstreamLimiters;
+  /** The limiters for the requests of one more config, the latest from now on. */
+  readonly limitersOfNext: () => UpstreamLimiters;
   readonly events: EventServices;
   /** Another config is in force. */
   follow(next: ActiveConfig): void;
   /** Forgets what is known of an upstream, because the latest config made another one of it, or removed it. */
   forget(upstream: string): void;
-  /** Resolves when the events are stopped, and the places of this process are given back to those that share them. */
+  /** Resolves when the events are stopped, and the quotas of this process are given back to the others. */
   stop(): Promise<void>;
 }
 
 /**
- * The circuits of all upstreams, the places at those with limits, which are none while a circuit keeps a pause, and the events
+ * The circuits of all upstreams, the limiters of those with limits, which are none while a circuit keeps a pause, and the events
  * that follow from circuits and from all else.
  */
 export function watchHealth(
@@ -61,30 +61,30 @@ export function watchHealth(
   const { clock, log } = reports;
   const health = createLoggedHealth(clock, log, (upstream) => events.circuitChanged(upstream));
   const events = runEvents(storage, { ...reports, active, health });
-  const shares = composeRoomShares(storage, clock, log);
-  const rooms = new MemoryRooms(clock, active().rooms, {
+  const quotas = composeQuotas(storage, clock, log);
+  const upstreamLimiters = new MemoryUpstreamLimiters(clock, active().upstreamLimiters, {
     pausedMs: (target) => health.coolingMs(target),
-    shares,
+    quotas,
   });
-  shares?.follow(rooms);
+  quotas?.follow(upstreamLimiters);
   let configs = 0;
   return {
     health,
     hedges: new HedgeBudgets(),
-    rooms,
-    roomsOfNext: () => roomsOfConfig(rooms, ++configs),
+    upstreamLimiters,
+    limitersOfNext: () => limitersOfConfig(upstreamLimiters, ++configs),
     events,
     follow(next) {
-      rooms.configure(next.rooms);
+      upstreamLimiters.configure(next.upstreamLimiters);
       events.attach(next);
     },
     forget(upstream) {
       health.forget(upstream);
-      rooms.forget(upstream, configs);
+      upstreamLimiters.forget(upstream, configs);
     },
     async stop() {
-      rooms.close();
-      await Promise.all([events.stop(), shares?.close()]);
+      upstreamLimiters.close();
+      await Promise.all([events.stop(), quotas?.close()]);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema/schema.ts';
-import { SettledRoomShares } from '../coordination/shares/settled-room-shares.ts';
+import { AgreedQuotas } from '../coordination/quotas/agreed-quotas.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createSharedLimiter } from '../coordination/shared-limiter.ts';
 import { groupOf, limitsOfGroup } from '../domain/limits/groups.ts';
@@ -56,14 +56,14 @@ export function composeLimiter(
   return createMemoryLimiter(clock, { limitsOf, onFault });
 }
 
-/** The shares of this process in the limits of upstreams; `null` where it has all of them. */
-export function composeRoomShares(
-  { roomShares, lease }: Pick<StorageServices, 'roomShares' | 'lease'>,
+/** The quotas of this process in the limits of upstreams; `null` where it has all of them. */
+export function composeQuotas(
+  { quotas, lease }: Pick<StorageServices, 'quotas' | 'lease'>,
   clock: Clock,
   { fault: onFault }: Pick<Log, 'fault'>,
-): SettledRoomShares | null {
-  if (roomShares === null) return null;
-  return new SettledRoomShares(roomShares, { clock, holdsLease: () => lease.holds, onFault });
+): AgreedQuotas | null {
+  if (quotas === null) return null;
+  return new AgreedQuotas(quotas, { clock, holdsLease: () => lease.holds, onFault });
 }
 
 /** The directory of keys, whose every change the limiter is told, too, once the database is open. */

@@ -5,7 +5,7 @@ import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import type { Groups } from '../domain/limits/groups.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
-import type { Rooms } from '../domain/ports/rooms.ts';
+import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { createTurnQueue } from '../domain/limits/turn-queue.ts';
@@ -49,8 +49,8 @@ import type { Observability } from './observability.ts';
 export interface ProcessServices extends Meters {
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether streams may take the fast road. */
-  readonly fastRoad: boolean;
+  /** Whether streams may take the fast path. */
+  readonly fastPath: boolean;
   /** The proxies of the environment. */
   readonly findProxy: FindProxy;
   /** Names the settings of upstreams for the operator. */
@@ -84,10 +84,10 @@ export interface ProcessServices extends Meters {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
-  /** The places at upstreams with limits. */
-  readonly rooms: Rooms;
+  /** The limiters of upstreams with limits. */
+  readonly upstreamLimiters: UpstreamLimiters;
   /** Those for the requests of one more config, the latest from now on. */
-  readonly roomsOfNext: () => Rooms;
+  readonly limitersOfNext: () => UpstreamLimiters;
   /** Forgets what is known of an upstream, because the latest config made another one of it, or removed it. */
   readonly forget: (upstream: string) => void;
   /** The second requests that each model may still send. */
@@ -116,7 +116,7 @@ export interface ProcessServices extends Meters {
 export interface ProcessSettings {
   /** Nothing is traced without them. */
   readonly tracing: TracingSettings | null;
-  readonly fastRoad: boolean;
+  readonly fastPath: boolean;
   /** The proxies of the environment. */
   readonly findProxy: FindProxy;
   readonly nameSettings: NameSettings;

@@ -131,7 +131,7 @@ const declaredKey = z
       .optional()
       .meta({
         description:
-          'The share of the key among those that wait before an upstream: with 2, twice as many turns as a key with 1; default: 1.',
+          'The weight of the key in the queues of upstreams: with 2, twice as many turns as a key with 1; default: 1.',
         examples: [2],
       }),
     lowBalance: usd.optional().meta({

@@ -25,7 +25,7 @@ export const serveVariables: readonly EnvironmentVariable[] = [
   { name: 'TEXTGATE_KEY_FILE', meaning: 'the file of that key' },
   { name: 'TEXTGATE_LOG', meaning: 'silent, warn, info (default) or debug' },
   { name: 'TEXTGATE_LOG_FORMAT', meaning: 'json, or text: aligned lines, the default on a terminal' },
-  { name: 'TEXTGATE_FAST_ROAD', meaning: 'off has every frame of a stream parsed, to find a fault' },
+  { name: 'TEXTGATE_FAST_PATH', meaning: 'off has every frame of a stream parsed, to find a fault' },
 ];
 
 /** All variables that only commands read: those for operators, and `textgate say`. */

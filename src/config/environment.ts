@@ -15,9 +15,9 @@ export function readVariable(environment: Environment, name: string): string | u
   return value === '' || (name.endsWith('_PORT') && serviceAddress.test(value ?? '')) ? undefined : value;
 }
 
-/** Whether streams take the fast road: unless `TEXTGATE_FAST_ROAD` is `off`, to find out whether it is at fault. */
-export function readFastRoad(environment: Environment = process.env): boolean {
-  return readVariable(environment, 'TEXTGATE_FAST_ROAD')?.toLowerCase() !== 'off';
+/** Whether streams take the fast path: unless `TEXTGATE_FAST_PATH` is `off`, to find out whether it is at fault. */
+export function readFastPath(environment: Environment = process.env): boolean {
+  return readVariable(environment, 'TEXTGATE_FAST_PATH')?.toLowerCase() !== 'off';
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import { LimitLooks } from './limit-looks.ts';
+import { LimitRefresh } from './limit-refresh.ts';
 import { StartWindow } from './start-window.ts';
 
 /** For how many keys the limits are asked at once. */
@@ -58,10 +58,10 @@ export function createMemoryLimiter(
 
   const lines = (): readonly string[] =>
     [...states].flatMap(([keyId, { waiting }]) => (waiting.length === 0 ? [] : [keyId]));
-  const looks =
+  const limitRefresh =
     source === null
       ? null
-      : new LimitLooks(
+      : new LimitRefresh(
           () => followLimits(lines(), states, source).catch(notFollowed),
           () => lines().length > 0,
           clock,
@@ -82,7 +82,7 @@ export function createMemoryLimiter(
         return isLineFull ? { ...refused, isLineFull } : refused;
       }
       const ended = waitInLine(state, requestId, limits, signal, clock);
-      looks?.later();
+      limitRefresh?.later();
       return ended;
     },
     // Asking costs no more.
@@ -92,9 +92,9 @@ export function createMemoryLimiter(
       if (state?.running.delete(requestId) !== true) return;
       serveLine(state);
     },
-    limitsChanged: () => looks?.now(),
+    limitsChanged: () => limitRefresh?.now(),
     close() {
-      looks?.close();
+      limitRefresh?.close();
       cancelSweep();
     },
   };

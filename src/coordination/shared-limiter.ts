@@ -7,8 +7,8 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { TimeLimit } from '../domain/limits/time-limit.ts';
-import { KeyAsks } from './key-asks.ts';
-import { LeftSlots } from './left-slots.ts';
+import { SlotCalls } from './slot-calls.ts';
+import { OrphanedSlots } from './orphaned-slots.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** How often the store looks through some keys for starts that are over, in milliseconds. */
@@ -37,8 +37,8 @@ export interface SharedLimiter extends FollowingLimiter {
 
 /**
  * Limits the keys of several processes together. The store decides every start; this process remembers only refusals that
- * can't have changed meanwhile, so that a client that goes on asking costs the database little (`KeyAsks`). A slot whose
- * giving back failed is given back later, as is one that was taken although the answer was lost (`LeftSlots`). A request
+ * can't have changed meanwhile, so that a client that goes on asking costs the database little (`SlotCalls`). A slot whose
+ * giving back failed is given back later, as is one that was taken although the answer was lost (`OrphanedSlots`). A request
  * whose place in the line is gone joins it again (`WaitingRequests`).
  */
 export function createSharedLimiter(
@@ -46,14 +46,14 @@ export function createSharedLimiter(
   { clock, ready, onFault, defaults, groupOf }: SharedLimiterOptions,
 ): SharedLimiter {
   const isReady = whetherDone(ready);
-  const asks = new KeyAsks(store, clock);
+  const slotCalls = new SlotCalls(store, clock);
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
     defaults,
     groupOf,
-    giveBack: (keyId, requestId) => void left.release(keyId, requestId),
+    giveBack: (keyId, requestId) => void orphaned.release(keyId, requestId),
   });
-  const left = new LeftSlots(store, clock, { report: onFault, waiting });
+  const orphaned = new OrphanedSlots(store, clock, { report: onFault, waiting });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
   const takeLimit = limitTakes(isReady, clock);
   const stopForgetting = forgetStarts(store, isReady, clock, onFault);
@@ -66,10 +66,10 @@ export function createSharedLimiter(
   ): Promise<LimitDecision> => {
     const mayWait = limits.queueWaitMs > 0 && !signal.aborted;
     const found = await takeLimit.bound(async (wait) => {
-      const answer = await asks.ask({ keyId, requestId, limits, mayWait });
+      const answer = await slotCalls.take({ keyId, requestId, limits, mayWait });
       // The request was refused meanwhile, and gives its slot back.
-      if (wait.isOver && answer === 'waiting') asks.waitEnded(keyId, false);
-      else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') asks.released(keyId);
+      if (wait.isOver && answer === 'waiting') slotCalls.waitEnded(keyId, false);
+      else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') slotCalls.released(keyId);
       return answer;
     });
     // Of requests that may wait the store refuses those alone for which the line has no place.
@@ -81,36 +81,36 @@ export function createSharedLimiter(
       hasSlot = decision.verdict === 'granted';
       return decision;
     } finally {
-      asks.waitEnded(keyId, hasSlot);
+      slotCalls.waitEnded(keyId, hasSlot);
     }
   };
 
   return {
     async acquire(keyId, requestId, limits, signal) {
       // Known from the start: whatever the store has of this request is no leftover while it is asked for.
-      left.expect(requestId);
+      orphaned.expect(requestId);
       try {
         const decision = await takeOrWait(keyId, requestId, limits, signal);
-        if (decision.verdict !== 'granted') left.forget(requestId);
+        if (decision.verdict !== 'granted') orphaned.forget(requestId);
         return decision;
       } catch (error) {
-        left.giveBack(keyId, requestId);
+        orphaned.giveBack(keyId, requestId);
         notTaken(error);
         throw error;
       }
     },
-    knownRefusal: (keyId, limits) => asks.knownRefusal(keyId, limits),
+    knownRefusal: (keyId, limits) => slotCalls.knownRefusal(keyId, limits),
     release(keyId, requestId) {
-      if (!left.has(requestId)) return Promise.resolve();
-      asks.released(keyId);
-      return left.release(keyId, requestId);
+      if (!orphaned.has(requestId)) return Promise.resolve();
+      slotCalls.released(keyId);
+      return orphaned.release(keyId, requestId);
     },
     limitsChanged: waiting.limitsChanged,
     async close() {
       stopForgetting();
       waiting.close();
-      asks.close();
-      await left.close();
+      slotCalls.close();
+      await orphaned.close();
     },
   };
 }

@@ -6,7 +6,7 @@ import type { EndedWait, SlotRequest, SlotStore } from '../domain/ports/slot-sto
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import { LimitLooks } from './limit-looks.ts';
+import { LimitRefresh } from './limit-refresh.ts';
 
 /** How often the store is asked for waits that ended, while requests wait, in milliseconds. */
 const pollMs = 100;
@@ -49,7 +49,7 @@ export class WaitingRequests {
   readonly #clock: Clock;
   readonly #giveBack: WaitingOptions['giveBack'];
   readonly #pollFailed: (error: unknown) => void;
-  readonly #looks: LimitLooks;
+  readonly #limitRefresh: LimitRefresh;
   readonly #joinFailed: (error: unknown) => void;
   /** By request. */
   readonly #waiting = new Map<string, Wait>();
@@ -65,7 +65,7 @@ export class WaitingRequests {
     this.#pollFailed = sumFaults('waits for slots could not be followed', report, clock);
     this.#joinFailed = sumFaults('requests could not join a line again', report, clock);
     const notFollowed = sumFaults('limits of waiting requests could not be looked up', report, clock);
-    this.#looks = new LimitLooks(
+    this.#limitRefresh = new LimitRefresh(
       () => store.followLimits(defaults(), this.#groupSlots(groupOf)).then(() => {}, notFollowed),
       () => this.#waiting.size > 0,
       clock,
@@ -116,7 +116,7 @@ export class WaitingRequests {
     this.#waiting.set(requestId, wait);
     if (signal.aborted) leave();
     this.#pollLater();
-    this.#looks.later();
+    this.#limitRefresh.later();
     return promise;
   }
 
@@ -146,11 +146,11 @@ export class WaitingRequests {
   }
 
   /** Limits may have changed: those of the requests that wait are made the ones in force. */
-  readonly limitsChanged = (): void => this.#looks.now();
+  readonly limitsChanged = (): void => this.#limitRefresh.now();
 
   close(): void {
     this.#isClosed = true;
-    this.#looks.close();
+    this.#limitRefresh.close();
     this.#cancelPoll?.();
   }
 

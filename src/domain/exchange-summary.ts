@@ -1,6 +1,6 @@
 import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
-import type { NoPlace } from './room-refusal.ts';
+import type { NoPermit } from './permit-refusal.ts';
 import type { HedgeResult } from './routing/hedging.ts';
 import type { Refusal } from '../shared/errors.ts';
 
@@ -10,9 +10,9 @@ export interface AttemptSummary extends Attempt {
   readonly violations: readonly ProtocolViolation[];
 }
 
-/** What became of a request's search for places at upstreams with limits. */
-export interface RoomSummary {
-  /** The upstream of its last place; `null` if it got none. */
+/** What became of a request's need for permits of upstreams with limits. */
+export interface PermitSummary {
+  /** The upstream of its last permit; `null` if it got none. */
   readonly upstream: string | null;
   /** Its model there if that has limits of its own. */
   readonly limitedModel: string | null;
@@ -20,7 +20,7 @@ export interface RoomSummary {
   readonly firstWaitMs: number;
   readonly waitMs: number;
   /** Why it was refused, and by the lines of which upstreams; `null` if it was not. */
-  readonly refusal: Pick<NoPlace, 'kind' | 'upstreams' | 'models'> | null;
+  readonly refusal: Pick<NoPermit, 'kind' | 'upstreams' | 'models'> | null;
 }
 
 /** One finished request, for metrics, the log and traces. */
@@ -65,8 +65,8 @@ export interface ExchangeSummary {
   /** How long the request stood in line for a slot, in milliseconds; 0 if it was not in a line. */
   readonly slotWaitMs: number;
   readonly queuedMs: number | null;
-  /** Its search for places at upstreams with limits; `null` if none of its upstreams has a limit. */
-  readonly room: RoomSummary | null;
+  /** Its need for permits of upstreams with limits; `null` if none of its upstreams has a limit. */
+  readonly permits: PermitSummary | null;
   readonly firstTextMs: number | null;
   /** How long the first text of a stream took from the upstream to the client, in milliseconds. */
   readonly handoverMs: number | null;

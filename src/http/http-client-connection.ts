@@ -48,7 +48,7 @@ export class HttpClientConnection implements ClientConnection {
   readonly #settings: ClientSettings;
 
   /**
-   * `route` is the path of the matched route; with `isFast`, the parts of streams take the fast road to the socket.
+   * `route` is the path of the matched route; with `isFast`, the parts of streams take the fast path to the socket.
    * `triedKeyId` is the key that an operator tries out, behind the guard of the operators' routes.
    */
   constructor(

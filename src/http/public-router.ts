@@ -67,7 +67,7 @@ function directRoutes(ports: ReaderPorts, settings: ClientSettings): readonly Di
     method: 'POST',
     path,
     handle(request, response) {
-      const client = new HttpClientConnection(request, response, path, settings, ports.fastRoad);
+      const client = new HttpClientConnection(request, response, path, settings, ports.fastPath);
       void runTextRequest(protocol, client, ports);
     },
   });

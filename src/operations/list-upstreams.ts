@@ -1,6 +1,6 @@
 import type { Availability, CircuitView } from '../domain/upstreams/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { RoomView, Rooms } from '../domain/ports/rooms.ts';
+import type { LimiterView, UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/money/pricing.ts';
@@ -90,7 +90,7 @@ export interface KnownUpstream extends ConfiguredUpstream {
   readonly served: ServedModels | null;
   readonly counts: UpstreamCounts;
   /** How its limits are used; `null` without limits. */
-  readonly room: RoomView | null;
+  readonly limiter: LimiterView | null;
 }
 
 /** An upstream with all that the gateway knows of it: all of its workers. */
@@ -107,7 +107,7 @@ export interface KnownSources {
   /** The models on offer; `null` while no list of them could be read. */
   readonly offered: () => Iterable<OfferedRoutes> | null;
   readonly counts: () => ReadonlyMap<string, UpstreamCounts>;
-  readonly rooms: Pick<Rooms, 'views'>;
+  readonly upstreamLimiters: Pick<UpstreamLimiters, 'views'>;
 }
 
 /** Where the list of upstreams is read from. */
@@ -139,7 +139,9 @@ export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] 
   const { upstreams, health, clock } = sources;
   const offered = sources.offered();
   const counts = sources.counts();
-  const rooms = new Map(sources.rooms.views().map((room) => [room.upstream, room]));
+  const upstreamLimiters = new Map(
+    sources.upstreamLimiters.views().map((limiter) => [limiter.upstream, limiter]),
+  );
   const sinceStartMs = clock.now() - clock.monotonicMs();
   const known = new Map(upstreams.map(({ name }) => [name, health.circuits(name)]));
   const healthOf = (upstream: string, model: string): ModelHealth | null => {
@@ -161,7 +163,7 @@ export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] 
       failedAtMs: contact?.failedAtMs ?? null,
       served: upstream.isDiscovered && offered === null ? null : (served.get(name) ?? nothingServed),
       counts: counts.get(name) ?? nothingCounted,
-      room: rooms.get(name) ?? null,
+      limiter: upstreamLimiters.get(name) ?? null,
     };
     return Object.assign(facts, upstream);
   });

@@ -4,7 +4,7 @@ import type { ShadowView } from '../domain/shadows/shadow-book.ts';
 import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
 import type { KnownUpstream, ServedModel } from './list-upstreams.ts';
 import { worstReport } from './process-status.ts';
-import { joinRooms } from './join-rooms.ts';
+import { joinLimiters } from './join-limiters.ts';
 import { sum, sumOfLimits } from './worker-sums.ts';
 
 /** What a process alone knows of the upstreams and the shadow routes of the config in force. */
@@ -39,7 +39,7 @@ export function joinShadows(
 }
 
 function joinUpstream(own: KnownUpstream, all: readonly KnownUpstream[]): KnownUpstream {
-  const { probes, served, room } = own;
+  const { probes, served, limiter } = own;
   return {
     ...own,
     report: worstReport(all.map(({ report }) => report)) ?? own.report,
@@ -54,7 +54,7 @@ function joinUpstream(own: KnownUpstream, all: readonly KnownUpstream[]): KnownU
       attempts: addUp(all.map(({ counts }) => counts.attempts)),
       violations: addUp(all.map(({ counts }) => counts.violations)),
     },
-    room: room === null ? null : joinRooms(all.flatMap((each) => each.room ?? [])),
+    limiter: limiter === null ? null : joinLimiters(all.flatMap((each) => each.limiter ?? [])),
   };
 }
 

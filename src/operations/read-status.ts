@@ -57,7 +57,7 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
   const processes = told === null || told.length === 0 ? [own] : told;
   const requests = all ?? (await here.list());
   const rows = await withNames(requests.slice(0, maxStatusRows), sources);
-  const waiting = requests.filter(({ hasSlot, room }) => !hasSlot || room !== null).length;
+  const waiting = requests.filter(({ hasSlot, permitWait }) => !hasSlot || permitWait !== null).length;
   const { upstreams, ...joined } = joinStatuses(own, processes);
   return {
     atMs: clock.now(),
@@ -94,8 +94,9 @@ function withUse(
 ): Status['upstreams'] {
   const running = countByUpstream(requests);
   const waiting = new Map<string, number>();
-  for (const { room } of requests)
-    for (const upstream of room?.upstreams ?? []) waiting.set(upstream, (waiting.get(upstream) ?? 0) + 1);
+  for (const { permitWait } of requests)
+    for (const upstream of permitWait?.upstreams ?? [])
+      waiting.set(upstream, (waiting.get(upstream) ?? 0) + 1);
   return Object.fromEntries(
     Object.entries(reports).map(([name, report]) => {
       const use = { running: running.get(name) ?? 0, waiting: waiting.get(name) ?? 0 };

@@ -7,7 +7,7 @@ import { Delivery } from './delivery/delivery.ts';
 import type { Ports } from './ports.ts';
 import type { RunningShadow } from './shadows/running-shadow.ts';
 import { headFactsOf } from './stage-views.ts';
-import type { RoomVisit } from './rooms/room-visit.ts';
+import type { RequestPermits } from './permits/request-permits.ts';
 import type { Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/limits/groups.ts';
 
@@ -31,8 +31,8 @@ export interface Exchange {
   groupSlot: GroupSlot | null;
   /** Its slots being given back; `null` before. */
   freeing: Promise<void> | null;
-  /** Its visit to the rooms of its upstreams; `null` where none of them has limits, and before it is routed. */
-  visit: RoomVisit | null;
+  /** Its permits at its upstreams; `null` where none of them has limits, and before it is routed. */
+  permits: RequestPermits | null;
   /** Its copy that goes to a second upstream; `null` for nearly all requests. */
   shadow: RunningShadow | null;
   /** The stage that the request has reached. */
@@ -46,7 +46,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
   const delivery = new Delivery(client, {
     clock,
     signal: interruption.signal,
-    headFacts: () => headFactsOf(exchange.stage, exchange.visit?.summary.waitMs ?? 0),
+    headFacts: () => headFactsOf(exchange.stage, exchange.permits?.summary.waitMs ?? 0),
     onOpened: () => telemetry.streamOpened(protocol),
     onFault: telemetry.fault,
   });
@@ -62,7 +62,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     trace: ports.tracer.begin(client.head),
     groupSlot: null,
     freeing: null,
-    visit: null,
+    permits: null,
     shadow: null,
     stage: { stage: 'arrived' },
   };

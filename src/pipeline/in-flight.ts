@@ -51,9 +51,9 @@ export function createInFlight(): InFlight {
     },
     draining: draining.signal,
     add(request) {
-      const place = running.add(request);
+      const position = running.add(request);
       return () => {
-        if (!running.remove(place)) return;
+        if (!running.remove(position)) return;
         awaited.get(request.requestId)?.resolve();
         awaited.delete(request.requestId);
         if (running.size === 0) empty?.resolve();

@@ -5,7 +5,7 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { WatchedRecords } from '../domain/ports/records.ts';
-import type { Rooms } from '../domain/ports/rooms.ts';
+import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
 import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
@@ -37,14 +37,14 @@ export interface Ports {
   /** Sends copies of requests to second upstreams; `null` where no model has a shadow route. */
   readonly shadows: Shadows | null;
   readonly health: UpstreamHealth;
-  /** The places at upstreams with limits. */
-  readonly rooms: Rooms;
+  /** The limiters of upstreams with limits. */
+  readonly upstreamLimiters: UpstreamLimiters;
   /** How many requests may be sent to a second route while the first one is silent. */
   readonly hedges: HedgeBudgets;
   /** Numbers from 0 up to 1, by which equal routes share their requests, and answers are sampled. */
   readonly random: () => number;
-  /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
-  readonly fastRoad: boolean;
+  /** Whether streams may take the fast path, which gives the same bytes as the complete one, at a lower cost. */
+  readonly fastPath: boolean;
   /** The groups of the config in force, which may have changed since a request came. */
   readonly groups: () => Groups;
   /** The limits of a key that has none of its own. */

@@ -13,7 +13,7 @@ export async function rewrite(
   answer: OpenedAnswer,
   received: ReceivedAnswer,
   { deliveries }: Pick<Exchange, 'deliveries'>,
-  { clock, fastRoad }: Pick<Ports, 'clock' | 'fastRoad'>,
+  { clock, fastPath }: Pick<Ports, 'clock' | 'fastPath'>,
   onSlow: () => void,
 ): Promise<AttemptEnding> {
   let hasWaited = false;
@@ -22,7 +22,7 @@ export async function rewrite(
     // After the last client has disconnected, the answer is read on for its usage alone.
     if (deliveries.every(({ hasLeft }) => hasLeft)) return true;
     received.add(deltas, clock.monotonicMs());
-    let keepUp = fastRoad;
+    let keepUp = fastPath;
     for (const delivery of deliveries) keepUp = delivery.send(deltas) && keepUp;
     return keepUp;
   };

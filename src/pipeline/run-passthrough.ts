@@ -13,13 +13,13 @@ import { failure } from '../protocol/upstream/failures.ts';
 import { sanitiseAll } from '../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Exchange } from './exchange.ts';
-import { nothingUsed } from './rooms/held-place.ts';
+import { nothingUsed } from './permits/held-permit.ts';
 import { refuseCost } from './money/limit-cost.ts';
 import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
-import { openVisit } from './rooms/room-visit.ts';
-import { takePlace } from './rooms/take-place.ts';
+import { openPermits } from './permits/request-permits.ts';
+import { acquirePermit } from './permits/acquire-permit.ts';
 import { dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
 
@@ -82,15 +82,15 @@ async function passOn(
   if (fault !== null) return refused(fault);
   const ways = [{ upstream, model: null }];
   const { id: keyId, weight } = admitted.key;
-  const visit = openVisit(ways, () => ({ keyId, weight, tokens: nothingUsed }), exchange, ports);
-  let placed = admitted;
-  if (visit !== null) {
-    const taken = await takePlace(visit, ways, admitted, refuseKey, exchange, ports);
-    if (taken.kind !== 'placed') return taken;
-    placed = taken.now;
+  const permits = openPermits(ways, () => ({ keyId, weight, tokens: nothingUsed }), exchange, ports);
+  let ready = admitted;
+  if (permits !== null) {
+    const acquired = await acquirePermit(permits, ways, admitted, refuseKey, exchange, ports);
+    if (acquired.kind !== 'permitted') return acquired;
+    ready = acquired.now;
   }
   const work = { kind: 'passthrough', path, upstream, price: price ?? free } as const;
-  const dispatched = dispatch(placed, work, exchange, ports);
+  const dispatched = dispatch(ready, work, exchange, ports);
   const unpaid = await record(dispatched, exchange, ports);
   if (unpaid !== null) return refused(unpaid);
 
@@ -98,13 +98,13 @@ async function passOn(
   const { signal } = exchange.interruption;
   const startedMs = ports.clock.monotonicMs();
   const logged = dispatched.attempts.begin(upstream, path, startedMs - exchange.arrivedMs);
-  const place = visit?.place ?? null;
-  place?.sent();
+  const permit = permits?.permit ?? null;
+  permit?.sent();
   const passed = await transport.forward(
     exchange.trace.attempt(),
     signal,
     (status) => delivery.passHead(status),
-    place === null ? null : (head) => place.answered(head),
+    permit === null ? null : (head) => permit.answered(head),
   );
   if (typeof passed === 'number' && delivery.isPassing) delivery.passWhole();
   const result = resultOf(passed, signal);

@@ -21,9 +21,9 @@ import type { Ports } from './ports.ts';
 import { reserve } from './money/reserve.ts';
 import { interruptedBy, refused, usageOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
-import { openVisit } from './rooms/room-visit.ts';
-import type { VisitTerms } from './rooms/room-visit.ts';
-import { takePlace } from './rooms/take-place.ts';
+import { openPermits } from './permits/request-permits.ts';
+import type { PermitTerms } from './permits/request-permits.ts';
+import { acquirePermit } from './permits/acquire-permit.ts';
 import { rewrite } from './rewrite.ts';
 import { refuseModel, route } from './route.ts';
 import { settle } from './money/settle.ts';
@@ -52,7 +52,7 @@ export async function runRequest(
   const exchange = beginExchange(kind, client, ports);
   const running = {
     requestId: exchange.requestId,
-    view: () => runningView(exchange.stage, exchange, ports.rooms),
+    view: () => runningView(exchange.stage, exchange, ports.upstreamLimiters),
     interrupt: (reason: Interruption) => exchange.interruption.abort(reason),
   };
   const leave = inFlight.add(running);
@@ -63,7 +63,7 @@ export async function runRequest(
       telemetry.fault('request failed unexpectedly', error);
       return { kind: 'unexpected' };
     });
-    exchange.visit?.end();
+    exchange.permits?.end();
     for (const delivery of exchange.deliveries) delivery.seal();
     const result = unlessInterrupted(worked, exchange);
     await conclude(await settle(result, exchange, ports), exchange);
@@ -117,19 +117,19 @@ async function answerText(
   const { signal } = exchange.interruption;
   if (signal.aborted) return interruptedBy(signal, null);
   const { work } = routed;
-  const visit = openVisit(work.routes, () => visitTermsOf(routed), exchange, ports);
+  const permits = openPermits(work.routes, () => permitTermsOf(routed), exchange, ports);
   const refuseKey = ({ key }: Routed): Refusal | null => refuseModel(key, work.model);
-  let placed = routed;
-  if (visit !== null) {
-    const taken = await takePlace(visit, work.routes, routed, refuseKey, exchange, ports);
-    if (taken.kind !== 'placed') return taken;
-    placed = taken.now;
+  let ready = routed;
+  if (permits !== null) {
+    const acquired = await acquirePermit(permits, work.routes, routed, refuseKey, exchange, ports);
+    if (acquired.kind !== 'permitted') return acquired;
+    ready = acquired.now;
   }
 
   for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(asked.request, exchange));
-  const dispatched = dispatch(placed, work, exchange, ports);
+  const dispatched = dispatch(ready, work, exchange, ports);
   const recording = record(dispatched, exchange, ports);
-  if (isSpendingLimited(placed.key, placed.admission.group) || !ports.records.takesWrites) {
+  if (isSpendingLimited(ready.key, ready.admission.group) || !ports.records.takesWrites) {
     const unpaid = await recording;
     if (unpaid !== null) return refused(unpaid);
   }
@@ -152,7 +152,7 @@ async function answerText(
 }
 
 /** Whose request for text it is, and the most tokens that are expected of it. */
-function visitTermsOf({ key, work: { request, model } }: Routed): VisitTerms {
+function permitTermsOf({ key, work: { request, model } }: Routed): PermitTerms {
   const tokens = { input: mostTokensOf(request.turns), output: request.maxOutputTokens ?? model.holdTokens };
   return { keyId: key.id, weight: key.weight, tokens };
 }

@@ -4,7 +4,7 @@ import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
-import type { Rooms } from '../domain/ports/rooms.ts';
+import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './admission/authenticate.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
@@ -122,14 +122,16 @@ function shownPart(name: string): string {
   return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
 }
 
-/** What the head of an answer says at this stage; `roomWaitMs` is how long the request waited for upstreams, in milliseconds. */
-export function headFactsOf(stage: Stage, roomWaitMs: number): HeadFacts {
+/**
+ * What the head of an answer says at this stage; `permitWaitMs` is how long the request waited for upstreams, in milliseconds.
+ */
+export function headFactsOf(stage: Stage, permitWaitMs: number): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
     return { decision: null, limits: null, tokens: null, balanceNanos: null, queueMs: 0, stripped: [] };
   const { decision, limits, tokens, slotWaitMs } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
   const stripped = requestOf(stage)?.stripped ?? noFacts.stripped;
-  return { decision, limits, tokens, balanceNanos, queueMs: slotWaitMs + roomWaitMs, stripped };
+  return { decision, limits, tokens, balanceNanos, queueMs: slotWaitMs + permitWaitMs, stripped };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */
@@ -140,8 +142,8 @@ interface Arrival {
   readonly arrivedMs: number;
   /** Its slot of a group; `null` without one. */
   readonly groupSlot: GroupSlot | null;
-  /** Its visit to rooms; `null` where none of its upstreams has limits. */
-  readonly visit: object | null;
+  /** Its permits; `null` where none of its upstreams has limits. */
+  readonly permits: object | null;
 }
 
 /** The attempts of a request; `null` before it was sent upstream. */
@@ -158,8 +160,8 @@ export function firstTextOf(stage: Stage): number | null {
 /** A running request, as the operator sees it. */
 export function runningView(
   stage: Stage,
-  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot, visit }: Arrival,
-  rooms: Pick<Rooms, 'waiting'>,
+  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot, permits }: Arrival,
+  upstreamLimiters: Pick<UpstreamLimiters, 'waiting'>,
 ): RunningRequest {
   const { keyId, keyName, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
@@ -178,7 +180,7 @@ export function runningView(
     keyName,
     groupId: groupSlot?.groupId ?? null,
     hasSlot,
-    room: visit === null ? null : rooms.waiting(requestId),
+    permitWait: permits === null ? null : upstreamLimiters.waiting(requestId),
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,
     upstream: attemptsOf(stage)?.upstream ?? null,

@@ -1,9 +1,9 @@
-/** A member's place in a roster. */
-export interface Place<Member> {
+/** A member's position in a roster. */
+export interface Position<Member> {
   readonly member: Member;
 }
 
-interface Node<Member> extends Place<Member> {
+interface Node<Member> extends Position<Member> {
   before: Node<Member> | null;
   after: Node<Member> | null;
   isIn: boolean;
@@ -24,12 +24,12 @@ export class Roster<Member> {
   }
 
   /** The member that has been here longest. */
-  get first(): Place<Member> | null {
+  get first(): Position<Member> | null {
     return this.#first;
   }
 
   /** Adds a member behind all others. */
-  add(member: Member): Place<Member> {
+  add(member: Member): Position<Member> {
     const node: Node<Member> = { member, before: this.#last, after: null, isIn: true };
     if (this.#last === null) this.#first = node;
     else this.#last.after = node;
@@ -38,9 +38,9 @@ export class Roster<Member> {
     return node;
   }
 
-  /** Removes the member at a place of this roster; returns whether it was there. */
-  remove(place: Place<Member>): boolean {
-    const node = place as Node<Member>;
+  /** Removes the member at a position of this roster; returns whether it was there. */
+  remove(position: Position<Member>): boolean {
+    const node = position as Node<Member>;
     if (!node.isIn) return false;
     if (node.before === null) this.#first = node.after;
     else node.before.after = node.after;
@@ -54,9 +54,9 @@ export class Roster<Member> {
     return true;
   }
 
-  /** The place of the member that came after the one at a place of this roster; `null` after the last one. */
-  after(place: Place<Member>): Place<Member> | null {
-    return (place as Node<Member>).after;
+  /** The position of the member that came after the one at a position of this roster; `null` after the last one. */
+  after(position: Position<Member>): Position<Member> | null {
+    return (position as Node<Member>).after;
   }
 
   /** All members, as they are now. */

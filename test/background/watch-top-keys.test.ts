@@ -152,7 +152,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
   let groups = [{ group: 'team-a', chargeNanos: 9n }];
   let keys = [{ keyId: 'key_a', keyName: 'a "b"\n', chargeNanos: 5n }];
   metrics.attach({
-    rooms: () => [],
+    upstreamLimiters: () => [],
     upstreamStates: () => ({}),
     upstreamModelStates: () => [],
     modelAvailability: () => [],

@@ -15,7 +15,7 @@ const rounds = 50;
 const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}`);
 const metrics = createMetrics();
 metrics.attach({
-  rooms: () => [],
+  upstreamLimiters: () => [],
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
   upstreamModelStates: () => [],
   modelAvailability: () => [],
@@ -69,7 +69,7 @@ for (const protocol of ['chat', 'responses'] as const)
             hedge: null,
             streamOpened: mode === 'stream',
             queuedMs: 1,
-            room: null,
+            permits: null,
             firstTextMs: 2,
             handoverMs: 1,
             totalMs: 30,

@@ -158,7 +158,7 @@ describe('textgate show, in-flight and cancel', () => {
     await silent.close();
   });
 
-  test('in-flight and show say which upstream a request waits for, its place in line, and how long it may take', async () => {
+  test('in-flight and show say which upstream a request waits for, its position in the queue, and how long it may take', async () => {
     const { gateway, silent, ask, running } = await startGateway();
     const answers = [ask('narrow')];
     await eventually('the upstream is called', () => silent.running === 1);
@@ -168,9 +168,9 @@ describe('textgate show, in-flight and cancel', () => {
     const waits = rows.find(({ waits_for: what }) => what === 'upstream');
     const id = waits?.request_id ?? '';
     const listed = (await gateway.run('in-flight')).stdout;
-    expect(listed).toMatch(new RegExp(`^${id} .* narrow +single +place 1, ~\\d+ (s|min)$`, 'm'));
+    expect(listed).toMatch(new RegExp(`^${id} .* narrow +single +position 1, ~\\d+ (s|min)$`, 'm'));
     const shown = (await gateway.run('show', id)).stdout;
-    expect(shown).toMatch(/^waits for +single: place 1, ~\d+ (s|min)$/m);
+    expect(shown).toMatch(/^waits for +single: position 1, ~\d+ (s|min)$/m);
     for (const { request_id: each } of rows) await gateway.run('cancel', each);
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([499, 499]);
     await silent.close();

@@ -131,11 +131,11 @@ describe('the screen of textgate top', () => {
     [{ waits_for: 'slot', upstream: null }, /waits for slot .* -$/],
     [
       { waits_for: 'upstream', waits_at: ['local'], upstream: null, position: 3, expected_wait_ms: 4_500 },
-      / place 3, ~5 s .* local$/,
+      / position 3, ~5 s .* local$/,
     ],
     [
       { waits_for: 'upstream', waits_at: ['local'], upstream: null, position: 1, expected_wait_ms: 130_000 },
-      / place 1, ~2 min .* local$/,
+      / position 1, ~2 min .* local$/,
     ],
     [{ first_text_ms: 312 }, / {2}312 ms {2}/],
     [{ first_text_ms: 1_204 }, / {2}1\.20 s {2}/],

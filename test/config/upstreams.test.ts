@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
-import { roomsOf } from '../../src/config/schema/room-schema.ts';
+import { limiterSettingsOf } from '../../src/config/schema/limiter-schema.ts';
 
 const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 
@@ -223,7 +223,7 @@ describe('the two listeners', () => {
   });
 });
 
-describe('a line in front of an upstream', () => {
+describe('the admission queue of an upstream', () => {
   test.each([
     ['queue', 5],
     ['queueWait', '5s'],
@@ -258,7 +258,7 @@ describe('a line in front of an upstream', () => {
       b: { learnLimits: true, queue: 0, queueWait: 500 },
       c: { learnLimits: false },
     };
-    expect(Object.fromEntries(roomsOf(all))).toEqual({
+    expect(Object.fromEntries(limiterSettingsOf(all))).toEqual({
       a: { ...unset, maxInFlight: 4, queue: 100, queueWaitMs: 30_000, models: new Map() },
       b: { ...unset, learnLimits: true, queue: 0, queueWaitMs: 500, models: new Map() },
     });
@@ -333,7 +333,7 @@ describe('limits of a model at an upstream', () => {
     ).toEqual(['upstreams.near.models.any: no route has this model here']);
   });
 
-  test('have the line and the patience of the upstream unless they say otherwise', () => {
+  test('have the queue and the patience of the upstream unless they say otherwise', () => {
     const all = {
       a: {
         queue: 7,
@@ -343,7 +343,7 @@ describe('limits of a model at an upstream', () => {
       b: { models: { m: { learnLimits: true } } },
     };
     const usual = { queue: 100, queueWaitMs: 30_000 };
-    expect(Object.fromEntries(roomsOf(all))).toEqual({
+    expect(Object.fromEntries(limiterSettingsOf(all))).toEqual({
       a: {
         ...unset,
         queue: 7,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { usageOf } from '../../src/console/views/upstreams/limit-texts.ts';
 import { formatWait } from '../../src/console/widgets/format.ts';
 
-const room = {
+const limiter = {
   in_flight: 3,
   max_in_flight: null,
   starts_left: null,
@@ -17,27 +17,27 @@ const room = {
 describe('the limits of an upstream on one line', () => {
   test('are those that its answers report, where the config has none', () => {
     const learned = [{ name: 'requests' as const, limit: 60, left: 22 }];
-    expect(usageOf({ ...room, learned })).toBe('22 of 60 requests left, as its answers say');
+    expect(usageOf({ ...limiter, learned })).toBe('22 of 60 requests left, as its answers say');
   });
 
   test('are named one by one, with how many wait', () => {
-    expect(usageOf({ ...room, max_in_flight: 4, starts_left: 9, waiting: 1_200 })).toBe(
+    expect(usageOf({ ...limiter, max_in_flight: 4, starts_left: 9, waiting: 1_200 })).toBe(
       '3 of 4 requests at a time; 9 starts left in this minute; 1,200 waiting',
     );
   });
 
   test('say how many models have limits of their own', () => {
-    const limited = { ...room, model: 'tiny' };
-    expect(usageOf({ ...room, max_in_flight: 4, models: [limited] })).toBe(
+    const limited = { ...limiter, model: 'tiny' };
+    expect(usageOf({ ...limiter, max_in_flight: 4, models: [limited] })).toBe(
       '3 of 4 requests at a time; one model has limits of its own',
     );
-    expect(usageOf({ ...room, waiting: 1, models: [limited, limited] })).toBe(
+    expect(usageOf({ ...limiter, waiting: 1, models: [limited, limited] })).toBe(
       '2 models have limits of their own; 1 waiting',
     );
   });
 
   test('are not known before the first answer has reported one', () => {
-    expect(usageOf(room)).toBe('none reached or learned yet');
+    expect(usageOf(limiter)).toBe('none reached or learned yet');
   });
 });
 

@@ -80,19 +80,19 @@ describe('the drawing of the floors', () => {
     let floor = -1;
     for (const line of drawing.trimEnd().split('\n')) {
       floor = Number(/^floor (\d)/.exec(line)?.[1] ?? floor);
-      // The rooms stand before the column of comments.
-      const rooms = line
+      // The folders stand before the column of comments.
+      const folders = line
         .slice(0, 70)
         .replace(/^floor \d/, '')
         .split(/\s+/);
-      for (const room of rooms) if (room !== '') drawn[room] = floor;
+      for (const folder of folders) if (folder !== '') drawn[folder] = floor;
     }
     expect(drawn).toEqual(floors);
   });
 
-  test('says what is in every room', () => {
+  test('says what is in every folder', () => {
     const described = [...text.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, cell = '']) =>
-      [...cell.matchAll(/`([^`]+)`/g)].map(([, room]) => room),
+      [...cell.matchAll(/`([^`]+)`/g)].map(([, folder]) => folder),
     );
     expect(new Set(described)).toEqual(new Set(Object.keys(floors)));
   });

@@ -4,7 +4,7 @@ import { kills } from '../chaos/nodes/kills.ts';
 import { limits } from '../chaos/nodes/limits.ts';
 import { line } from '../chaos/nodes/line.ts';
 import { restarts } from '../chaos/nodes/restarts.ts';
-import { rooms } from '../chaos/nodes/rooms.ts';
+import { upstreamLimits } from '../chaos/nodes/upstream-limits.ts';
 import { strict } from '../chaos/nodes/strict.ts';
 import type { Scenario } from '../chaos/nodes/scenario.ts';
 import { postgresPrograms } from '../support/postgres-server.ts';
@@ -56,7 +56,7 @@ describe.concurrent('two gateways', () => {
 
   test.skipIf(postgresAbsence !== null)(
     'keep the limit of an upstream together, and the one that is left has all of it after the lease of the other',
-    () => expectNoFaults(rooms, { seconds: 3 }),
+    () => expectNoFaults(upstreamLimits, { seconds: 3 }),
     slow,
   );
 

@@ -1,19 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Allowance } from '../simulation/rooms/allowance.ts';
-import type { AllowanceKind } from '../simulation/rooms/allowance.ts';
-import { SimulatedUpstream } from '../simulation/rooms/upstream.ts';
-import type { HeaderFamily } from '../simulation/rooms/upstream.ts';
+import { Allowance } from '../simulation/upstream-limiter/allowance.ts';
+import type { AllowanceKind } from '../simulation/upstream-limiter/allowance.ts';
+import { SimulatedUpstream } from '../simulation/upstream-limiter/upstream.ts';
+import type { HeaderFamily } from '../simulation/upstream-limiter/upstream.ts';
 import { eventually } from '../support/eventually.ts';
-import { called, openWithRooms, pass, responseOf } from '../support/rooms-behind-gateway.ts';
-import type { RoomsScene } from '../support/rooms-behind-gateway.ts';
+import { called, openWithLimiters, pass, responseOf } from '../support/limiters-behind-gateway.ts';
+import type { LimitersScene } from '../support/limiters-behind-gateway.ts';
 import { sayTexts, sendJson } from '../support/scripted-upstream.ts';
 
 const minuteMs = 60_000;
 const call = { input: 10, outputCap: 10, output: 10, headMs: 0, totalMs: 0 };
 
 /** Has the upstream keep a limit of requests a minute by its own count, refuse what is beyond it, and report it. */
-function limit(scene: RoomsScene, family: HeaderFamily, kind: AllowanceKind, perMinute: number) {
+function limit(scene: LimitersScene, family: HeaderFamily, kind: AllowanceKind, perMinute: number) {
   const { clock, first } = scene;
   const requests = new Allowance(kind, perMinute, minuteMs, 12_345);
   const upstream = new SimulatedUpstream({ requests, family, tokenCount: 'reserved', clockMs: 5_000 });
@@ -34,7 +34,7 @@ test.each<[string, HeaderFamily, AllowanceKind]>([
   ['the headers of Anthropic, which come back all the time', 'anthropic', 'bucket'],
   ['plain headers of a window', 'plain', 'window'],
 ])('a burst of 100 requests is spread over the limits of %s', async (_what, family, kind) => {
-  const scene = await openWithRooms({ learnLimits: true, queueWait: '5m' });
+  const scene = await openWithLimiters({ learnLimits: true, queueWait: '5m' });
   const { gateway, ask, clock, admin, metrics } = scene;
   const upstream = limit(scene, family, kind, 40);
   const answers = Array.from({ length: 100 }, (_each, at) => ask(`q${at}`, { stream: at % 2 === 0 }));
@@ -53,7 +53,7 @@ test.each<[string, HeaderFamily, AllowanceKind]>([
   expect(data.length).toBeGreaterThanOrEqual(60);
   expect(new Set(data.map(({ waits_for: what }) => what))).toEqual(new Set(['upstream']));
   expect(await admin('/upstreams')).toMatchObject({
-    data: [{ room: { learned: [{ name: 'requests', limit: 40, left: 0 }], waiting: data.length } }],
+    data: [{ limiter: { learned: [{ name: 'requests', limit: 40, left: 0 }], waiting: data.length } }],
   });
   for (let steps = 0; ended < answers.length; steps++) {
     expect(steps).toBeLessThan(200);
@@ -72,7 +72,7 @@ test.each<[string, HeaderFamily, AllowanceKind]>([
 });
 
 test('what was learned of an upstream is forgotten when it gets another address', async () => {
-  const scene = await openWithRooms({ learnLimits: true, queueWait: '5m' });
+  const scene = await openWithLimiters({ learnLimits: true, queueWait: '5m' });
   const { ask, first, admin, reload, waiting } = scene;
   const held = ask('held');
   await called(first, 1);
@@ -85,18 +85,18 @@ test('what was learned of an upstream is forgotten when it gets another address'
   };
   sendJson(responseOf(first, 1), 429, '{}', { ...headers, 'retry-after': '30' });
   await waiting(1);
-  const room = {
+  const limiter = {
     learned: [{ limit: 10, left: 0 }],
     pauses: [{ model: 'tiny', paused_ms: 30_000 }],
     waiting: 1,
   };
-  expect(await admin('/upstreams')).toMatchObject({ data: [{ room }] });
+  expect(await admin('/upstreams')).toMatchObject({ data: [{ limiter }] });
   reload({ learnLimits: true, queueWait: '4m' });
-  expect(await admin('/upstreams')).toMatchObject({ data: [{ room }] });
+  expect(await admin('/upstreams')).toMatchObject({ data: [{ limiter }] });
   const url = first.url.replace('127.0.0.1', 'localhost');
   reload({ learnLimits: true, queueWait: '4m', url });
   expect(await admin('/upstreams')).toMatchObject({
-    data: [{ room: { learned: [], max_in_flight: 4, pauses: [], waiting: 0, in_flight: 2 } }],
+    data: [{ limiter: { learned: [], max_in_flight: 4, pauses: [], waiting: 0, in_flight: 2 } }],
   });
   // Both still go to the address of before, whose answers teach nothing of the new one.
   await called(first, 3);
@@ -104,7 +104,7 @@ test('what was learned of an upstream is forgotten when it gets another address'
   sayWith(scene, 2, headers);
   await Promise.all([held.ended, answer.ended]);
   await pass(scene.clock, 500);
-  expect(await admin('/upstreams')).toMatchObject({ data: [{ room: { learned: [], max_in_flight: 4 } }] });
+  expect(await admin('/upstreams')).toMatchObject({ data: [{ limiter: { learned: [], max_in_flight: 4 } }] });
   const next = ask('two');
   await called(first, 4);
   sayWith(scene, 3, {
@@ -115,12 +115,12 @@ test('what was learned of an upstream is forgotten when it gets another address'
   await next.ended;
   await setImmediate();
   expect(await admin('/upstreams')).toMatchObject({
-    data: [{ room: { learned: [{ limit: 20, left: 5 }] } }],
+    data: [{ limiter: { learned: [{ limit: 20, left: 5 }] } }],
   });
 });
 
 /** Answers a call with some headers. */
-function sayWith({ first }: RoomsScene, at: number, headers: Readonly<Record<string, string>>): void {
+function sayWith({ first }: LimitersScene, at: number, headers: Readonly<Record<string, string>>): void {
   const response = responseOf(first, at);
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   first.calls[at]?.say();

@@ -180,7 +180,7 @@ export function describeLeavingClients(createDatabase: (() => Promise<TestDataba
     expect(seen()).toBe('2 0');
   });
 
-  test('while it waits for a place is never sent, and the call before it goes on', async () => {
+  test('while it waits for a permit is never sent, and the call before it goes on', async () => {
     await open({ routes: routes.slice(0, 1) }, { maxInFlight: 1, queueWait: '30s' });
     const first = send(gateway, paths.chat, bodies.chat);
     await eventually('the upstream is asked', () => upstreams[0].seen.length === 1);

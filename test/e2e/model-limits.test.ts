@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { called, openWithRooms, pass, responseOf } from '../support/rooms-behind-gateway.ts';
-import type { RoomsScene } from '../support/rooms-behind-gateway.ts';
+import { called, openWithLimiters, pass, responseOf } from '../support/limiters-behind-gateway.ts';
+import type { LimitersScene } from '../support/limiters-behind-gateway.ts';
 import { sendJson } from '../support/scripted-upstream.ts';
 
 const large = { model: 'large' } as const;
 
 /** What the admin API shows of the limits of the only upstream. */
-async function roomOf({ admin }: RoomsScene): Promise<unknown> {
-  const { data } = (await admin('/upstreams')) as { data: { room: unknown }[] };
-  return data[0]?.room;
+async function limiterOf({ admin }: LimitersScene): Promise<unknown> {
+  const { data } = (await admin('/upstreams')) as { data: { limiter: unknown }[] };
+  return data[0]?.limiter;
 }
 
-const askedOf = ({ first }: RoomsScene): readonly string[] => first.calls.map(({ asked }) => asked);
+const askedOf = ({ first }: LimitersScene): readonly string[] => first.calls.map(({ asked }) => asked);
 
 describe('a model with a limit of its own', () => {
   test('has its second request wait, while those for another model go at once', async () => {
-    const scene = await openWithRooms({ models: { huge: { maxInFlight: 1 } } });
+    const scene = await openWithLimiters({ models: { huge: { maxInFlight: 1 } } });
     const { ask, first, waiting, metrics, admin } = scene;
     const answers = [ask('one', large)];
     await called(first, 1);
@@ -23,7 +23,7 @@ describe('a model with a limit of its own', () => {
     await waiting(1);
     answers.push(ask('three'), ask('four'));
     await called(first, 3);
-    expect(await roomOf(scene)).toMatchObject({
+    expect(await limiterOf(scene)).toMatchObject({
       max_in_flight: null,
       in_flight: 1,
       waiting: 1,
@@ -62,7 +62,7 @@ describe('a model with a limit of its own', () => {
   });
 
   test('is limited by those of its upstream, too', async () => {
-    const scene = await openWithRooms({ maxInFlight: 2, models: { huge: { maxInFlight: 1 } } });
+    const scene = await openWithLimiters({ maxInFlight: 2, models: { huge: { maxInFlight: 1 } } });
     const { ask, first, waiting } = scene;
     const answers = [ask('one'), ask('two')];
     await called(first, 2);
@@ -73,7 +73,7 @@ describe('a model with a limit of its own', () => {
     first.calls[1]?.say();
     await called(first, 4);
     expect(new Set(askedOf(scene).slice(2))).toEqual(new Set(['three', 'five']));
-    expect(await roomOf(scene)).toMatchObject({
+    expect(await limiterOf(scene)).toMatchObject({
       in_flight: 2,
       waiting: 1,
       models: [{ in_flight: 1, waiting: 1 }],
@@ -84,8 +84,8 @@ describe('a model with a limit of its own', () => {
     await Promise.all(answers.map(({ ended }) => ended));
   });
 
-  test('refuses by its own line, and the metrics say by which', async () => {
-    const { ask, first, waiting, metrics } = await openWithRooms({
+  test('refuses by its own queue, and the metrics say by which', async () => {
+    const { ask, first, waiting, metrics } = await openWithLimiters({
       models: { huge: { maxInFlight: 1, queue: 1, queueWait: '5s' } },
     });
     const running = ask('one', large);
@@ -110,7 +110,7 @@ describe('a model with a limit of its own', () => {
   });
 
   test('is learned by its own answers alone', async () => {
-    const scene = await openWithRooms({
+    const scene = await openWithLimiters({
       learnLimits: true,
       models: { huge: { learnLimits: true, queueWait: '5m' } },
     });
@@ -126,7 +126,7 @@ describe('a model with a limit of its own', () => {
     await waiting(1);
     answers.push(ask('two'));
     await called(first, 2);
-    expect(await roomOf(scene)).toMatchObject({
+    expect(await limiterOf(scene)).toMatchObject({
       learned: [],
       models: [{ model: 'huge', learned: [{ name: 'requests', limit: 10, left: 0 }], waiting: 1 }],
       pauses: [{ model: 'huge', paused_ms: 1_000 }],
@@ -139,7 +139,7 @@ describe('a model with a limit of its own', () => {
   });
 
   test('gets it and loses it with a reload, while requests wait', async () => {
-    const scene = await openWithRooms({ models: { huge: { maxInFlight: 1 } } });
+    const scene = await openWithLimiters({ models: { huge: { maxInFlight: 1 } } });
     const { ask, first, waiting, reload } = scene;
     const answers = [ask('one', large)];
     await called(first, 1);
@@ -148,7 +148,7 @@ describe('a model with a limit of its own', () => {
     reload({ models: { huge: { maxInFlight: 2 } } });
     await called(first, 2);
     reload({ maxInFlight: 2 });
-    expect(await roomOf(scene)).toMatchObject({ in_flight: 2, waiting: 1, models: [] });
+    expect(await limiterOf(scene)).toMatchObject({ in_flight: 2, waiting: 1, models: [] });
     reload({ maxInFlight: 4, models: { huge: { maxInFlight: 1 } } });
     await called(first, 3);
     answers.push(ask('four', large));
@@ -164,8 +164,8 @@ describe('a model with a limit of its own', () => {
 });
 
 describe('a 429 with retry-after at an upstream with limits', () => {
-  test('holds the requests of its model alone: those of others go, from behind it in the line, too', async () => {
-    const scene = await openWithRooms({ maxInFlight: 1 });
+  test('holds the requests of its model alone: those of others go, from behind it in the queue, too', async () => {
+    const scene = await openWithLimiters({ maxInFlight: 1 });
     const { ask, first, waiting } = scene;
     const answers = [ask('one', large)];
     await called(first, 1);
@@ -176,7 +176,7 @@ describe('a 429 with retry-after at an upstream with limits', () => {
     sendJson(responseOf(first, 0), 429, '{}', { 'retry-after': '20' });
     await called(first, 2);
     expect(askedOf(scene)).toEqual(['one', 'three']);
-    expect(await roomOf(scene)).toMatchObject({
+    expect(await limiterOf(scene)).toMatchObject({
       paused_ms: 0,
       pauses: [{ model: 'huge', paused_ms: 20_000 }],
       waiting: 2,
@@ -199,7 +199,7 @@ describe('a 429 with retry-after at an upstream with limits', () => {
   });
 
   test('does so where another model alone has limits: the paused one is as one without any', async () => {
-    const scene = await openWithRooms({ models: { huge: { maxInFlight: 1 } } });
+    const scene = await openWithLimiters({ models: { huge: { maxInFlight: 1 } } });
     const { ask, first } = scene;
     const answer = ask('one');
     await called(first, 1);

@@ -342,15 +342,15 @@ describe('shadows are bounded', () => {
     expect([(await view()).running, other.seen.length]).toEqual([2, 2]);
   });
 
-  test('by the limits of their upstream: where no place is free, nothing is sent and nothing waits', async () => {
+  test('by the limits of their upstream: where no permit is free, nothing is sent and nothing waits', async () => {
     const { other, view, ask, gateway, clock } = await open({}, {}, { maxInFlight: 1 });
     other.play(() => {});
     for (let round = 0; round < 3; round++) await ask();
-    await eventually('two are left out', async () => (await view()).skipped['room'] === 2);
+    await eventually('two are left out', async () => (await view()).skipped['permit'] === 2);
     expect([(await view()).running, other.seen.length]).toEqual([1, 1]);
     clock.advance(600_000);
     other.play(sayTexts(shadowSaid));
-    await eventually('the place is free again', async () => {
+    await eventually('the permit is free again', async () => {
       await ask();
       return ((await view()).requests['completed'] ?? 0) > 0;
     });

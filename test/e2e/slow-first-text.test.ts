@@ -226,7 +226,7 @@ test('a client that leaves while its request waits for the next upstream pays no
   await open({ limits: { maxInFlight: 1 } });
   const first = await ask();
   call(0).end();
-  await eventually('the only place is taken', () => held[1]?.length === 1);
+  await eventually('the only permit is taken', () => held[1]?.length === 1);
   const left = new AbortController();
   const gone = gateway.post('/v1/chat/completions', chat, { signal: left.signal }).catch(() => null);
   await eventually('the first upstream is asked again', () => held[0]?.length === 2);
@@ -430,7 +430,7 @@ describe('a second request beside a slow one', () => {
     expect(await metric('textgate_hedges_total{model="small",result="refused"}')).toBe(1);
   });
 
-  test('takes a place at an upstream with limits only where one is free at once, and gives it back', async () => {
+  test('acquires a permit of an upstream with limits only where one is free at once, and releases it', async () => {
     await open({ settings: { hedge }, limits: { maxInFlight: 1 } });
     const first = await openBoth();
     const askAnother = async (number: number): Promise<LiveAnswer> => {
@@ -453,7 +453,7 @@ describe('a second request beside a slow one', () => {
     await finish(1, first);
     await eventually('the second call is aborted', () => upstreams[1]?.aborted === 1);
     const third = await askAnother(3);
-    await eventually('the place is taken again', () => held[1]?.length === 2);
+    await eventually('the permit is taken again', () => held[1]?.length === 2);
     await finish(3, third);
     expect(attemptsOf(await recordOf())).toEqual(['a ok', 'b hedge_lost']);
   });

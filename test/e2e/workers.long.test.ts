@@ -229,7 +229,7 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
         (await ask('/upstreams')).every(
           ({ data: [local] }) =>
             local.attempts.ok === 8 &&
-            local.room.in_flight === 4 &&
+            local.limiter.in_flight === 4 &&
             local.routes.data[0].measured.in_flight === 4,
         ),
       );

@@ -5,10 +5,10 @@ import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { requestFaults } from './request-faults.ts';
-import { roomFaults } from './room-faults.ts';
+import { upstreamLimiterFaults } from './upstream-limiter-faults.ts';
 import { routingFaults } from './routing-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
-import { shareFaults } from './share-faults.ts';
+import { quotaFaults } from './quota-faults.ts';
 import { statementFaults } from './statement-faults.ts';
 import { usageFaults } from './usage-faults.ts';
 import { webhookFaults } from './webhook-faults.ts';
@@ -21,10 +21,10 @@ export const mutations: readonly Mutation[] = [
   ...groupFaults,
   ...hedgeFaults,
   ...meterFaults,
-  ...roomFaults,
+  ...upstreamLimiterFaults,
   ...routingFaults,
   ...scorecardFaults,
-  ...shareFaults,
+  ...quotaFaults,
   ...statementFaults,
   ...usageFaults,
   ...webhookFaults,

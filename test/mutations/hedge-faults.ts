@@ -91,7 +91,7 @@ export const hedgeFaults: readonly Mutation[] = [
     tests: sockets,
   },
   {
-    name: 'a place that is given back before its call is aborted',
+    name: 'a permit that is released before its call is aborted',
     file: 'src/pipeline/attempts/attempt-stop.ts',
     find: 'if (this.#own.signal.aborted) return;',
     replace: 'if (this.#own.signal.aborted) return;\n    this.#onLost?.();\n    this.#onLost = null;',

@@ -10,21 +10,21 @@ const simulation = {
 export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a local refusal that is kept too long',
-    file: 'src/coordination/key-asks.ts',
+    file: 'src/coordination/slot-calls.ts',
     find: 'nowMs >= last.askedMs + last.decision.resetMs) return null;',
     replace: 'nowMs >= last.askedMs + last.decision.resetMs + 5_000) return null;',
     ...simulation,
   },
   {
     name: 'a local refusal whose time begins when its answer arrives',
-    file: 'src/coordination/key-asks.ts',
+    file: 'src/coordination/slot-calls.ts',
     find: 'this.#learn(key, request, answer, askedMs);',
     replace: 'this.#learn(key, request, answer, this.#clock.monotonicMs());',
     ...simulation,
   },
   {
     name: 'a refusal that is shared with asks that came after it was sent',
-    file: 'src/coordination/key-asks.ts',
+    file: 'src/coordination/slot-calls.ts',
     find: 'else for (const { resolve } of companions) resolve(answer);',
     replace: 'else for (const { resolve } of [...companions, ...key.queued.splice(0)]) resolve(answer);',
     ...simulation,
@@ -32,27 +32,27 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a slot that counts as held here although it came after its request was refused',
     file: 'src/coordination/shared-limiter.ts',
-    find: "if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') asks.released(keyId);",
+    find: "if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') slotCalls.released(keyId);",
     replace: '',
     ...simulation,
   },
   {
     name: 'a slot that is never given back because its answer was lost',
     file: 'src/coordination/shared-limiter.ts',
-    find: 'left.giveBack(keyId, requestId);\n        notTaken(error);',
+    find: 'orphaned.giveBack(keyId, requestId);\n        notTaken(error);',
     replace: 'notTaken(error);',
     ...simulation,
   },
   {
     name: 'a search that gives back the slots of running requests',
-    file: 'src/coordination/left-slots.ts',
+    file: 'src/coordination/orphaned-slots.ts',
     find: 'if (!this.#requests.has(requestId)) await',
     replace: 'await',
     ...simulation,
   },
   {
     name: 'slots that are not searched for, although they were granted after they were given back',
-    file: 'src/coordination/left-slots.ts',
+    file: 'src/coordination/orphaned-slots.ts',
     find: 'this.#cancelSearch = clock.schedule(searchMs, () => void this.#search());',
     replace: 'this.#cancelSearch = () => {};',
     ...simulation,
@@ -74,7 +74,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a place in line that the database has lost, and that is not looked for',
-    file: 'src/coordination/left-slots.ts',
+    file: 'src/coordination/orphaned-slots.ts',
     find: 'compare(new Set(held.map(({ requestId }) => requestId)));',
     replace: '',
     tests: ['test/coordination/shared-limiter.test.ts'],
@@ -111,7 +111,7 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'requests in line that keep the limits from before a change, with which they came after it',
     file: 'src/coordination/waiting-requests.ts',
-    find: 'this.#looks.later();',
+    find: 'this.#limitRefresh.later();',
     replace: '',
     tests: ['test/coordination/shared-limiter.test.ts'],
   },
@@ -131,7 +131,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'slots of processes that ended their own lease, which are freed when another lease ends',
-    file: 'src/coordination/left-slots.ts',
+    file: 'src/coordination/orphaned-slots.ts',
     find: 'await this.#store.freeLost();',
     replace: '',
     ...simulation,

@@ -144,7 +144,7 @@ export async function openScene(): Promise<Scene> {
       }
       chat('hedged', 'say', { stream });
       await settled();
-      // One runs, one waits, and the line of the upstream has no place for the third; a key's own slot is waited for, too.
+      // One runs, one waits, and the queue of the upstream is full for the third; a key's own slot is waited for, too.
       for (const key of [secret, secret, poor.key]) chat('waited', 'say', {}, key);
       for (let start = 0; start < 2; start++) chat('small', 'say', {}, patient.key);
       await settled();

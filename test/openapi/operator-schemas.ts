@@ -283,7 +283,7 @@ const listedUpstream = closed({
   last_ok_at: nullable(moment),
   last_failed_at: nullable(moment),
   running: nullable(count),
-  room: nullable(
+  limiter: nullable(
     closed({
       ...usedLimits,
       models: listOf(closed({ model: text, ...usedLimits })),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CircuitView } from '../../src/domain/upstreams/circuit.ts';
-import type { LimitsView, RoomView } from '../../src/domain/ports/rooms.ts';
+import type { LimitsView, LimiterView } from '../../src/domain/ports/upstream-limiters.ts';
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { RouteMeasureView } from '../../src/domain/routing/route-measure.ts';
 import type { ShadowView } from '../../src/domain/shadows/shadow-book.ts';
@@ -47,7 +47,7 @@ const limits: LimitsView = {
   waiting: 1,
   expectedMs: 500,
 };
-const room: RoomView = { upstream: 'local', ...limits, models: [], pauses: [] };
+const limiter: LimiterView = { upstream: 'local', ...limits, models: [], pauses: [] };
 
 function upstream(more: Partial<KnownUpstream> = {}): KnownUpstream {
   return {
@@ -66,7 +66,7 @@ function upstream(more: Partial<KnownUpstream> = {}): KnownUpstream {
     failedAtMs: null,
     served: { models: [route(measure)], hasMore: false },
     counts: { attempts: { completed: 3 }, violations: {} },
-    room,
+    limiter,
     ...more,
   };
 }
@@ -183,8 +183,8 @@ test('times of a route weigh as much as they were measured, and other routes hav
 });
 
 test('limits of workers add up, but for those that the upstream reports for all of them', () => {
-  const other: RoomView = {
-    ...room,
+  const other: LimiterView = {
+    ...limiter,
     inFlight: 1,
     maxInFlight: 2,
     learned: [
@@ -196,8 +196,8 @@ test('limits of workers add up, but for those that the upstream reports for all 
     waiting: 0,
     expectedMs: 900,
   };
-  const join = (second: RoomView) =>
-    joinUpstreams([upstream()], [[upstream()], [upstream({ room: second })]])[0]?.room;
+  const join = (second: LimiterView) =>
+    joinUpstreams([upstream()], [[upstream()], [upstream({ limiter: second })]])[0]?.limiter;
   const joined = {
     inFlight: 3,
     maxInFlight: 5,
@@ -209,22 +209,22 @@ test('limits of workers add up, but for those that the upstream reports for all 
     waiting: 1,
     expectedMs: 900,
   };
-  expect(join(other)).toEqual({ ...room, ...joined });
+  expect(join(other)).toEqual({ ...limiter, ...joined });
   expect(join({ ...other, maxInFlight: null })?.maxInFlight).toBeNull();
   const models = [{ ...limits, model: 'tiny' }];
   const pauses = [
     { model: 'tiny', pausedMs: 300 },
     { model: null, pausedMs: 100 },
   ];
-  const first = upstream({ room: { ...room, models, pauses } });
+  const first = upstream({ limiter: { ...limiter, models, pauses } });
   const second = upstream({
-    room: {
-      ...room,
+    limiter: {
+      ...limiter,
       models: [{ ...limits, ...joined, model: 'tiny' }],
       pauses: [{ model: 'tiny', pausedMs: 900 }],
     },
   });
-  expect(joinUpstreams([first], [[first], [second]])[0]?.room).toMatchObject({
+  expect(joinUpstreams([first], [[first], [second]])[0]?.limiter).toMatchObject({
     models: [{ model: 'tiny', inFlight: 5, maxInFlight: 8, waiting: 2, expectedMs: 900 }],
     pauses: [
       { model: null, pausedMs: 100 },

@@ -20,7 +20,7 @@ function running(number: number, more: Partial<RunningRequest> = {}): RunningReq
     keyName: 'own',
     groupId: null,
     hasSlot: true,
-    room: null,
+    permitWait: null,
     mode: 'sync',
     model: 'small',
     upstream: 'local',

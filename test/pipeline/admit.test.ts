@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
-import { roomSettings } from '../support/room-scene.ts';
+import { limiterSettings } from '../support/limiter-scene.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const defaultLimits = { concurrency: 1, requestsPerMinute: 10, queueWaitMs: 60_000 };
@@ -29,11 +29,14 @@ function countLookUps(): Ports['keys'] {
   return { ...keys, find };
 }
 
-test('the key is looked up again after a wait for a place at an upstream, and only then', async () => {
+test('the key is looked up again after a wait for a permit of an upstream, and only then', async () => {
   const { clock } = pipeline;
   const keyId = await pipeline.addKey(null);
-  const rooms = new MemoryRooms(clock, new Map([['local', roomSettings({ maxInFlight: 1 })]]));
-  const instead = { rooms, keys: countLookUps() };
+  const upstreamLimiters = new MemoryUpstreamLimiters(
+    clock,
+    new Map([['local', limiterSettings({ maxInFlight: 1 })]]),
+  );
+  const instead = { upstreamLimiters, keys: countLookUps() };
   const first = await pipeline.start(keyId, body, 'chat', instead);
   expect(first.call).not.toBeNull();
   const second = await pipeline.start(keyId, body, 'chat', instead);

@@ -243,7 +243,7 @@ describe('an exchange with two clients', () => {
     unwatch();
   });
 
-  test('that is full stops the reading until it has drained, on both roads', async () => {
+  test('that is full stops the reading until it has drained, on both paths', async () => {
     const { exchange } = setUp();
     const drained = Promise.withResolvers<void>();
     write = () => drained.promise;
@@ -259,7 +259,7 @@ describe('an exchange with two clients', () => {
       release: () => {},
       whenOver: () => {},
     };
-    const rewritten = rewrite(answer, new ReceivedAnswer(), exchange, { clock, fastRoad: true }, () => {});
+    const rewritten = rewrite(answer, new ReceivedAnswer(), exchange, { clock, fastPath: true }, () => {});
     await setImmediate();
     expect(reads).toEqual([]);
     drained.resolve();
@@ -271,7 +271,7 @@ describe('an exchange with two clients', () => {
       exchange,
       {
         clock,
-        fastRoad: false,
+        fastPath: false,
       },
       () => {},
     );
@@ -297,7 +297,7 @@ describe('an exchange with two clients', () => {
       release: () => {},
       whenOver: () => {},
     };
-    const result = await rewrite(answer, received, exchange, { clock, fastRoad: true }, () => {});
+    const result = await rewrite(answer, received, exchange, { clock, fastPath: true }, () => {});
     await conclude({ result, chargeNanos: null }, exchange);
     expect(calls.filter((call) => call === 'send text')).toHaveLength(2 + 2 + 1);
     expect(calls.filter((call) => call === 'end')).toHaveLength(1);

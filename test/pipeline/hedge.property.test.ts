@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import { HedgeBudgets } from '../../src/domain/routing/hedging.ts';
 import type {
   BodyPiece,
@@ -17,7 +17,7 @@ import { modelPrice } from '../support/model-price.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
-import { roomSettings } from '../support/room-scene.ts';
+import { limiterSettings } from '../support/limiter-scene.ts';
 import { behaviours, good, stale } from '../support/upstream-behaviours.ts';
 import type { Behaviour } from '../support/upstream-behaviours.ts';
 
@@ -137,9 +137,9 @@ const plan = fc.record({
   protocol: fc.constantFrom('chat' as const, 'responses' as const),
 });
 
-/** Upstreams with one place each, which every attempt has to give back. */
+/** Upstreams with one permit each, which every attempt has to release. */
 const oneAtATime = ['0', '1', '2'].map((upstream) => {
-  return [upstream, roomSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 1_000 })] as const;
+  return [upstream, limiterSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 1_000 })] as const;
 });
 
 /** What the record says of an attempt. */
@@ -183,13 +183,13 @@ test('one answer, one charge, and no call after the first text, with second requ
     const asked =
       protocol === 'chat' ? { messages: [{ role: 'user', content: 'hello' }] } : { input: 'hello' };
     const timers = clock.scheduled;
-    const rooms = new MemoryRooms(clock, new Map(planned.isLimited ? oneAtATime : []));
+    const upstreamLimiters = new MemoryUpstreamLimiters(clock, new Map(planned.isLimited ? oneAtATime : []));
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {
       upstreams,
       models: { find: async () => model, list: async () => [model] },
       health: createUpstreamHealth(clock),
       hedges: new HedgeBudgets(),
-      rooms,
+      upstreamLimiters,
     });
     const state = { isDone: false };
     void request.done.then(() => (state.isDone = true));
@@ -212,7 +212,9 @@ test('one answer, one charge, and no call after the first text, with second requ
     }
     expect(calls.every(({ endMs }) => endMs !== null)).toBe(true);
     expect(clock.scheduled).toBe(timers);
-    expect(rooms.views().map(({ inFlight }) => inFlight)).toEqual(planned.isLimited ? [0, 0, 0] : []);
+    expect(upstreamLimiters.views().map(({ inFlight }) => inFlight)).toEqual(
+      planned.isLimited ? [0, 0, 0] : [],
+    );
     const waitsMs = calls.flatMap(({ isGood, textMs, endMs }) =>
       isGood ? [textMs ?? endMs ?? Infinity] : [],
     );

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import { HedgeBudgets } from '../../src/domain/routing/hedging.ts';
 import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
 import type {
@@ -8,7 +8,7 @@ import type {
   UpstreamFault,
   Upstreams,
 } from '../../src/domain/ports/upstreams.ts';
-import type { Place } from '../../src/domain/ports/rooms.ts';
+import type { Permit } from '../../src/domain/ports/upstream-limiters.ts';
 import type { OfferedModel, Route } from '../../src/domain/routing.ts';
 import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
@@ -17,7 +17,7 @@ import { bodyOf } from '../support/body-of.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
-import { roomSettings } from '../support/room-scene.ts';
+import { limiterSettings } from '../support/limiter-scene.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
@@ -300,23 +300,31 @@ test('a text that the second one refuses is refused if the first one fails, too:
   }
 });
 
-test('the place of a stopped attempt is given back after its call is aborted, with and without its head', async () => {
+test('the permit of a stopped attempt is released after its call is aborted, with and without its head', async () => {
   for (const hasHead of [false, true]) {
     calls = [];
     const order: string[] = [];
-    const limits = roomSettings({ maxInFlight: 1 });
-    const rooms = new MemoryRooms(pipeline.clock, new Map(routes.map(({ upstream }) => [upstream, limits])));
-    const enterAtOnce = rooms.enterAtOnce.bind(rooms);
-    rooms.enterAtOnce = (asked) => {
-      const place = enterAtOnce(asked);
-      if (place === null) return null;
-      const leave: Place['leave'] = (usage) => {
-        order.push('place given back');
-        place.leave(usage);
+    const limits = limiterSettings({ maxInFlight: 1 });
+    const upstreamLimiters = new MemoryUpstreamLimiters(
+      pipeline.clock,
+      new Map(routes.map(({ upstream }) => [upstream, limits])),
+    );
+    const tryAcquire = upstreamLimiters.tryAcquire.bind(upstreamLimiters);
+    upstreamLimiters.tryAcquire = (asked) => {
+      const permit = tryAcquire(asked);
+      if (permit === null) return null;
+      const release: Permit['release'] = (usage) => {
+        order.push('permit released');
+        permit.release(usage);
       };
-      return { ...place, answered: place.answered.bind(place), withdraw: place.withdraw.bind(place), leave };
+      return {
+        ...permit,
+        answered: permit.answered.bind(permit),
+        releaseUnused: permit.releaseUnused.bind(permit),
+        release,
+      };
     };
-    const request = await askTwice({ rooms });
+    const request = await askTwice({ upstreamLimiters });
     const [first, second] = calls;
     second?.signal.addEventListener('abort', () => order.push('call aborted'));
     if (hasHead) second?.answer();
@@ -325,22 +333,25 @@ test('the place of a stopped attempt is given back after its call is aborted, wi
     first?.say('from 0');
     await request.done;
     expect(await resultsOf(request)).toEqual(['a ok', 'b hedge_lost']);
-    expect(order).toEqual(['call aborted', 'place given back']);
+    expect(order).toEqual(['call aborted', 'permit released']);
   }
 });
 
-test('an error of this service in the second request gives back the place of both', async () => {
+test('an error of this service in the second request releases the permits of both', async () => {
   const writeRequest = (): never => {
     throw new Error('x');
   };
   routes = routes.map((route) =>
     route.upstream === 'b' ? { ...route, dialect: { ...route.dialect, writeRequest } } : route,
   );
-  const limits = roomSettings({ maxInFlight: 1 });
-  const rooms = new MemoryRooms(pipeline.clock, new Map(routes.map(({ upstream }) => [upstream, limits])));
-  const request = await askTwice({ rooms });
+  const limits = limiterSettings({ maxInFlight: 1 });
+  const upstreamLimiters = new MemoryUpstreamLimiters(
+    pipeline.clock,
+    new Map(routes.map(({ upstream }) => [upstream, limits])),
+  );
+  const request = await askTwice({ upstreamLimiters });
   await request.done;
   expect(pipeline.faults.splice(0)).toEqual(['request failed unexpectedly']);
   expect(request.sent.status).toBe(500);
-  expect(rooms.views().map(({ inFlight }) => inFlight)).toEqual([0, 0, 0]);
+  expect(upstreamLimiters.views().map(({ inFlight }) => inFlight)).toEqual([0, 0, 0]);
 });

@@ -4,7 +4,7 @@ import { propertyRun } from '../support/property-run.ts';
 
 const requests = Number(process.env['POLICY_REQUESTS'] ?? 1_500);
 
-test(`every answer, charge, place and wait is right under random policies, limits and upstreams (${requests} requests)`, async () => {
+test(`every answer, charge, permit and wait is right under random policies, limits and upstreams (${requests} requests)`, async () => {
   const { seed } = propertyRun();
   const { faults, figures } = await playPolicies(seed, requests, 50);
   expect({ seed, faults }).toEqual({ seed, faults: [] });

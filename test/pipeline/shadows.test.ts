@@ -8,14 +8,14 @@ import type { AnswerFacts } from '../../src/domain/shadows/compare-answers.ts';
 import { ShadowBook } from '../../src/domain/shadows/shadow-book.ts';
 import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Exchange } from '../../src/pipeline/exchange.ts';
-import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
-import type { RoomSettings } from '../../src/domain/ports/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
+import type { LimiterSettings } from '../../src/domain/ports/upstream-limiters.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import { createShadows } from '../../src/pipeline/shadows/shadows.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { localRoute } from '../support/model-source.ts';
-import { at, roomSettings } from '../support/room-scene.ts';
+import { at, limiterSettings } from '../support/limiter-scene.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
 const request = {
@@ -38,7 +38,7 @@ const clientKey = 'the words of a declared key';
 /** The shadows of one model over an upstream that answers as `answers` says, one call after the other. */
 function open(
   answers: readonly (() => UpstreamAnswer | UpstreamFault | Promise<UpstreamAnswer>)[] = [],
-  room: RoomSettings | null = null,
+  limits: LimiterSettings | null = null,
 ) {
   const clock = createFakeClock();
   const events: string[] = [];
@@ -49,7 +49,10 @@ function open(
   });
   const health = createUpstreamHealth(clock);
   const inFlight = createInFlight();
-  const rooms = new MemoryRooms(clock, new Map(room === null ? [] : [['other', room]]));
+  const upstreamLimiters = new MemoryUpstreamLimiters(
+    clock,
+    new Map(limits === null ? [] : [['other', limits]]),
+  );
   const freshness: boolean[] = [];
   const route = {
     model: 'small',
@@ -67,8 +70,8 @@ function open(
     inFlight,
     book,
     random: () => 0.5,
-    fastRoad: false,
-    rooms,
+    fastPath: false,
+    upstreamLimiters,
     telemetry: {
       waitBegan() {},
       waitEnded() {},
@@ -106,7 +109,7 @@ function open(
       },
     };
   };
-  return { clock, events, book, rooms, health, inFlight, shadows, freshness, begin };
+  return { clock, events, book, upstreamLimiters, health, inFlight, shadows, freshness, begin };
 }
 
 /** An answer with these pieces of a body. */
@@ -198,7 +201,7 @@ test("the client's key is hidden in what the provider says", async () => {
 });
 
 describe('a shadow at an upstream with limits', () => {
-  const oneAtATime = roomSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 60_000 });
+  const oneAtATime = limiterSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 60_000 });
   const asked = {
     requestId: 'x',
     keyId: 'x',
@@ -208,30 +211,30 @@ describe('a shadow at an upstream with limits', () => {
     waitedMs: 0,
   };
 
-  test('waits in no line: without a free place it is left out', async () => {
-    const { begin, shadows, events, freshness, rooms, book } = open([], oneAtATime);
+  test('waits in no queue: without a free permit it is left out', async () => {
+    const { begin, shadows, events, freshness, upstreamLimiters, book } = open([], oneAtATime);
     await begin().recorded();
     await begin().recorded();
-    expect([freshness.length, events]).toEqual([1, ['skipped: room']]);
-    expect(rooms.views()).toMatchObject([{ inFlight: 1, waiting: 0 }]);
-    const client = rooms.enter(asked, new AbortController().signal);
+    expect([freshness.length, events]).toEqual([1, ['skipped: permit']]);
+    expect(upstreamLimiters.views()).toMatchObject([{ inFlight: 1, waiting: 0 }]);
+    const client = upstreamLimiters.acquire(asked, new AbortController().signal);
     await shadows.close();
-    expect(await client).toMatchObject({ kind: 'entered' });
+    expect(await client).toMatchObject({ kind: 'acquired' });
     expect(book.views()).toMatchObject([{ running: 0, budget: { heldNanos: 0 } }]);
   });
 
-  test('gives its place back, also after two closed connections, and where its own bounds stop it', async () => {
-    const { begin, shadows, rooms, book, freshness } = open([stale, stale], oneAtATime);
+  test('releases its permit, also after two closed connections, and where its own bounds stop it', async () => {
+    const { begin, shadows, upstreamLimiters, book, freshness } = open([stale, stale], oneAtATime);
     await begin().recorded();
     await shadows.idle();
-    expect([freshness, rooms.views()]).toMatchObject([[false, true], [{ inFlight: 0 }]]);
+    expect([freshness, upstreamLimiters.views()]).toMatchObject([[false, true], [{ inFlight: 0 }]]);
     book.configure([]);
     await begin().recorded();
-    expect([freshness.length, rooms.views()]).toMatchObject([2, [{ inFlight: 0 }]]);
+    expect([freshness.length, upstreamLimiters.views()]).toMatchObject([2, [{ inFlight: 0 }]]);
   });
 });
 
-test('an error of this service ends the shadow, and gives its place back', async () => {
+test('an error of this service ends the shadow, and releases its permit', async () => {
   const { begin, shadows, events, book } = open([
     () => {
       throw new Error('x');

@@ -80,7 +80,7 @@ describe('the cost of a stream, beside parsing, rebuilding and writing every eve
   );
 });
 
-describe('the cost of a stream on the fast road, beside the complete one', () => {
+describe('the cost of a stream on the fast path, beside the complete one', () => {
   test.each([
     { eventsPerRead: 1, bound: 0.7 },
     { eventsPerRead: 8, bound: 0.7 },

@@ -7,7 +7,7 @@ import { anthropic, gemini } from '../support/providers/native-scripts.ts';
 import { openai, openaiResponses } from '../support/providers/openai-scripts.ts';
 import { rewriteBytes } from '../support/rewrite-bytes.ts';
 
-/** A small stream of each dialect, which is cut at every byte; `cuts.long.test.ts` and `roads.long.test.ts` cut recordings. */
+/** A small stream of each dialect, which is cut at every byte; `cuts.long.test.ts` and `paths.long.test.ts` cut recordings. */
 const streams = {
   chat: openai.stream,
   responses: openaiResponses.stream,
@@ -37,7 +37,7 @@ describe('a small stream', () => {
   );
 
   test.each(cases)(
-    'of %s yields the same bytes for %s clients on both roads, cut at any byte or at each',
+    'of %s yields the same bytes for %s clients on both paths, cut at any byte or at each',
     (dialect, client) => {
       const bytes = Buffer.from(streams[dialect]);
       const complete = rewriteBytes(dialects[dialect], client, [bytes], false);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
-import type { EndedWait, HeldPlace, SlotStore } from '../../src/domain/ports/slot-store.ts';
+import type { EndedWait, SlotHolder, SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
@@ -25,7 +25,7 @@ function renamed(store: SlotStore, prefix: string): SlotStore {
     requestId.startsWith(`${prefix} `);
   const bareWaits = (all: readonly EndedWait[]): readonly EndedWait[] =>
     all.filter(isMine).map(({ requestId, decision }) => ({ requestId: bare(requestId), decision }));
-  const bareOf = ({ keyId, requestId }: HeldPlace): HeldPlace => ({
+  const bareOf = ({ keyId, requestId }: SlotHolder): SlotHolder => ({
     keyId: bare(keyId),
     requestId: bare(requestId),
   });

@@ -28,7 +28,7 @@ export const summary: ExchangeSummary = {
   limiterMs: 0,
   slotWaitMs: 0,
   queuedMs: 1,
-  room: null,
+  permits: null,
   firstTextMs: 2,
   handoverMs: 1,
   chargeNanos: 0,

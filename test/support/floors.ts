@@ -1,4 +1,4 @@
-/** Which floor each room of src is on. Imports go down, or stay inside their room. */
+/** Which floor each folder of src is on. Imports go down, or stay inside their folder. */
 export const floors: Readonly<Record<string, number>> = {
   'main.ts': 4,
   'gateway.ts': 4,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { MemoryRooms } from '../../src/coordination/rooms/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { isUsable } from '../../src/domain/keys/api-key.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
@@ -17,7 +17,7 @@ import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { readFastRoad } from '../../src/config/environment.ts';
+import { readFastPath } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
@@ -138,10 +138,10 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     groups: () => new Map(),
     inFlight: createInFlight(),
     health: createUpstreamHealth(clock),
-    rooms: new MemoryRooms(clock, new Map()),
+    upstreamLimiters: new MemoryUpstreamLimiters(clock, new Map()),
     hedges: new HedgeBudgets(),
     random: Math.random,
-    fastRoad: readFastRoad(),
+    fastPath: readFastPath(),
     tokens: { count: async (text) => text.length },
     secondMeter: { offer: () => {} },
     meteredShare: 0,

@@ -1,4 +1,4 @@
-import { readFastRoad } from '../../src/config/environment.ts';
+import { readFastPath } from '../../src/config/environment.ts';
 import type { AnswerPart, Usage } from '../../src/protocol/text.ts';
 import type { Dialect, UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../src/protocol/upstream/read-answer.ts';
@@ -12,7 +12,7 @@ const encoder = new TextEncoder();
 export function streamReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
-  isFast = readFastRoad(),
+  isFast = readFastPath(),
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
@@ -32,7 +32,7 @@ export function bodyReader(
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
-    isFast: readFastRoad(),
+    isFast: readFastPath(),
     sanitise: plainSanitiser,
     contentType: 'application/json',
     streamAsked: false,

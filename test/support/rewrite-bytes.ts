@@ -1,4 +1,4 @@
-import { readFastRoad } from '../../src/config/environment.ts';
+import { readFastPath } from '../../src/config/environment.ts';
 import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
@@ -14,7 +14,7 @@ export function rewriteBytes(
   dialect: Dialect,
   clientProtocol: 'chat' | 'responses',
   pieces: readonly Uint8Array[],
-  isFast = readFastRoad(),
+  isFast = readFastPath(),
 ): string {
   const reader = streamReader(dialect, 'required', isFast);
   const law = createOrderLaw();

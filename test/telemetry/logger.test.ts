@@ -121,13 +121,13 @@ describe('the line of a request', () => {
       }) as const;
     const ended = { ...summary, upstream: null, outcome: 'refused' as const };
     const [line] = written('info', (log) =>
-      log.exchangeEnded({ ...ended, room: refused(['local', 'spare']) }),
+      log.exchangeEnded({ ...ended, permits: refused(['local', 'spare']) }),
     );
     expect(line).toMatchObject({ upstream: null, refusedBy: ['local', 'spare'] });
-    const placed = { ...refused([]), refusal: null };
-    expect(written('info', (log) => log.exchangeEnded({ ...summary, room: placed }))[0]).not.toHaveProperty(
-      'refusedBy',
-    );
+    const permitted = { ...refused([]), refusal: null };
+    expect(
+      written('info', (log) => log.exchangeEnded({ ...summary, permits: permitted }))[0],
+    ).not.toHaveProperty('refusedBy');
   });
 
   test('has the code of the refusal that the client got, without its message', () => {

@@ -14,7 +14,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     warnedBudgets: 4,
   };
   metrics.attach({
-    rooms: () => [],
+    upstreamLimiters: () => [],
     upstreamStates: () => ({}),
     upstreamModelStates: () => [],
     modelAvailability: () => [],

@@ -72,7 +72,7 @@ describe('the line of a request', () => {
     );
   });
 
-  test('has the upstreams at which there was no place, where none was called', () => {
+  test('has the upstreams that had no permit free, where none was called', () => {
     const refused = { status: 429, outcome: 'refused', code: 'upstream_busy', inputTokens: null };
     const busy = { upstream: null, refusedBy: ['own', 'spare'], firstTextMs: null, attempts: [] };
     expect(show({ ...refused, ...busy })).toBe(

@@ -72,7 +72,7 @@ function withSettings(command: Command): Command {
       '--queue-wait <duration>',
       'how long a request too many waits for a slot before its 429, such as 10s; by default 0s',
     )
-    .option('--weight <n>', 'its share among keys that wait before an upstream; by default 1', wholeNumber)
+    .option('--weight <n>', 'its weight in the queues of upstreams; by default 1', wholeNumber)
     .option('--budget <usd/period>', 'USD per day, week or month, such as 20/month, or none')
     .option('--time-zone <zone>', 'the time zone of the budget, such as Europe/Berlin; by default UTC')
     .option(

@@ -3,7 +3,7 @@ import { keyPath } from '../keys/find-key.ts';
 import { findRequestId } from './find-request.ts';
 import { writeTable } from '../output.ts';
 import type { Json } from '../output.ts';
-import { writePlace } from '../write-place.ts';
+import { writePosition } from '../write-position.ts';
 
 /** For how many keys a list shows the name; beyond that it shows the id. */
 const maxNamedKeys = 50;
@@ -20,7 +20,7 @@ export interface RunningObject {
   readonly upstream: string | null;
   /** The upstreams that it waits for; `null` for one that waits for none. */
   readonly waits_at: readonly string[] | null;
-  /** What it waits for, and its place in line as far as that is known; `null` for one that does not wait. */
+  /** What it waits for, and its position in the queue as far as that is known; `null` for one that does not wait. */
   readonly waits_for: 'slot' | 'upstream' | null;
   readonly position: number | null;
   readonly expected_wait_ms: number | null;
@@ -68,7 +68,7 @@ function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): stri
 
 function firstTextOf(request: RunningObject): string {
   const { first_byte_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = request;
-  if (position !== null) return writePlace(position, expectedMs);
+  if (position !== null) return writePosition(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? '-' : `${firstTextMs} ms`;
 }

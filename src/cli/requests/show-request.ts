@@ -6,7 +6,7 @@ import { count } from '../../shared/count.ts';
 import { waitOf } from '../keys/keys.ts';
 import { writeFields } from '../output.ts';
 import type { Json } from '../output.ts';
-import { writePlace } from '../write-place.ts';
+import { writePosition } from '../write-position.ts';
 
 interface UsageObject {
   readonly input_tokens: number;
@@ -175,7 +175,7 @@ function waitFields(running: RunningObject | null): readonly Field[] {
   if (running === null || running.waits_for === null) return [];
   const { waits_for: what, waits_at: upstreams, position, expected_wait_ms: expectedMs } = running;
   const where = upstreams === null ? `a ${what}` : upstreams.join(', ');
-  return [['waits for', position === null ? where : `${where}: ${writePlace(position, expectedMs)}`]];
+  return [['waits for', position === null ? where : `${where}: ${writePosition(position, expectedMs)}`]];
 }
 
 /** How far a request in progress has come. */

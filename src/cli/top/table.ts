@@ -2,7 +2,7 @@ import type { PresentedStatusRow } from '../../http/present/status.ts';
 import { cell, widthOf } from '../../telemetry/log/terminal-text.ts';
 import { columnGap, writeTable } from '../output.ts';
 import { writeMs } from '../write-ms.ts';
-import { writePlace } from '../write-place.ts';
+import { writePosition } from '../write-position.ts';
 import { nameOfKey } from './rows.ts';
 
 /** A column of the requests in progress. */
@@ -63,7 +63,7 @@ export function writeRows(
 
 function firstTextOf(row: PresentedStatusRow): string {
   const { first_text_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = row;
-  if (position !== null && expectedMs !== null) return writePlace(position, expectedMs);
+  if (position !== null && expectedMs !== null) return writePosition(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
 }

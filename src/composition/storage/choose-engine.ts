@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema/schema.ts';
 import { noSpool } from '../../config/schema/storage-schema.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { SettlementSpool } from '../../domain/ports/settlement-spool.ts';
-import type { RoomShareStore } from '../../domain/ports/room-shares.ts';
+import type { QuotaStore } from '../../domain/ports/quotas.ts';
 import type { SlotStore } from '../../domain/ports/slot-store.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import { sumFaults } from '../../domain/summed-fault.ts';
@@ -12,7 +12,7 @@ import { deferEngine } from '../../storage/deferred-engine.ts';
 import type { Engine } from '../../storage/engine.ts';
 import type { PostgresEngine } from '../../storage/postgres/engine.ts';
 import { readDatabaseId, watchSharedDatabase } from '../../storage/postgres/shared-database.ts';
-import { createRoomShareStore } from '../../storage/postgres/nodes/room-share-store.ts';
+import { createQuotaStore } from '../../storage/postgres/nodes/quota-store.ts';
 import { createSlotStore } from '../../storage/postgres/slots/slot-store.ts';
 import { makeFilesPrivate, realDatabasePath, spoolOf } from '../../storage/private-files.ts';
 import { createSettlementSpool } from '../../storage/spool/settlement-spool.ts';
@@ -25,8 +25,8 @@ export interface ChosenEngine {
   readonly engine: Engine;
   /** Keeps slots in it under the lease of an owner; `null` for a database that is this process's own. */
   readonly slotsOf: ((owner: () => string) => SlotStore) | null;
-  /** Keeps shares of upstreams' limits in it, likewise. */
-  readonly roomSharesOf: ((owner: () => string) => RoomShareStore) | null;
+  /** Keeps quotas of upstreams' limits in it, likewise. */
+  readonly quotasOf: ((owner: () => string) => QuotaStore) | null;
   /** Keeps the settlements that the database does not take; `null` for a process that keeps them in memory alone. */
   readonly spool: SettlementSpool | null;
   /** The state of a database that nodes share, for a readiness probe; `null` for one that is this process's own. */
@@ -58,7 +58,7 @@ function useSqlite(
   return {
     engine: createSqliteEngine({ path, durability, allowMigrated, clock, onFault: log.fault }),
     slotsOf: null,
-    roomSharesOf: null,
+    quotasOf: null,
     spool: isFile ? createSettlementSpool(spoolOf(path), log.fault) : null,
     sharedState: null,
     whyNoCopy: 'The database of this gateway is in memory: it has no file to copy.',
@@ -80,7 +80,7 @@ function usePostgres(url: string, { spool }: Config['storage'], clock: Clock, lo
     engine,
     slotsOf: (owner) =>
       createSlotStore({ callFunction, lookUp: (statements) => engine.lookUp(statements) }, owner),
-    roomSharesOf: (owner) => createRoomShareStore({ callFunction }, owner),
+    quotasOf: (owner) => createQuotaStore({ callFunction }, owner),
     spool:
       spool === noSpool
         ? null

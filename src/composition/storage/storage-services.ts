@@ -10,7 +10,7 @@ import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
 import type { Refusals } from '../../domain/ports/refusals.ts';
 import type { Usage, UsageRollups } from '../../domain/ports/usage.ts';
-import type { RoomShareStore } from '../../domain/ports/room-shares.ts';
+import type { QuotaStore } from '../../domain/ports/quotas.ts';
 import type { SlotStore } from '../../domain/ports/slot-store.ts';
 import type { TokenUse } from '../../domain/ports/token-use.ts';
 import type { Engine } from '../../storage/engine.ts';
@@ -36,8 +36,8 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly store: Store;
   /** The slots that all nodes on the database share; `null` where each process counts its own. */
   readonly slots: SlotStore | null;
-  /** The shares of nodes in the limits of upstreams; `null` where this process has all of them. */
-  readonly roomShares: RoomShareStore | null;
+  /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
+  readonly quotas: QuotaStore | null;
   /** Consumption records whose settlements outlive an outage of the database. */
   readonly records: KeptSettlements;
   /** The lease of this process on what it holds in the database. */
@@ -75,7 +75,7 @@ export function openStorage(
   log: Log,
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ): StorageServices {
-  const { engine, slotsOf, roomSharesOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
+  const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
   const store = createStore(engine, { nextId, now: () => clock.now(), report: log.fault });
@@ -110,7 +110,7 @@ export function openStorage(
     engine,
     store,
     slots,
-    roomShares: roomSharesOf?.(() => store.owner()) ?? null,
+    quotas: quotasOf?.(() => store.owner()) ?? null,
     records,
     lease,
     recovered,

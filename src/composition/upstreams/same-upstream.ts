@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { roomFields } from '../../config/schema/room-schema.ts';
+import { limiterFields } from '../../config/schema/limiter-schema.ts';
 
 /** The settings of an upstream without those of its limits: with other limits it is still the same upstream. */
 export function withoutLimits<Settings extends object>(config: Settings): Partial<Settings> {
-  const others = Object.entries(config).filter(([name]) => !(name in roomFields));
+  const others = Object.entries(config).filter(([name]) => !(name in limiterFields));
   return Object.fromEntries(others) as Partial<Settings>;
 }
 

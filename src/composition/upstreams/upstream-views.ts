@@ -14,14 +14,14 @@ export function composeUpstreamViews(
   config: Config,
   models: Pick<Models, 'offered' | 'lastGood'>,
   surroundings: Surroundings,
-  { clock, health, rooms, running, observability, doctorRuns }: ProcessServices,
+  { clock, health, upstreamLimiters, running, observability, doctorRuns }: ProcessServices,
 ): UpstreamAdministration {
   const upstreams = describeUpstreams(config);
   const isListed = isDiscovered(config.models);
   const sources = {
     upstreams,
     health,
-    rooms,
+    upstreamLimiters,
     clock,
     running,
     offered: () => (isListed && models.lastGood() === null ? null : models.offered()),

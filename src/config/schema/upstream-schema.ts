@@ -4,7 +4,7 @@ import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
-import { lineProblems, roomFields } from './room-schema.ts';
+import { queueProblems, limiterFields } from './limiter-schema.ts';
 import { tlsTowards } from './tls-schema.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
@@ -183,7 +183,7 @@ export const upstream = z
       examples: [{ path: '/models', interval: '10s' }],
     }),
     timeouts: timeouts.prefault({}).describe('How long the parts of a call may take.'),
-    ...roomFields,
+    ...limiterFields,
   })
   .refine(({ url, allowLinkLocal }) => allowLinkLocal || !isLinkLocal(url.hostname), {
     path: ['url'],
@@ -199,6 +199,6 @@ export const upstream = z
     message: 'the built-in demo has Chat Completions only: leave it out',
   })
   .superRefine((config, context) => {
-    for (const problem of lineProblems(config)) context.addIssue({ code: 'custom', ...problem });
+    for (const problem of queueProblems(config)) context.addIssue({ code: 'custom', ...problem });
   })
   .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

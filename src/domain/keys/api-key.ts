@@ -56,7 +56,7 @@ export interface ApiKey {
   readonly budget: Budget | null;
   /** The name of the group whose limits it shares; `null` for none. */
   readonly group: string | null;
-  /** Its share among the keys that wait before an upstream: with 2, twice as many turns as a key with 1. */
+  /** Its weight in the queues of upstreams: with 2, twice as many turns as a key with 1. */
   readonly weight: number;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;

@@ -29,7 +29,7 @@ export interface DeclaredKey {
   readonly budget: Budget | null;
   /** The name of its group; `null` for none. */
   readonly group: string | null;
-  /** Its share among the keys that wait before an upstream. */
+  /** Its weight in the queues of upstreams. */
   readonly weight: number;
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../ports/clock.ts';
 import { Roster } from '../../shared/roster.ts';
-import type { Place } from '../../shared/roster.ts';
+import type { Position } from '../../shared/roster.ts';
 
 /** One answer that is waited for. */
 export interface Wait {
@@ -38,23 +38,23 @@ export class TimeLimit {
   bound<Result>(ask: (wait: Wait) => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const wait: Waiting = { dueMs: this.#clock.monotonicMs() + this.#limitMs, reject, isOver: false };
-      const place = this.#waits.add(wait);
+      const position = this.#waits.add(wait);
       this.#cancel ??= this.#clock.schedule(this.#limitMs, () => this.#rejectOverdue());
       ask(wait).then(
         (result) => {
-          this.#end(place);
+          this.#end(position);
           resolve(result);
         },
         (error: unknown) => {
-          this.#end(place);
+          this.#end(position);
           reject(error);
         },
       );
     });
   }
 
-  #end(place: Place<Waiting>): void {
-    if (!this.#waits.remove(place) || this.#waits.size > 0) return;
+  #end(position: Position<Waiting>): void {
+    if (!this.#waits.remove(position) || this.#waits.size > 0) return;
     this.#cancel?.();
     this.#cancel = null;
   }
@@ -62,13 +62,13 @@ export class TimeLimit {
   #rejectOverdue(): void {
     this.#cancel = null;
     const nowMs = this.#clock.monotonicMs();
-    for (let place = this.#waits.first; place !== null; place = this.#waits.first) {
-      const wait = place.member;
+    for (let position = this.#waits.first; position !== null; position = this.#waits.first) {
+      const wait = position.member;
       if (wait.dueMs > nowMs) {
         this.#cancel = this.#clock.schedule(wait.dueMs - nowMs, () => this.#rejectOverdue());
         return;
       }
-      this.#waits.remove(place);
+      this.#waits.remove(position);
       wait.isOver = true;
       wait.reject(this.#overdue());
     }

@@ -1,5 +1,5 @@
 import type { Mode, RequestKind } from '../money/consumption.ts';
-import type { WaitingForRoom } from './rooms.ts';
+import type { PermitWait } from './upstream-limiters.ts';
 
 /** A request in progress; fields that are not known yet are `null`. */
 export interface RunningRequest {
@@ -14,7 +14,7 @@ export interface RunningRequest {
   /** True if the request has one of its key's slots, false if it waits for one. */
   readonly hasSlot: boolean;
   /** Its wait for an upstream with limits; `null` if it does not wait for one, and for requests of other processes. */
-  readonly room: WaitingForRoom | null;
+  readonly permitWait: PermitWait | null;
   readonly mode: Mode | null;
   /** A configured name. */
   readonly model: string | null;

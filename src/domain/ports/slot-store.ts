@@ -10,7 +10,7 @@ export interface SlotRequest {
 }
 
 /** A request that has a slot of its key, or a place in the line for one. */
-export interface HeldPlace {
+export interface SlotHolder {
   readonly keyId: string;
   readonly requestId: string;
 }
@@ -51,7 +51,7 @@ export interface SlotStore {
   /** Gives up a wait; resolves with what was decided before, or with `concurrency` by the limits that it has by then. */
   leave(request: Omit<SlotRequest, 'mayWait'>): Promise<LimitDecision>;
   /** The requests that have a slot or wait for one under the lease of this process. */
-  held(): Promise<readonly HeldPlace[]>;
+  held(): Promise<readonly SlotHolder[]>;
   /**
    * Frees the slots and places of processes whose lease has ended, in steps of some keys each; resolves with how many there
    * were. Keys that another session has locked are left to the next call.

@@ -42,7 +42,7 @@ export type SampleResult = (typeof sampleResults)[number];
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
 export type ReportFault = (message: string, error: unknown, fields?: LogFields) => void;
 
-/** What a request waits for: a slot of its key or group, or a place at an upstream. */
+/** What a request waits for: a slot of its key or group, or a permit of an upstream. */
 type WaitReason = 'slot' | 'upstream';
 
 /** Takes the pipeline's reports on requests and faults. */

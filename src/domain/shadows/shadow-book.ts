@@ -8,9 +8,9 @@ import type { ShadowTerms } from './shadow-terms.ts';
 
 /**
  * Why a request of the share got no shadow: too many were in progress, the budget of the day has no room for it, the
- * upstream fails or asked for a pause, its limits left no place free, or its protocol has no stop sequences.
+ * upstream fails or asked for a pause, its limits left no permit free, or its protocol has no stop sequences.
  */
-export type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'room' | 'stop';
+export type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'permit' | 'stop';
 
 /** Gets every event of shadows as it happens; `model` is the name for clients. */
 export interface ShadowReports {
@@ -58,8 +58,8 @@ export interface ShadowView {
   readonly counts: ShadowCounts;
 }
 
-/** The place of a shadow that runs, with the money set aside for it. */
-export interface ShadowPlace {
+/** A shadow that runs, with the money set aside for it. */
+export interface RunningCopy {
   /** Counts the end, once; `failure` has sanitised words, and is `null` where the provider did not fail. */
   ended(facts: AnswerFacts, failure: Pick<Failure, 'cause' | 'upstreamError'> | null): void;
   /** Counts a comparison with the answer that the client got. */
@@ -105,8 +105,8 @@ export class ShadowBook {
     this.#reports.skipped(model, reason);
   }
 
-  /** Takes a place for a shadow whose cost is expected to be `expectedNanos`; `null` if there is none, which is counted. */
-  begin(terms: ShadowTerms, expectedNanos: number): ShadowPlace | null {
+  /** Begins a shadow whose cost is expected to be `expectedNanos`; `null` if there is none, which is counted. */
+  begin(terms: ShadowTerms, expectedNanos: number): RunningCopy | null {
     const { model, maxInFlight, budgetNanos } = terms;
     const shadows = this.#models.get(model);
     // A request of an earlier config, whose shadow would be counted as one of the route in force.

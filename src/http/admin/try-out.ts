@@ -36,7 +36,7 @@ export function createTryOutRoutes({ ports, settings }: TryOutPorts): Router {
       const keyId = readKeyId(request);
       if (isRefusal(keyId)) return sendRefusal(response, keyId);
       const route = `/admin${path}`;
-      const client = new HttpClientConnection(request, response, route, settings, ports.fastRoad, keyId);
+      const client = new HttpClientConnection(request, response, route, settings, ports.fastPath, keyId);
       void runTextRequest(protocol, client, ports);
     });
     router.all(path, methodNotAllowed('POST'));

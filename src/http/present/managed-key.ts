@@ -35,7 +35,7 @@ export interface ManagedKey {
   readonly refused_today: Readonly<Record<string, number>>;
   /** The key's own mark of a low balance. */
   readonly low_balance: string | null;
-  /** Its share among the keys that wait before an upstream. */
+  /** Its weight in the queues of upstreams. */
   readonly weight: number;
   /** Whether the config declares it. */
   readonly declared: boolean;

@@ -1,6 +1,6 @@
 import { circuitRules } from '../../domain/upstreams/circuit.ts';
 import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
-import type { LimitsView, RoomView } from '../../domain/ports/rooms.ts';
+import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
 import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';
@@ -23,7 +23,7 @@ export function presentUpstream(upstream: ListedUpstream) {
     last_ok_at: isoTime(upstream.okAtMs),
     last_failed_at: isoTime(upstream.failedAtMs),
     running: upstream.running,
-    room: upstream.room === null ? null : presentRoom(upstream.room),
+    limiter: upstream.limiter === null ? null : presentLimiter(upstream.limiter),
     routes: upstream.served === null ? null : presentServed(upstream.served),
     passthrough: upstream.passthrough,
     attempts: upstream.counts.attempts,
@@ -55,11 +55,11 @@ function presentCircuit(circuit: TimedCircuit) {
 }
 
 /** How an upstream's limits are used, and those of its models. */
-function presentRoom(room: RoomView) {
+function presentLimiter(limiter: LimiterView) {
   return {
-    ...presentLimits(room),
-    models: room.models.map((limits) => ({ model: limits.model, ...presentLimits(limits) })),
-    pauses: room.pauses.map(({ model, pausedMs }) => ({ model, paused_ms: Math.ceil(pausedMs) })),
+    ...presentLimits(limiter),
+    models: limiter.models.map((limits) => ({ model: limits.model, ...presentLimits(limits) })),
+    pauses: limiter.pauses.map(({ model, pausedMs }) => ({ model, paused_ms: Math.ceil(pausedMs) })),
   };
 }
 

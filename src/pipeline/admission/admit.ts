@@ -74,7 +74,7 @@ export async function admit(
 }
 
 /**
- * Admits a request once more that waited for a place at an upstream: its key may have been revoked or changed meanwhile. What
+ * Admits a request once more that waited for a permit of an upstream: its key may have been revoked or changed meanwhile. What
  * it goes on with has the key as it is now, and a slot of the group in which that is now.
  */
 export async function admitAgain<Waited extends Pick<Admitted, 'key' | 'admission'>>(

@@ -78,7 +78,7 @@ export class AttemptStop {
     this.answered();
     if (this.#own.signal.aborted) return;
     this.#stop('hedge_lost');
-    // After that: a place that is given back before its call is aborted is taken for one more call than the upstream allows.
+    // After that: a permit that is released before its call is aborted is used for one more call than the upstream allows.
     this.#onLost?.();
   }
 

@@ -17,7 +17,7 @@ import type { ClientConnection } from '../client-connection.ts';
 import type { Exchange } from '../exchange.ts';
 import { awaitFirstPart, fail } from './first-part.ts';
 import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
-import type { HeldPlace } from '../rooms/held-place.ts';
+import type { HeldPermit } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import { endingOfFault } from '../results.ts';
@@ -25,13 +25,13 @@ import type { FailedEnding } from '../results.ts';
 import { modelOf } from '../stage-views.ts';
 import { AttemptWatch } from './watch-attempt.ts';
 
-/** The route of an attempt, its place there, and its limits. */
+/** The route of an attempt, its permit there, and its limits. */
 export interface AttemptTerms {
   readonly route: Route;
   /** Whose request it is; `null` where what one key causes need not be told from the rest. */
   readonly keyId: string | null;
-  /** The place at the route's upstream; `null` where that has no limits. */
-  readonly place: HeldPlace | null;
+  /** The permit at the route's upstream; `null` where that has no limits. */
+  readonly permit: HeldPermit | null;
   /** The rest of the request's total time, in milliseconds. */
   readonly leftMs: number;
   /** Whether the attempt must use a new connection. */
@@ -50,7 +50,7 @@ export interface Caller extends Pick<Exchange, 'arrivedMs' | 'stage'> {
 }
 
 /** The services that an attempt uses. */
-export type AttemptPorts = Pick<Ports, 'clock' | 'fastRoad' | 'health' | 'telemetry' | 'upstreams'>;
+export type AttemptPorts = Pick<Ports, 'clock' | 'fastPath' | 'health' | 'telemetry' | 'upstreams'>;
 
 /** Sends the request to one upstream and waits for the first good part of its answer. */
 export function attempt(
@@ -130,7 +130,7 @@ async function send(
     if (answer.status >= 200 && answer.status < 300)
       return await awaitFirstPart(
         answer,
-        openReader(answer, { route, request, sanitise, watch, received, isFast: ports.fastRoad }),
+        openReader(answer, { route, request, sanitise, watch, received, isFast: ports.fastPath }),
         watch,
         { signal, causes, stop, thinks: route.thinks === true, clock: ports.clock },
       );

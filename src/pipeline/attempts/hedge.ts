@@ -9,7 +9,7 @@ import type { Exchange } from '../exchange.ts';
 import type { FailedAttempts } from './failed-attempts.ts';
 import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
 import type { Ports } from '../ports.ts';
-import { nothingUsed } from '../rooms/held-place.ts';
+import { nothingUsed } from '../permits/held-permit.ts';
 import { ReceivedAnswer } from './received-answer.ts';
 
 /** When a second request may be sent beside an attempt, and where to. */
@@ -17,8 +17,8 @@ export interface HedgeTerms {
   readonly policy: HedgePolicy;
   /** The name of the offered model. */
   readonly model: string;
-  /** Takes the route of a second request, its place there, and the rest of the total time; `null` if none may be sent. */
-  readonly takeOther: () => Pick<AttemptTerms, 'route' | 'place' | 'leftMs'> | null;
+  /** Takes the route of a second request, its permit there, and the rest of the total time; `null` if none may be sent. */
+  readonly takeOther: () => Pick<AttemptTerms, 'route' | 'permit' | 'leftMs'> | null;
   /** Adds a failure that does not end the request, whose route may be tried once more. */
   readonly addFailure: (tried: FailedAttempt) => void;
   readonly failed: FailedAttempts;
@@ -106,8 +106,8 @@ function startSecond(
   const fresh = failed.isStale(other.route);
   const second = start(request, { ...terms, ...other, fresh, received }, exchange, ports);
   if (reported !== null) attempts.report(reported);
-  // If the first attempt throws, this one is not awaited: its error would end the process, and its place would be lost.
-  second.tried.catch(() => other.place?.leave(nothingUsed, null));
+  // If the first attempt throws, this one is not awaited: its error would end the process, and its permit would be lost.
+  second.tried.catch(() => other.permit?.release(nothingUsed, null));
   return second;
 }
 

@@ -10,7 +10,7 @@ import { attemptHedged } from './hedge.ts';
 import type { HedgeTerms } from './hedge.ts';
 import type { Ports } from '../ports.ts';
 import type { FailedEnding } from '../results.ts';
-import type { RoomVisit } from '../rooms/room-visit.ts';
+import type { RequestPermits } from '../permits/request-permits.ts';
 import type { Dispatched, TextWork } from '../stages.ts';
 
 /** The most attempts for one request, however many routes there are. */
@@ -21,7 +21,7 @@ const minLeftMs = 100;
 
 /**
  * Tries a model's routes until one answers. Nothing has been sent to the client by then, so earlier attempts leave no
- * trace in the answer; after the first good part there is no other attempt. A request that visits rooms has a place for each
+ * trace in the answer; after the first good part there is no other attempt. A request that needs permits has one for each
  * attempt, may wait for it, and may come back to an upstream that was asked too early; its waits take nothing of its time.
  */
 export async function tryRoutes(
@@ -36,12 +36,12 @@ export async function tryRoutes(
   let longestMs = 0;
   for (const { totalMs } of routes) longestMs = Math.max(longestMs, totalMs);
   const deadlineMs = dispatchedMs + longestMs;
-  const { visit } = exchange;
-  const leftNow = (): number => deadlineMs + (visit?.laterWaitMs ?? 0) - clock.monotonicMs();
+  const { permits } = exchange;
+  const leftNow = (): number => deadlineMs + (permits?.laterWaitMs ?? 0) - clock.monotonicMs();
   const failed = new FailedAttempts(exchange.interruption.signal);
   const addFailure = (tried: FailedAttempt): void => {
     if (failed.add(tried)) untried.unshift(tried.route);
-    else if (visit?.mayReturn(tried) === true) untried.push(tried.route);
+    else if (permits?.mayReturn(tried) === true) untried.push(tried.route);
   };
   const { hedge: policy } = model;
   const hedge: HedgeTerms | null =
@@ -50,17 +50,17 @@ export async function tryRoutes(
       : {
           policy,
           model: model.id,
-          takeOther: () => takeOther(untried, leftNow(), { keyId, attempts, visit, health }),
+          takeOther: () => takeOther(untried, leftNow(), { keyId, attempts, permits, health }),
           addFailure,
           failed,
         };
   while (attempts.count < maxAttempts && !failed.isLate) {
-    const route = visit === null ? takeBest(untried, keyId, health) : await visit.next(untried);
+    const route = permits === null ? takeBest(untried, keyId, health) : await permits.next(untried);
     const leftMs = leftNow();
     if (route === null || (failed.reported !== null && leftMs < minLeftMs)) break;
-    const place = visit === null ? null : visit.place;
+    const permit = permits === null ? null : permits.permit;
     const fresh = failed.isStale(route);
-    const terms = { route, keyId, place, leftMs, fresh, attempts, received, race: null };
+    const terms = { route, keyId, permit, leftMs, fresh, attempts, received, race: null };
     const tried =
       hedge === null
         ? await attempt(request, terms, exchange, ports)
@@ -116,7 +116,7 @@ function takeBest(routes: Route[], keyId: string, health: UpstreamHealth): Route
 interface OtherTerms {
   readonly keyId: string;
   readonly attempts: AttemptLog;
-  readonly visit: RoomVisit | null;
+  readonly permits: RequestPermits | null;
   readonly health: UpstreamHealth;
 }
 
@@ -124,16 +124,16 @@ interface OtherTerms {
 function takeOther(
   routes: Route[],
   leftMs: number,
-  { keyId, attempts, visit, health }: OtherTerms,
+  { keyId, attempts, permits, health }: OtherTerms,
 ): ReturnType<HedgeTerms['takeOther']> {
   if (attempts.count >= maxAttempts || leftMs < minLeftMs) return null;
-  if (visit !== null) {
-    const taken = visit.takeFree(routes);
+  if (permits !== null) {
+    const taken = permits.takeFree(routes);
     return taken === null ? null : { ...taken, leftMs };
   }
   const at = routes.findIndex((route) => health.availability(route, keyId) === 'available');
   const [route] = at === -1 ? [] : routes.splice(at, 1);
-  return route === undefined ? null : { route, place: null, leftMs };
+  return route === undefined ? null : { route, permit: null, leftMs };
 }
 
 /** The failure when every route asked for a pause; `retry-after` is the time until the first pause ends. */

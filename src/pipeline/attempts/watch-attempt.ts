@@ -3,7 +3,7 @@ import { failures } from '../../domain/upstreams/failure.ts';
 import type { HealthSign } from '../../domain/upstreams/failure.ts';
 import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { RoomTokens } from '../../domain/ports/rooms.ts';
+import type { RequestTokens } from '../../domain/ports/upstream-limiters.ts';
 import type { TraceHeaders } from '../../domain/ports/telemetry.ts';
 import type { UpstreamAnswer } from '../../domain/ports/upstreams.ts';
 import type { Route } from '../../domain/routing.ts';
@@ -12,7 +12,7 @@ import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { ProtocolViolation, Usage } from '../../protocol/text.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import type { AttemptPorts, AttemptTerms, Caller } from './attempt.ts';
-import { nothingUsed } from '../rooms/held-place.ts';
+import { nothingUsed } from '../permits/held-permit.ts';
 import { wordsOf } from '../results.ts';
 import type { AttemptEnding } from '../results.ts';
 
@@ -23,7 +23,7 @@ interface QuestionSize {
 }
 
 /**
- * Keeps the log of one attempt, reports its result to the upstream's health and the route's measure, and gives its place back.
+ * Keeps the log of one attempt, reports its result to the upstream's health and the route's measure, and releases its permit.
  */
 export class AttemptWatch {
   readonly route: Route;
@@ -39,22 +39,22 @@ export class AttemptWatch {
   readonly #attempts: AttemptLog;
   /** Whether another attempt was faster, which is the result whatever ends this one. */
   #isLost = false;
-  readonly #place: AttemptTerms['place'];
-  /** Whether the place is kept if the connection was stale: the same route is tried again at once then. */
+  readonly #permit: AttemptTerms['permit'];
+  /** Whether the permit is kept if the connection was stale: the same route is tried again at once then. */
   readonly #keepsPlace: boolean;
   #answer: UpstreamAnswer | null = null;
   #question: QuestionSize | null = null;
 
   /** Begins the log entry and the health report. */
   constructor(
-    { route, keyId, place, leftMs, attempts, race }: AttemptTerms,
+    { route, keyId, permit, leftMs, attempts, race }: AttemptTerms,
     { arrivedMs, trace }: Pick<Caller, 'arrivedMs' | 'trace'>,
     { clock, health }: Pick<AttemptPorts, 'clock' | 'health'>,
   ) {
     const { upstream, model, totalMs, measure } = route;
     this.route = route;
-    this.#place = place;
-    place?.sent();
+    this.#permit = permit;
+    permit?.sent();
     this.#keepsPlace = race === null;
     this.#clock = clock;
     this.#attempts = attempts;
@@ -69,7 +69,7 @@ export class AttemptWatch {
   /** Notes the head of the answer. */
   answered(answer: UpstreamAnswer): void {
     this.#answer = answer;
-    this.#place?.answered(answer);
+    this.#permit?.answered(answer);
   }
 
   /** Sets the violations, a set that fills while the answer is read, and the size of the question. */
@@ -89,7 +89,7 @@ export class AttemptWatch {
   /** Notes that the rest of the answer is dropped: without an ending, it would count as in progress for ever. */
   dropped(): void {
     if (this.#measured !== null) this.#measured.ended(this.#clock.monotonicMs(), false);
-    this.#place?.leave(null, this.#answer);
+    this.#permit?.release(null, this.#answer);
   }
 
   /** Notes that another attempt had text first; `usage` is what was reported by then. It says nothing of the upstream. */
@@ -120,7 +120,7 @@ export class AttemptWatch {
     if (this.#measured !== null) this.#measured.ended(this.#clock.monotonicMs(), isRoutesFault(ending, sign));
     // The next attempt would have to wait anew.
     if (this.#keepsPlace && ending.kind === 'failed' && ending.failure.kind === 'stale') return;
-    this.#place?.leave(usedBy(ending, this.#answer), this.#answer);
+    this.#permit?.release(usedBy(ending, this.#answer), this.#answer);
   }
 
   /** Shows the route's hidden prompt the input that a whole answer reported. */
@@ -131,7 +131,7 @@ export class AttemptWatch {
 }
 
 /** What an attempt used of the upstream's tokens; `null` where that is unknown. */
-function usedBy(ending: AttemptEnding, answer: UpstreamAnswer | null): RoomTokens | null {
+function usedBy(ending: AttemptEnding, answer: UpstreamAnswer | null): RequestTokens | null {
   const { usage } = ending;
   if (usage !== null) return { input: usage.inputTokens, output: usage.outputTokens };
   const isRefused = answer !== null && answer.status >= 300;

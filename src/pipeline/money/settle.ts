@@ -43,7 +43,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
 
 /**
  * Closes the record. If that takes long, because the text is counted or the database is slow, the slots are free before: the
- * upstream's call is over. They usually wait for the record, so that a request in the line finds this one's hold given back.
+ * upstream's call is over. They usually wait for the record, so that a queued request finds this one's hold given back.
  */
 async function closeOrFree(
   recorded: Recorded,
@@ -110,7 +110,7 @@ function failureOf(summary: Uncharged): RecordedFailure | null {
 type Uncharged = Omit<ExchangeSummary, 'chargeNanos'> & { chargeNanos: number };
 
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
-  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace, visit } = exchange;
+  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace, permits } = exchange;
   const [delivery] = deliveries;
   const attempts = attemptsOf(stage);
   const firstTextMs = firstTextOf(stage);
@@ -133,7 +133,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     limiterMs,
     slotWaitMs,
     queuedMs,
-    room: visit === null ? null : visit.summary,
+    permits: permits === null ? null : permits.summary,
     requestedModel: requestedModelOf(stage, client.authorization),
     requestId,
     protocol,

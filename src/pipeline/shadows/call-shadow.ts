@@ -7,8 +7,8 @@ import { AttemptLog } from '../attempts/attempt-log.ts';
 import { attempt } from '../attempts/attempt.ts';
 import type { AttemptPorts, Caller } from '../attempts/attempt.ts';
 import type { OpenedAnswer } from '../attempts/first-part.ts';
-import { nothingUsed } from '../rooms/held-place.ts';
-import type { HeldPlace } from '../rooms/held-place.ts';
+import { nothingUsed } from '../permits/held-permit.ts';
+import type { HeldPermit } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
 import { ReceivedAnswer } from '../attempts/received-answer.ts';
 import { outcomeOf } from '../results.ts';
@@ -39,8 +39,8 @@ export function expectedCost(request: UpstreamRequest, { price, holdTokens }: Sh
 /** Where a shadow goes. */
 export interface ShadowWay {
   readonly shadow: ShadowRoute;
-  /** Its place at the upstream, which is given back; `null` where that has no limits. */
-  readonly place: HeldPlace | null;
+  /** Its permit at the upstream, which is released; `null` where that has no limits. */
+  readonly permit: HeldPermit | null;
 }
 
 /** Sends a request to a shadow route and reads the answer to its end, as far as `caller` is not interrupted. */
@@ -54,13 +54,13 @@ export async function callShadow(
     return await call(request, way, caller, ports);
   } finally {
     // An attempt on a stale connection leaves it to the next one.
-    way.place?.leave(nothingUsed, null);
+    way.permit?.release(nothingUsed, null);
   }
 }
 
 async function call(
   request: UpstreamRequest,
-  { shadow, place }: ShadowWay,
+  { shadow, permit }: ShadowWay,
   caller: Caller,
   ports: AttemptPorts,
 ): Promise<ShadowAnswer> {
@@ -69,7 +69,7 @@ async function call(
   const received = new ReceivedAnswer();
   const counted: Counted = { characters: 0, firstTextMs: null };
   const { totalMs: leftMs } = route;
-  const terms = { route, keyId: null, place, leftMs, fresh: false, attempts, received, race: null };
+  const terms = { route, keyId: null, permit, leftMs, fresh: false, attempts, received, race: null };
   let startedMs = ports.clock.monotonicMs();
   let tried = await attempt(request, terms, caller, ports);
   // A kept connection that was closed meanwhile says nothing about the provider.

@@ -2,20 +2,20 @@ import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { Interruption } from '../../domain/interruption.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
-import type { ShadowBook, ShadowPlace } from '../../domain/shadows/shadow-book.ts';
+import type { ShadowBook, RunningCopy } from '../../domain/shadows/shadow-book.ts';
 import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { AttemptPorts } from '../attempts/attempt.ts';
 import { callShadow, expectedCost } from './call-shadow.ts';
 import type { Exchange } from '../exchange.ts';
-import { HeldPlace, nothingUsed } from '../rooms/held-place.ts';
+import { HeldPermit, nothingUsed } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
 
-/** In a fair line shadows are one key: they take nothing of the shares of clients. */
+/** In a fair queue shadows are one key: they take no turns of clients. */
 const shadowsKey = 'shadows';
 
 /** What a shadow needs beside its route. */
-export interface ShadowPorts extends AttemptPorts, Pick<Ports, 'rooms'> {
+export interface ShadowPorts extends AttemptPorts, Pick<Ports, 'upstreamLimiters'> {
   readonly book: ShadowBook;
 }
 
@@ -27,7 +27,7 @@ export class RunningShadow {
   readonly #interruption = new AbortController();
   readonly #ended = Promise.withResolvers<void>();
   #hasRequestEnded = false;
-  #place: ShadowPlace | null = null;
+  #copy: RunningCopy | null = null;
   #answer: AnswerFacts | null = null;
   #own: AnswerFacts | null = null;
 
@@ -43,16 +43,16 @@ export class RunningShadow {
     return this.#ended.promise;
   }
 
-  /** Sends the request, if there is a place for it, in its bounds and at its upstream; returns whether it did. */
+  /** Sends the request, if there is room for it, in its bounds and at its upstream; returns whether it did. */
   start(request: UpstreamRequest): boolean {
     if (this.#interruption.signal.aborted) return false;
-    const room = this.#enter(request);
-    if (room === 'full') return false;
-    const place = this.#ports.book.begin(this.#route, expectedCost(request, this.#route));
-    this.#place = place;
-    if (place === null) room?.leave(nothingUsed, null);
-    else void this.#run(request, place, room);
-    return place !== null;
+    const permit = this.#acquire(request);
+    if (permit === 'full') return false;
+    const copy = this.#ports.book.begin(this.#route, expectedCost(request, this.#route));
+    this.#copy = copy;
+    if (copy === null) permit?.release(nothingUsed, null);
+    else void this.#run(request, copy, permit);
+    return copy !== null;
   }
 
   /** Stops it, before it was sent or while its answer is read. */
@@ -69,11 +69,11 @@ export class RunningShadow {
     this.#compare();
   }
 
-  /** Takes a place at the upstream; `null` if that has no limits, `full` if there is none, which is counted. */
-  #enter(request: UpstreamRequest): HeldPlace | null | 'full' {
-    const { rooms, book } = this.#ports;
+  /** Acquires a permit at the upstream; `null` if that has no limits, `full` if there is none, which is counted. */
+  #acquire(request: UpstreamRequest): HeldPermit | null | 'full' {
+    const { upstreamLimiters, book } = this.#ports;
     const { model, route, holdTokens } = this.#route;
-    if (!rooms.limits(route)) return null;
+    if (!upstreamLimiters.limits(route)) return null;
     const tokens = { input: mostTokensOf(request.turns), output: request.maxOutputTokens ?? holdTokens };
     const asked = {
       keyId: shadowsKey,
@@ -81,13 +81,13 @@ export class RunningShadow {
       targets: [route],
       tokens,
     };
-    const entered = rooms.enterAtOnce(asked);
-    if (entered !== null) return new HeldPlace(entered);
-    book.skipped(model, 'room');
+    const acquired = upstreamLimiters.tryAcquire(asked);
+    if (acquired !== null) return new HeldPermit(acquired);
+    book.skipped(model, 'permit');
     return 'full';
   }
 
-  async #run(request: UpstreamRequest, place: ShadowPlace, room: HeldPlace | null): Promise<void> {
+  async #run(request: UpstreamRequest, copy: RunningCopy, permit: HeldPermit | null): Promise<void> {
     const { stage, authorization } = this.#caller;
     const caller = {
       stage,
@@ -97,22 +97,22 @@ export class RunningShadow {
       trace: { attempt: () => ({}) },
       arrivedMs: 0,
     };
-    const way = { shadow: this.#route, place: room };
+    const way = { shadow: this.#route, permit };
     const answer = await callShadow(request, way, caller, this.#ports).catch((error: unknown) => {
       this.#ports.telemetry.fault('shadow request failed unexpectedly', error);
       return null;
     });
     this.#ended.resolve();
-    if (answer === null) return place.ended(unexpected, null);
+    if (answer === null) return copy.ended(unexpected, null);
     const { ending, facts } = answer;
-    place.ended(facts, ending.kind === 'failed' ? ending.failure : null);
+    copy.ended(facts, ending.kind === 'failed' ? ending.failure : null);
     if (ending.kind === 'interrupted') return;
     this.#own = facts;
     this.#compare();
   }
 
   #compare(): void {
-    if (this.#answer !== null && this.#own !== null) this.#place?.compared(this.#answer, this.#own);
+    if (this.#answer !== null && this.#own !== null) this.#copy?.compared(this.#answer, this.#own);
   }
 }
 

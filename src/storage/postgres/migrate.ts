@@ -9,7 +9,7 @@ import { adviceOn } from './connection/connection-advice.ts';
 import { functionOf } from './fixed-functions.ts';
 import { createJsonPatch } from './json-patch.ts';
 import { migrations } from './schema.ts';
-import { shareFunctions } from './nodes/share-functions.ts';
+import { quotaFunctions } from './nodes/quota-functions.ts';
 import { queryOf } from './connection/queries.ts';
 import { repeatUnit } from './repeat-unit.ts';
 import { slotFunctions } from './slots/slot-functions.ts';
@@ -81,7 +81,7 @@ export async function makeSteps(send: Send, steps: readonly Migration[] = migrat
         runsWithOf(step),
       ),
     ]);
-  const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions, ...shareFunctions];
+  const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions, ...quotaFunctions];
   await send([...functions.map(({ create }) => create), createJsonPatch].map((create) => say(create)));
 }
 

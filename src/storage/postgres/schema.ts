@@ -75,12 +75,12 @@ CREATE TABLE ended_waits (
 );
 CREATE INDEX ended_waits_by_owner ON ended_waits (owner);
 
--- The shares of processes in the limits of upstreams.
-CREATE TABLE room_shares (
+-- The quotas of processes in the limits of upstreams.
+CREATE TABLE limit_quotas (
   upstream ${id} NOT NULL, limit_name ${id} NOT NULL, owner ${id} NOT NULL,
   turn BIGINT NOT NULL, -- the number of the call that wrote it: one that was overtaken changes nothing
   most BIGINT NOT NULL, -- the limit, as its process knows it
-  share BIGINT NOT NULL,
+  quota BIGINT NOT NULL,
   needs BIGINT NOT NULL, -- what it has requests for
   wants BIGINT NOT NULL, -- its needs, and what it expects of the next seconds
   lost_at BIGINT, -- when its process was found to have ended

@@ -26,7 +26,7 @@ CREATE TABLE api_keys (
   budget TEXT, -- JSON: what it may spend in a period of the calendar
   low_balance BIGINT, -- the balance below which it counts as low
   group_name ${id},
-  weight INTEGER -- its share among the keys that wait before an upstream
+  weight INTEGER -- its weight in the queues of upstreams
 );
 CREATE INDEX api_keys_by_creation ON api_keys (created_at, id);
 CREATE UNIQUE INDEX api_keys_declared ON api_keys (name) WHERE declared = 1;

@@ -48,8 +48,9 @@ function fieldsOf(summary: ExchangeSummary): object {
       durationMs: rounded(made.durationMs),
     })),
     slotWaitMs: summary.slotWaitMs === 0 ? undefined : rounded(summary.slotWaitMs),
-    roomWaitMs: summary.room === null || summary.room.waitMs === 0 ? undefined : rounded(summary.room.waitMs),
-    refusedBy: summary.room?.refusal?.upstreams,
+    permitWaitMs:
+      summary.permits === null || summary.permits.waitMs === 0 ? undefined : rounded(summary.permits.waitMs),
+    refusedBy: summary.permits?.refusal?.upstreams,
     hedge: hedge === null ? undefined : hedge,
     queuedMs: rounded(summary.queuedMs),
     firstTextMs: rounded(summary.firstTextMs),

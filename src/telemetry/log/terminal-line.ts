@@ -145,7 +145,7 @@ function styleOf({ outcome, status }: LineFields): Style {
   return outcome === 'client_closed' || outcome === 'cancelled' || outcome === 'drained' ? 'yellow' : 'red';
 }
 
-/** The model, and the upstream that was called last, or those at which there was no place. */
+/** The model, and the upstream that was called last, or those that had no permit free. */
 function routeOf({ model, requestedModel, upstream, refusedBy }: LineFields): string {
   const name = model ?? requestedModel ?? '-';
   const to = upstream ?? refusedBy?.join(', ');

@@ -4,7 +4,7 @@ import { eventInstruments } from './event-instruments.ts';
 import { constructorsFor } from './metric-constructors.ts';
 import type { Constructors } from './metric-constructors.ts';
 import { meterInstruments } from './meter-instruments.ts';
-import { roomInstruments } from './room-instruments.ts';
+import { upstreamLimiterInstruments } from './upstream-limiter-instruments.ts';
 import { shadowInstruments } from './shadow-instruments.ts';
 import { waitInstruments } from './wait-instruments.ts';
 
@@ -34,7 +34,7 @@ export function createInstruments(registry: Registry) {
     ...requestInstruments(constructors),
     ...waitInstruments(constructors),
     ...upstreamInstruments(constructors),
-    ...roomInstruments(constructors),
+    ...upstreamLimiterInstruments(constructors),
     ...meterInstruments(constructors),
     ...shadowInstruments(constructors),
     ...serviceInstruments(constructors),

@@ -17,7 +17,7 @@ import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
 import { countsOfUpstreams } from './upstream-counts.ts';
-import { countRoom } from './room-instruments.ts';
+import { countPermits } from './upstream-limiter-instruments.ts';
 import { shadowReports } from './shadow-instruments.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
@@ -118,7 +118,7 @@ export function createMetrics(): Metrics {
       }
       countParameters(summary, instruments);
       countAttempts(summary, instruments);
-      countRoom(summary.room, instruments);
+      countPermits(summary.permits, instruments);
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
     attach: (next) => void (sources = next),
@@ -176,7 +176,7 @@ function observeAnswer(
   upstream: string,
   instruments: Instruments,
 ): void {
-  const waitMs = summary.limiterMs + (summary.room?.firstWaitMs ?? 0);
+  const waitMs = summary.limiterMs + (summary.permits?.firstWaitMs ?? 0);
   const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos, hedge } = summary;
   if (hedge !== null) instruments.hedges(model, hedge).inc();
   if (queuedMs !== null) instruments.overhead('dispatch').observe((queuedMs - waitMs) / 1_000);

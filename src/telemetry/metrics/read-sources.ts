@@ -3,9 +3,9 @@ import type { LedgerFigures } from '../../background/monitor-ledger.ts';
 import type { TopGroup, TopKey } from '../../background/watch-top-keys.ts';
 import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
 import type { DriftFigures } from '../../domain/money/usage-drift.ts';
-import type { RoomView } from '../../domain/ports/rooms.ts';
+import type { LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { Instruments } from './instruments.ts';
-import { showRooms } from './room-instruments.ts';
+import { showLimiters } from './upstream-limiter-instruments.ts';
 
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
@@ -20,7 +20,7 @@ export interface MetricSources {
     readonly state: UpstreamState;
   }[];
   /** The upstreams with limits. */
-  readonly rooms: () => readonly RoomView[];
+  readonly upstreamLimiters: () => readonly LimiterView[];
   /** Each model on offer, with whether at least one of its routes works. */
   readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
   /** `null` where another process shows those of the shared database. */
@@ -68,7 +68,7 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
     upstreamModelState.set({ upstream, model }, stateValues[state]);
   modelAvailable.reset();
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
-  showRooms(sources.rooms(), instruments);
+  showLimiters(sources.upstreamLimiters(), instruments);
   showLedger(ledgerFigures(), instruments);
   showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);

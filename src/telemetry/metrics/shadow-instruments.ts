@@ -16,7 +16,7 @@ export function shadowInstruments({ counterBy, histogramBy }: Constructors) {
     shadowsSkipped: counterBy(
       ['model', 'reason'],
       'textgate_shadow_skipped_total',
-      'Requests that would have got a shadow: too many were in progress, the budget of the day was spent, the upstream failed, its limits left no place free, or its protocol has no stop sequences.',
+      'Requests that would have got a shadow: too many were in progress, the budget of the day was spent, the upstream failed, its limits left no permit free, or its protocol has no stop sequences.',
     ),
     shadowsCompared: counterBy(
       ['model', 'verdict'],

@@ -15,7 +15,7 @@ export function waitInstruments({ gaugeBy, histogramBy }: Constructors) {
     waiting: gaugeBy(
       ['reason'],
       'textgate_requests_waiting',
-      'Requests that wait in a line: for a slot of their key or group, or for a place at an upstream.',
+      'Requests that wait in a queue: for a slot of their key or group, or for a permit of an upstream.',
     ),
     waits: histogramBy(
       ['reason'],

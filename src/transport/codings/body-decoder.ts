@@ -1,7 +1,8 @@
 import type { UpstreamFault } from '../../domain/ports/upstreams.ts';
 import type { BodyQueue, Source } from '../body-queue.ts';
 import type { decodersOf } from './content-codings.ts';
-import { CodingError, Pieces } from './content-codings.ts';
+import { CodingError } from './engine.ts';
+import { Pieces } from './pieces.ts';
 
 /** How many bytes that are not decoded yet pause the connection. */
 const highWaterBytes = 65_536;

@@ -248,7 +248,7 @@ test('the checks of bodies find an address of an upstream', () => {
 describe('the checks of a gateway at rest find', () => {
   const idle: Views = {
     status: { in_flight: { running: 0, waiting: 0 }, upstreams: { a: { running: 0, waiting: 0 } } },
-    upstreams: { data: [{ name: 'a', running: 0, room: { in_flight: 0, max_in_flight: 4, waiting: 0 } }] },
+    upstreams: { data: [{ name: 'a', running: 0, limiter: { in_flight: 0, max_in_flight: 4, waiting: 0 } }] },
     shadows: { data: [{ running: 0, budget: { held: '0.00' } }] },
     groups: { data: [{ in_flight: 0, budget: { held: '0.00' } }] },
     ledger: { faults: [] },
@@ -260,7 +260,7 @@ describe('the checks of a gateway at rest find', () => {
   test.each<readonly [string, Partial<Views>]>([
     ['a request that never ended', { status: { ...idle.status, in_flight: { running: 1, waiting: 0 } } }],
     ['a request that waits', { status: { ...idle.status, upstreams: { a: { running: 0, waiting: 1 } } } }],
-    ['a slot of an upstream', { upstreams: { data: [{ room: { in_flight: 1, waiting: 0 } }] } }],
+    ['a slot of an upstream', { upstreams: { data: [{ limiter: { in_flight: 1, waiting: 0 } }] } }],
     ['a shadow', { shadows: { data: [{ running: 1 }] } }],
     ['a nano of a shadow', { shadows: { data: [{ budget: { held: '0.000000001' } }] } }],
     ['a slot of a group', { groups: { data: [{ in_flight: 1 }] } }],

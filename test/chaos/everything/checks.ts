@@ -1,5 +1,5 @@
 import { costOf, noTokens, priceFor } from '../../../src/domain/money/pricing.ts';
-import { mostWithin } from '../../simulation/rooms/upstream.ts';
+import { mostWithin } from '../../simulation/upstream-limiter/upstream.ts';
 import { noEndInTime, readSent } from './clients.ts';
 import type { Sent } from './clients.ts';
 import type { Broken } from './gateways.ts';

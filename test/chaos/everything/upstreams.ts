@@ -133,7 +133,7 @@ function begin(upstream: string, body: string, behaviour: string): ServedCall {
   };
 }
 
-/** Before the last bytes go out: the place of a request that has read them may be given to the next one at once. */
+/** Before the last bytes go out: the permit of a request that has read them may be given to the next one at once. */
 function end(call: ServedCall, isCut: boolean): void {
   if (call.endedMs !== null) return;
   call.endedMs = performance.now();

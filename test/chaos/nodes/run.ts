@@ -10,7 +10,7 @@ import { limits } from './limits.ts';
 import { line } from './line.ts';
 import { pauses } from './pauses.ts';
 import { restarts } from './restarts.ts';
-import { rooms } from './rooms.ts';
+import { upstreamLimits } from './upstream-limits.ts';
 import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { strict } from './strict.ts';
 
@@ -29,7 +29,7 @@ const scenarios: Readonly<
   kills: { play: kills, times: 30 },
   pauses: { play: pauses, times: 3 },
   restarts: { play: restarts, times: 10 },
-  rooms: { play: rooms },
+  'upstream-limits': { play: upstreamLimits },
   database: { play: database, times: 3, needsServer: true },
   failover: { play: failover, needsServer: true },
   clock: { play: clock, times: 5 },

@@ -1,6 +1,6 @@
 import { costOf, priceFor } from '../../../src/domain/money/pricing.ts';
-import { mostWithin } from '../../simulation/rooms/upstream.ts';
-import type { Counted } from '../../simulation/rooms/upstream.ts';
+import { mostWithin } from '../../simulation/upstream-limiter/upstream.ts';
+import type { Counted } from '../../simulation/upstream-limiter/upstream.ts';
 import { readGot } from './client.ts';
 import { passedPrice, price } from './scene.ts';
 import type { Asked, Scene } from './scene.ts';
@@ -133,8 +133,8 @@ function checkCharge({ id, client, isStream, mostInput }: Asked, charged: Charge
 
 /** What each upstream counted of its limits, and what is wrong with the whole scene. */
 export function checkScene(scene: Scene): string[] {
-  const { settings, upstreams, rooms, waits, slots, models, asked, shadowsRunning } = scene;
-  const faults = [...rooms.faults, ...waits.faults.slice(0, 3)];
+  const { settings, upstreams, limiters, waits, slots, models, asked, shadowsRunning } = scene;
+  const faults = [...limiters.faults, ...waits.faults.slice(0, 3)];
   const byUpstream = Map.groupBy(upstreams.calls, ({ upstream }) => upstream);
   for (const [name, { maxInFlight, requestsPerMinute, tokensPerMinute }] of settings) {
     const calls = (byUpstream.get(name) ?? []).filter(({ arrivedMs }) => arrivedMs !== null);
@@ -156,10 +156,10 @@ export function checkScene(scene: Scene): string[] {
     for (const [what, most, limit] of counted)
       if (limit !== null && most > limit) faults.push(`${name} counted ${most} ${what} of ${limit}`);
   }
-  for (const { upstream, inFlight, waiting } of rooms.views())
+  for (const { upstream, inFlight, waiting } of limiters.views())
     if (inFlight + waiting > 0)
-      faults.push(`${upstream} has ${inFlight} places taken and ${waiting} waiting at the end`);
-  if (rooms.waitingNow.size > 0) faults.push(`${rooms.waitingNow.size} requests wait at the end`);
+      faults.push(`${upstream} has ${inFlight} permits taken and ${waiting} waiting at the end`);
+  if (limiters.waitingNow.size > 0) faults.push(`${limiters.waitingNow.size} requests wait at the end`);
   if (slots.size > 0) faults.push(`${slots.size} slots are taken at the end`);
   if (shadowsRunning > 0) faults.push(`${shadowsRunning} shadows run at the end`);
   for (const { id, routes, hedge } of models) {

@@ -72,7 +72,7 @@ async function readRows(
 }
 
 function countScene(
-  { asked, upstreams, rooms }: Scene,
+  { asked, upstreams, limiters }: Scene,
   rows: ReadonlyMap<string, StoredRow>,
   add: (name: string, amount: number) => void,
 ): void {
@@ -84,7 +84,7 @@ function countScene(
   add('shadows', upstreams.calls.filter(({ isShadow }) => isShadow).length);
   for (const result of ['won', 'lost', 'failed', 'refused'] as const)
     add(`second requests ${result}`, asked.filter(({ summaries }) => summaries[0]?.hedge === result).length);
-  add('places', rooms.places.length);
-  add('waits', rooms.waits);
-  add('refused for want of a place', rooms.refusals);
+  add('places', limiters.permits.length);
+  add('waits', limiters.waits);
+  add('refused for want of a permit', limiters.refusals);
 }

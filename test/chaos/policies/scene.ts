@@ -1,5 +1,5 @@
-import { MemoryRooms } from '../../../src/coordination/rooms/rooms.ts';
-import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
+import { MemoryUpstreamLimiters } from '../../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
+import type { LimiterSettings } from '../../../src/domain/ports/upstream-limiters.ts';
 import type { ExchangeSummary } from '../../../src/domain/exchange-summary.ts';
 import { free } from '../../../src/domain/money/pricing.ts';
 import type { OfferedModel, OnDisconnect, Route } from '../../../src/domain/routing.ts';
@@ -17,13 +17,13 @@ import { withheldStatuses } from '../../../src/protocol/upstream/classify-error.
 import { modelPrice } from '../../support/model-price.ts';
 import { localRoute, usualSettings } from '../../support/model-source.ts';
 import type { PipelineHarness } from '../../support/pipeline-harness.ts';
-import { roomSettings } from '../../support/room-scene.ts';
+import { limiterSettings } from '../../support/limiter-scene.ts';
 import { gridMs } from './behaviours.ts';
 import { createClient } from './client.ts';
 import type { Client } from './client.ts';
 import { WaitWatch } from './wait-watch.ts';
 import { MoodyUpstreams } from './upstreams.ts';
-import { WatchedRooms } from './watched-rooms.ts';
+import { WatchedLimiters } from './watched-limiters.ts';
 
 export const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 export const passedPrice = modelPrice({ input: 0, request: 500 });
@@ -55,7 +55,7 @@ export interface Asked {
 
 /** What is drawn for a scene. */
 interface Scenery {
-  readonly settings: ReadonlyMap<string, RoomSettings>;
+  readonly settings: ReadonlyMap<string, LimiterSettings>;
   readonly models: readonly OfferedModel[];
   readonly latestMs: number;
   readonly isLearning: boolean;
@@ -65,7 +65,7 @@ interface Scenery {
 export interface Scene extends Scenery {
   readonly asked: readonly Asked[];
   readonly upstreams: MoodyUpstreams;
-  readonly rooms: WatchedRooms;
+  readonly limiters: WatchedLimiters;
   readonly waits: WaitWatch;
   /** Slots that were taken and not given back. */
   readonly slots: ReadonlySet<string>;
@@ -90,7 +90,7 @@ export function drawWith(random: () => number): Draw {
 function drawScenery({ chance, one, random }: Draw): Scenery {
   const isLearning = chance(0.2);
   const queueWaitMs = one([0, 2_000, 10_000, 30_000, 60_000]);
-  const settings = new Map<string, RoomSettings>();
+  const settings = new Map<string, LimiterSettings>();
   for (const name of upstreamNames) {
     if (!chance(0.75)) continue;
     const own = {
@@ -100,7 +100,7 @@ function drawScenery({ chance, one, random }: Draw): Scenery {
       learnLimits: isLearning,
     };
     if (Object.values(own).every((limit) => limit === null || limit === false)) continue;
-    settings.set(name, roomSettings({ ...own, queue: one([1, 5, 100]), queueWaitMs }));
+    settings.set(name, limiterSettings({ ...own, queue: one([1, 5, 100]), queueWaitMs }));
   }
   const onDisconnect = one(['estimate', 'drain', 'free'] as const);
   const source = {
@@ -162,8 +162,10 @@ export async function playScene(
   const { chance, one, random } = draw;
   const byId = new Map<string, Asked>();
   const health = createUpstreamHealth(clock);
-  const inner = new MemoryRooms(clock, settings, { pausedMs: (target) => health.coolingMs(target) });
-  const rooms = new WatchedRooms(inner, clock);
+  const inner = new MemoryUpstreamLimiters(clock, settings, {
+    pausedMs: (target) => health.coolingMs(target),
+  });
+  const limiters = new WatchedLimiters(inner, clock);
   const upstreams = new MoodyUpstreams(clock, random, latestMs, isLearning);
   const slots = new Set<string>();
   const book = new ShadowBook(clock, { skipped() {}, ended() {}, compared() {} });
@@ -182,7 +184,7 @@ export async function playScene(
   const ports: Ports = {
     ...pipeline.ports,
     health,
-    rooms,
+    upstreamLimiters: limiters,
     upstreams,
     random,
     hedges: new HedgeBudgets(),
@@ -211,7 +213,7 @@ export async function playScene(
     const isSent = upstreams.callsOf(number).some(({ isShadow }) => !isShadow);
     return isSent || model === null ? [] : model.routes;
   };
-  const waits = new WaitWatch({ settings, rooms, upstreams, clock, health, waysOf });
+  const waits = new WaitWatch({ settings, limiters, upstreams, clock, health, waysOf });
   const asked: Asked[] = [];
 
   const ask = (): void => {
@@ -274,7 +276,7 @@ export async function playScene(
   await pipeline.quiet();
   inner.close();
   const shadowsRunning = book.views().reduce((sum, { running }) => sum + running, 0);
-  return { ...scenery, asked, upstreams, rooms, waits, slots, shadowsRunning };
+  return { ...scenery, asked, upstreams, limiters, waits, slots, shadowsRunning };
 }
 
 /** Passes a request on to an upstream. */

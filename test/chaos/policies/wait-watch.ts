@@ -1,10 +1,10 @@
-import type { RoomSettings } from '../../../src/domain/ports/rooms.ts';
-import { arrivalJitterMs, minuteMs } from '../../../src/domain/rooms/minute-window.ts';
+import type { LimiterSettings } from '../../../src/domain/ports/upstream-limiters.ts';
+import { arrivalJitterMs, minuteMs } from '../../../src/domain/upstream-limiter/minute-window.ts';
 import type { Target } from '../../../src/domain/upstreams/sent-request.ts';
 import type { UpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import type { MoodyUpstreams } from './upstreams.ts';
-import type { Asking, WatchedRooms } from './watched-rooms.ts';
+import type { Asking, WatchedLimiters } from './watched-limiters.ts';
 
 /**
  * How long a request may wait for an upstream that is free, in milliseconds: queues are looked at again by timers, which may be
@@ -17,8 +17,8 @@ const toleranceMs = 2;
 const returnedToleranceMs = 500 + toleranceMs;
 
 interface Watched {
-  readonly settings: ReadonlyMap<string, RoomSettings>;
-  readonly rooms: WatchedRooms;
+  readonly settings: ReadonlyMap<string, LimiterSettings>;
+  readonly limiters: WatchedLimiters;
   readonly upstreams: MoodyUpstreams;
   readonly clock: FakeClock;
   readonly health: UpstreamHealth;
@@ -39,12 +39,12 @@ export class WaitWatch {
 
   /** Looks at all that wait, when nothing is about to happen for a time. */
   check(stillMs: number): void {
-    const { settings, rooms, clock } = this.#watched;
+    const { settings, limiters, clock } = this.#watched;
     const nowMs = clock.monotonicMs();
-    const lines = new Set([...rooms.waitingNow].flatMap(upstreamsOf));
+    const lines = new Set([...limiters.waitingNow].flatMap(upstreamsOf));
     for (const upstream of lines) {
       const limits = settings.get(upstream);
-      const waiting = [...rooms.waitingNow].filter((asking) => this.#mayStart(asking, upstream, nowMs));
+      const waiting = [...limiters.waitingNow].filter((asking) => this.#mayStart(asking, upstream, nowMs));
       if (waiting.length === 0 || limits === undefined) continue;
       if (stillMs > toleranceMs && this.#isFree(upstream, limits, waiting, nowMs))
         this.faults.push(`${waiting[0]?.request.requestId} waits at ${nowMs} although ${upstream} is free`);
@@ -54,9 +54,9 @@ export class WaitWatch {
 
   /** Looks at upstreams for which a request does not wait, because they were not available when it joined. */
   #checkOthers(lines: ReadonlySet<string>, nowMs: number, stillMs: number): void {
-    const { settings, rooms, health, waysOf } = this.#watched;
+    const { settings, limiters, health, waysOf } = this.#watched;
     const seen = new Set<string>();
-    for (const asking of rooms.waitingNow) {
+    for (const asking of limiters.waitingNow) {
       const { requestId, keyId } = asking.request;
       for (const route of waysOf(requestId)) {
         const { upstream: way } = route;
@@ -76,13 +76,13 @@ export class WaitWatch {
     for (const name of this.#besideSinceMs.keys()) if (!seen.has(name)) this.#besideSinceMs.delete(name);
   }
 
-  /** When another request last had a place there, which was before it, though it may have been given back at once. */
+  /** When another request last had a permit there, which was before it, though it may have been released at once. */
   #takenMs(way: string): number {
-    const { rooms, upstreams } = this.#watched;
-    const places = rooms.places.filter(({ upstream }) => upstream === way);
+    const { limiters, upstreams } = this.#watched;
+    const permits = limiters.permits.filter(({ upstream }) => upstream === way);
     return Math.max(
       ...[...upstreams.openAt(way)].map(({ sentMs }) => sentMs),
-      ...places.map(({ enteredMs, leftMs }) => leftMs ?? enteredMs),
+      ...permits.map(({ acquiredMs, releasedMs }) => releasedMs ?? acquiredMs),
     );
   }
 
@@ -98,8 +98,8 @@ export class WaitWatch {
   }
 
   /** Whether the largest of those that wait could start: then any of them could that is the next one. */
-  #isFree(upstream: string, limits: RoomSettings, waiting: readonly Asking[], nowMs: number): boolean {
-    const { upstreams, rooms } = this.#watched;
+  #isFree(upstream: string, limits: LimiterSettings, waiting: readonly Asking[], nowMs: number): boolean {
+    const { upstreams, limiters } = this.#watched;
     const { maxInFlight, requestsPerMinute, tokensPerMinute, learnLimits } = limits;
     // What an upstream that reports limits would take is not known here.
     if (learnLimits) return false;
@@ -109,10 +109,10 @@ export class WaitWatch {
     if (requestsPerMinute !== null && starts >= requestsPerMinute) return false;
     if (tokensPerMinute === null) return true;
     let tokens = 0;
-    for (const place of rooms.places) {
-      if (place.upstream !== upstream) continue;
-      if (place.leftMs === null) tokens += place.tokens.input + place.tokens.output;
-      else if (counts(place.leftMs)) tokens += place.used;
+    for (const permit of limiters.permits) {
+      if (permit.upstream !== upstream) continue;
+      if (permit.releasedMs === null) tokens += permit.tokens.input + permit.tokens.output;
+      else if (counts(permit.releasedMs)) tokens += permit.used;
     }
     const largest = Math.max(...waiting.map(({ request }) => request.tokens.input + request.tokens.output));
     return tokens + Math.min(largest, tokensPerMinute) <= tokensPerMinute;

@@ -83,7 +83,7 @@ describe('thoughts in a tag', () => {
     );
   });
 
-  test('are counted, and left out of the text, on both roads through a stream', () => {
+  test('are counted, and left out of the text, on both paths through a stream', () => {
     const { say, finish } = chunks();
     const pieces = ['<think>', 'a', 'b', 'c', 'd', 'e', 'f', '</think>', '\n', ...Array.from('<think>text')];
     const stream = sse(...pieces.map((content) => say({ content })), finish({}), done);

@@ -69,7 +69,7 @@ export async function play(
     upstreams,
     health: createUpstreamHealth(clock),
     hedges: new HedgeBudgets(),
-    fastRoad: true,
+    fastPath: true,
     telemetry: {
       fault: (message: string, error: unknown) => {
         throw new Error(message, { cause: error });
@@ -124,7 +124,7 @@ function exchangeAt(arrivedMs: number): Exchange {
     trace: untraced.begin({ method: 'POST', route: '/', trace: {} }),
     client: { authorization: '' },
     stage: { stage: 'arrived' },
-    visit: null,
+    permits: null,
   } as unknown as Exchange;
 }
 

@@ -126,7 +126,7 @@ export function ageOf({ created_at: createdAt }: RunningRow, now: number): numbe
 
 function writeFirstText(row: RunningRow): string {
   const { waits_for: waitsFor, position, expected_wait_ms: expected, first_text_ms: firstText } = row;
-  if (position !== null && expected !== null) return `place ${position}, ~${formatWait(expected)}`;
+  if (position !== null && expected !== null) return `position ${position}, ~${formatWait(expected)}`;
   if (waitsFor !== null) return waitsFor === 'slot' ? 'waits for a slot' : 'waits for its upstream';
   return firstText === null ? '–' : formatDuration(firstText);
 }

@@ -137,7 +137,7 @@ const reasons = {
   in_flight: 'too many in progress',
   budget: 'budget spent',
   upstream: 'upstream failing',
-  room: 'upstream without a free place',
+  permit: 'upstream without a free permit',
   stop: 'upstream without stop sequences',
 } as const satisfies Record<keyof Shadow['skipped'], string>;
 

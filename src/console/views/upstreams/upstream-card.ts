@@ -15,7 +15,7 @@ interface Props {
 
 /** An upstream at a glance. */
 export function UpstreamCard({ upstream, now }: Props): VNode {
-  const { name, dialect, origin, running, room, attempts, violations } = upstream;
+  const { name, dialect, origin, running, limiter, attempts, violations } = upstream;
   return html`
     <li>
       <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
@@ -34,10 +34,10 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
           <dd>${running === null ? 'not known' : formatCount(running)}</dd>
         </div>
         ${
-          room !== null &&
+          limiter !== null &&
           html`<div>
             <dt>Limits</dt>
-            <dd>${usageOf(room)}</dd>
+            <dd>${usageOf(limiter)}</dd>
           </div>`
         }
         <div>

@@ -4,7 +4,7 @@ import { Figure, Figures } from '../../widgets/figure.ts';
 import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
 import { CircuitBadge, CircuitText } from './circuit-text.ts';
 import { DoctorRun } from './doctor-run.ts';
-import { RoomText } from './room-text.ts';
+import { LimiterText } from './limiter-text.ts';
 import { RoutesTable } from './routes-table.ts';
 import { Health } from './upstream-card.ts';
 import type { Upstream } from './use-upstreams.ts';
@@ -18,7 +18,7 @@ interface Props {
 
 /** All that is known of an upstream. */
 export function UpstreamDetail({ upstream, now }: Props): VNode {
-  const { probes, passthrough, attempts, violations, room } = upstream;
+  const { probes, passthrough, attempts, violations, limiter } = upstream;
   return html`
     <${Facts} upstream=${upstream} />
     <div class="columns">
@@ -35,10 +35,10 @@ export function UpstreamDetail({ upstream, now }: Props): VNode {
         }
       </section>
       ${
-        room !== null &&
+        limiter !== null &&
         html`<section>
           <h2>Limits</h2>
-          <${RoomText} room=${room} />
+          <${LimiterText} limiter=${limiter} />
         </section>`
       }
       <section>

@@ -31,8 +31,8 @@ export function useUpstreams(): KnownUpstreams {
   const { answer, error, isWaiting, reload } = asked;
   const states = status === null ? null : statesOf(status);
   const isTroubled = answer?.data.some(
-    ({ state, circuit, room }) =>
-      isFailing(state) || circuit.state !== 'closed' || (room !== null && room.waiting > 0),
+    ({ state, circuit, limiter }) =>
+      isFailing(state) || circuit.state !== 'closed' || (limiter !== null && limiter.waiting > 0),
   );
   const isOutdated = useRef(false);
   useEffect(() => {

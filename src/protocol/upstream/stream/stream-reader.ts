@@ -16,7 +16,7 @@ const heartbeats = /^(?:ping|heartbeat|keep-?alive)$/i;
 const frameEnd = '\n\n';
 
 /**
- * Reads a streamed answer. The complete road parses each event and lets its dialect read it. The fast road takes the text
+ * Reads a streamed answer. The complete path parses each event and lets its dialect read it. The fast path takes the text
  * out of frames whose form was learned from the complete one, which reads all others: so both give the same parts, for
  * the same bytes in the same pieces.
  */
@@ -27,10 +27,10 @@ export class StreamReader implements UpstreamReader {
   readonly #frames: FrameReader;
   readonly #decoder = new Utf8Decoder();
   readonly #parser = createSseParser();
-  /** `null` while the fast road is off. */
+  /** `null` while the fast path is off. */
   readonly #learner: TemplateLearner | null;
 
-  /** `createTrial` makes answers for the trials of learned forms; without it the fast road is off. */
+  /** `createTrial` makes answers for the trials of learned forms; without it the fast path is off. */
   constructor(dialect: Dialect, answer: Answer, createTrial: (() => Answer) | null) {
     this.answer = answer;
     this.#marksEnd = dialect.marksEnd;
@@ -60,12 +60,12 @@ export class StreamReader implements UpstreamReader {
     return answer.take();
   }
 
-  /** The complete road, for text cut anywhere. */
+  /** The complete path, for text cut anywhere. */
   readText(text: string): void {
     this.#readEvents(this.#parser.push(text));
   }
 
-  /** Both roads in turn: frames of the learned form as long as there are any, then one frame in full. */
+  /** Both paths in turn: frames of the learned form as long as there are any, then one frame in full. */
   #readFrames(text: string, learner: TemplateLearner): void {
     for (let at = 0; at < text.length;) {
       if (learner.template !== null && this.#parser.isBetweenEvents) {
@@ -79,7 +79,7 @@ export class StreamReader implements UpstreamReader {
     }
   }
 
-  /** The fast road: takes frames of a form from `at` on, and returns where the first other one begins. */
+  /** The fast path: takes frames of a form from `at` on, and returns where the first other one begins. */
   #copyFrames(text: string, at: number, template: FrameTemplate, learner: TemplateLearner): number {
     const { answer } = this;
     let next = at;

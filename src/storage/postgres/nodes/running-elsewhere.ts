@@ -77,7 +77,7 @@ function readRunning(row: Row): RunningRequest {
     keyId: String(row['key_id']),
     groupId: null,
     hasSlot: row['has_slot'] === 1,
-    room: null,
+    permitWait: null,
     mode: isText ? (row['mode'] as RunningRequest['mode']) : null,
     model: isText ? text('model') : null,
     upstream: text('upstream'),

@@ -1,5 +1,5 @@
 import type { LimitDecision } from '../../../domain/limits/limits.ts';
-import type { EndedWait, HeldPlace, SlotStore } from '../../../domain/ports/slot-store.ts';
+import type { EndedWait, SlotHolder, SlotStore } from '../../../domain/ports/slot-store.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Row } from '../../engine.ts';
 import { lookUpRows } from '../../read-rows.ts';
@@ -55,7 +55,7 @@ export function createSlotStore(
       const sql = ['slots', 'waiting_requests']
         .map((table) => `SELECT key_id, request_id FROM ${table} WHERE owner = ?`)
         .join(' UNION ALL ');
-      return (await lookUpRows(engine, { sql, values: [owner(), owner()] })).map(readPlace);
+      return (await lookUpRows(engine, { sql, values: [owner(), owner()] })).map(readHolder);
     },
     async freeLost() {
       let total = 0;
@@ -97,6 +97,6 @@ function readEndedWait(row: Row): EndedWait {
   return { requestId: String(row['request_id']), decision: readDecision(row) };
 }
 
-function readPlace(row: Row): HeldPlace {
+function readHolder(row: Row): SlotHolder {
   return { keyId: String(row['key_id']), requestId: String(row['request_id']) };
 }

@@ -252,10 +252,10 @@ const messages = fc.tuple(
   token(24, 40),
 );
 
-type Road = (message: string, sanitise: Sanitise) => Failure;
+type Reading = (message: string, sanitise: Sanitise) => Failure;
 
 const readIn =
-  (dialect: keyof typeof dialects, contentType: string, write: (message: string) => string): Road =>
+  (dialect: keyof typeof dialects, contentType: string, write: (message: string) => string): Reading =>
   (message, sanitise) => {
     const terms = {
       contentType,
@@ -277,10 +277,10 @@ const json = 'application/json';
 const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
 /** Every way in which an upstream's words come in. */
-const roads: readonly Road[] = [
+const readings: readonly Reading[] = [
   ...Object.values(errorBodies).flatMap((write) =>
     [400, 401, 404, 500].map(
-      (status): Road =>
+      (status): Reading =>
         (message, sanitise) =>
           classifyStatus(status, write(message, 'BadRequestError'), null, sanitise),
     ),
@@ -315,13 +315,13 @@ function shownOf(failure: Failure): string {
   return [failure.cause, failure.detail, message, words.join('\n')].join('\n');
 }
 
-test('no key, address, id or text of the request is left of generated messages, on any road', () => {
+test('no key, address, id or text of the request is left of generated messages, in any reading', () => {
   const run = propertyRun(250);
   let shownMessages = 0;
   fc.assert(
     fc.property(
       messages,
-      fc.nat(roads.length - 1),
+      fc.nat(readings.length - 1),
       ([opening, { text, secret: quoted }, more, first, own, client], at) => {
         const sanitise = createSanitiser({
           turns: [{ role: 'user', text }],
@@ -342,8 +342,8 @@ test('no key, address, id or text of the request is left of generated messages, 
         ];
         const ordered = first ? [quoted, ...parts] : [...parts, quoted];
         const message = [opening, ...ordered.map(({ said }) => said)].join(' ');
-        const failure = roads[at]?.(message, sanitise);
-        if (failure === undefined) throw new Error('no such road');
+        const failure = readings[at]?.(message, sanitise);
+        if (failure === undefined) throw new Error('no such reading');
         if (failure.upstreamError?.message?.startsWith(opening)) shownMessages++;
         const shown = shownOf(failure);
         const plain = readable(shown.replaceAll(/\[[a-z]+\]/g, ' 0 '));

@@ -1,0 +1,135 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import { sumFaults } from '../domain/summed-fault.ts';
+import { TimeLimit } from '../domain/limits/time-limit.ts';
+import type { WaitingRequests } from './waiting-requests.ts';
+
+/** How long the end of a request waits for its slot to be given back, in milliseconds; it is given back later then. */
+const releaseWaitMs = 1_000;
+
+/** The pause before slots that could not be given back are offered again, in milliseconds. */
+const retryMs = 1_000;
+
+/** How many such slots are remembered; the search finds the others. */
+const maxOrphaned = 10_000;
+
+/** How often the store is searched for slots without a request or a lease, in milliseconds. */
+const searchMs = 15_000;
+
+interface OrphanedSlotsOptions {
+  readonly report: ReportFault;
+  /** The requests that wait: they end by slots that are given back, and a search may miss their places. */
+  readonly waiting: Pick<WaitingRequests, 'follow' | 'compare'>;
+}
+
+/**
+ * The requests of this process that have a slot, or ask for one, and the orphaned slots: those that the store did not
+ * take back, and those that it gave although its answer was lost. No slot of a living process stays without a request.
+ */
+export class OrphanedSlots {
+  readonly #store: SlotStore;
+  readonly #clock: Clock;
+  readonly #waiting: OrphanedSlotsOptions['waiting'];
+  readonly #notReleased: (error: unknown) => void;
+  readonly #releaseLimit: TimeLimit;
+  readonly #requests = new Set<string>();
+  /** Slots to give back, with their keys, by their requests. */
+  readonly #orphaned = new Map<string, string>();
+  #cancelRetry: (() => void) | null = null;
+  #cancelSearch: () => void;
+  #isClosed = false;
+
+  constructor(store: SlotStore, clock: Clock, { report, waiting }: OrphanedSlotsOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#waiting = waiting;
+    this.#notReleased = sumFaults('slots could not be given back: they are given back later', report, clock);
+    this.#releaseLimit = new TimeLimit(
+      releaseWaitMs,
+      clock,
+      () => new StorageError('the database takes too long to take a slot back', 'slow'),
+    );
+    this.#cancelSearch = clock.schedule(searchMs, () => void this.#search());
+  }
+
+  /** A request asks for a slot from now on. */
+  expect(requestId: string): void {
+    this.#requests.add(requestId);
+  }
+
+  /** A request was refused: it has no slot. */
+  forget(requestId: string): void {
+    this.#requests.delete(requestId);
+  }
+
+  has(requestId: string): boolean {
+    return this.#requests.has(requestId);
+  }
+
+  /** Gives the slot of a request back. Resolves when that is done, or is put off. */
+  async release(keyId: string, requestId: string): Promise<void> {
+    this.#requests.delete(requestId);
+    await this.#releaseLimit.bound(() => this.#offer(keyId, requestId)).catch(this.#notReleased);
+  }
+
+  /** Gives back what a request may have, later. */
+  giveBack(keyId: string, requestId: string): void {
+    this.#requests.delete(requestId);
+    if (this.#orphaned.size >= maxOrphaned) return;
+    this.#orphaned.set(requestId, keyId);
+    if (!this.#isClosed) this.#cancelRetry ??= this.#clock.schedule(retryMs, () => void this.#retry());
+  }
+
+  /** Offers the orphaned slots once more, and ends the timers. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelSearch();
+    this.#cancelRetry?.();
+    await this.#offerOrphaned();
+  }
+
+  async #offer(keyId: string, requestId: string): Promise<void> {
+    const end = this.#waiting.follow();
+    try {
+      const ended = await this.#store.release(keyId, requestId);
+      this.#orphaned.delete(requestId);
+      end(ended);
+    } catch (error) {
+      this.#notReleased(error);
+      this.giveBack(keyId, requestId);
+    }
+  }
+
+  async #retry(): Promise<void> {
+    await this.#offerOrphaned();
+    this.#cancelRetry =
+      this.#orphaned.size === 0 || this.#isClosed
+        ? null
+        : this.#clock.schedule(retryMs, () => void this.#retry());
+  }
+
+  async #offerOrphaned(): Promise<void> {
+    await Promise.all([...this.#orphaned].map(([requestId, keyId]) => this.#offer(keyId, requestId)));
+  }
+
+  /**
+   * Gives back what the store has for requests that are not here, and what it has for processes whose lease has ended:
+   * the one that ended it frees them at once, unless it dies before, or a slot was being taken just then. Requests that
+   * wait, and of which the store has nothing, are found, too.
+   */
+  async #search(): Promise<void> {
+    try {
+      const compare = this.#waiting.compare();
+      const held = await this.#store.held();
+      compare(new Set(held.map(({ requestId }) => requestId)));
+      for (const { keyId, requestId } of held)
+        if (!this.#requests.has(requestId)) await this.#offer(keyId, requestId);
+      await this.#store.freeLost();
+    } catch (error) {
+      this.#notReleased(error);
+    }
+    if (!this.#isClosed) this.#cancelSearch = this.#clock.schedule(searchMs, () => void this.#search());
+  }
+}

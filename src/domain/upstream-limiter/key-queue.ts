@@ -1,0 +1,93 @@
+import type { Position, Roster } from '../../shared/roster.ts';
+import type { HeldLanes, Lane } from './lanes.ts';
+
+/** A member's place in a queue. */
+export interface Ticket<Member> {
+  readonly member: Member;
+  readonly lane: Lane;
+  /** The order of arrival in this queue. */
+  readonly arrival: number;
+  /** What its service costs: in the same unit for all members of a queue. */
+  readonly cost: number;
+}
+
+/** The members of one key. Times are virtual: what keys were served by then, by their weights. */
+export interface KeyQueue<Member> {
+  readonly keyId: string;
+  weight: number;
+  /** The virtual time at which it began to have members; only of use while it has some. */
+  since: number;
+  /** The virtual time at which what it was served so far is paid off. */
+  finish: number;
+  readonly members: Roster<QueuedTicket<Member>>;
+  /** The same members by their lanes, those lanes alone that have some. */
+  readonly lanes: Map<Lane, Roster<QueuedTicket<Member>>>;
+}
+
+/** A ticket as its queue has it. */
+export interface QueuedTicket<Member> extends Ticket<Member> {
+  cost: number;
+  readonly key: KeyQueue<Member>;
+  position: Position<QueuedTicket<Member>> | null;
+  /** Its position among those of its key and lane. */
+  lanePosition: Position<QueuedTicket<Member>> | null;
+}
+
+/**
+ * The virtual time at which the next member of a key is served: once the key has paid off what it was served, as far as that is
+ * known by now. What it had paid off before its members came is no credit.
+ */
+export function startOf<Member>({ since, finish }: KeyQueue<Member>): number {
+  return Math.max(since, finish);
+}
+
+/** Of the first members of two keys, whether one is served before the other. */
+export function isBefore<Member>(one: QueuedTicket<Member>, other: QueuedTicket<Member>): boolean {
+  return (startOf(one.key) - startOf(other.key) || one.arrival - other.arrival) < 0;
+}
+
+/**
+ * The members of a key in one queue, and the virtual times at which they will be served: those of a lane that is held, or,
+ * without one, all that are in no such lane.
+ */
+export function* startsOf<Member>(key: KeyQueue<Member>, line: Lane | null, held: HeldLanes) {
+  const { lanes, weight } = key;
+  const members = line === null ? key.members : lanes.get(line);
+  let start = startOf(key);
+  for (
+    let position = members?.first ?? null;
+    position !== null;
+    position = members?.after(position) ?? null
+  ) {
+    const ticket = position.member;
+    if (line === null && held.has(ticket.lane)) continue;
+    yield { ticket, start };
+    start += ticket.cost / weight;
+  }
+}
+
+/**
+ * Some keys were passed over by one that was served at a time: they would be served alone for as long as they were held. So
+ * those that wait for nothing but what is held are moved on to that time, all of one lane together: their order stays.
+ */
+export function liftPassed<Member>(
+  keys: Iterable<KeyQueue<Member>>,
+  served: KeyQueue<Member>,
+  start: number,
+  held: HeldLanes,
+): void {
+  const moved: [KeyQueue<Member>, Lane][] = [];
+  const leads = new Map<Lane, number>();
+  for (const key of keys) {
+    const [lane] = key.lanes.keys();
+    if (key === served || lane === undefined || ![...key.lanes.keys()].every((each) => held.has(each)))
+      continue;
+    moved.push([key, lane]);
+    leads.set(lane, Math.max(leads.get(lane) ?? 0, start - startOf(key)));
+  }
+  for (const [key, lane] of moved) {
+    const lead = leads.get(lane) ?? 0;
+    key.since += lead;
+    key.finish += lead;
+  }
+}
