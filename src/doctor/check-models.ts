@@ -8,12 +8,11 @@ import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import { addressOf } from '../domain/diagnosis/call-target.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { callUpstream, readText } from './ask.ts';
-import { failedCall } from './explain.ts';
-import { quote } from './quote.ts';
+import { failedCall, wordsOf } from './explain.ts';
 import { fault, ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
+import { quote } from './without-secrets.ts';
 import type { DoctorPorts, Target } from './target.ts';
-import { wordsOf } from './words.ts';
 
 /** An upstream's list of models, and what its checks found. */
 export interface CheckedModels {

@@ -1,10 +1,10 @@
 import type { DiagnosedCall } from '../domain/diagnosis/call-target.ts';
 import { diagnose } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
-import type { FailureKind } from '../protocol/text.ts';
+import type { Failure, FailureKind } from '../protocol/text.ts';
+import type { DoctorPorts, Target } from './target.ts';
 import { fault } from './report.ts';
 import type { Check } from './report.ts';
-import type { DoctorPorts, Target } from './target.ts';
 
 /**
  * The check of a call that got no answer, or an answer with an error status: its cause and what to do. `failed` is the
@@ -23,4 +23,10 @@ export function failedCall(
     failed,
   );
   return fault(id, cause, advice);
+}
+
+/** What the upstream itself said about a failure, after a colon; empty if that is nothing. */
+export function wordsOf({ upstreamError }: Failure): string {
+  const said = [upstreamError?.code ?? '', upstreamError?.message ?? ''].filter((text) => text !== '');
+  return said.length === 0 ? '' : `: ${said.join(', ')}`;
 }

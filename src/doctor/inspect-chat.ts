@@ -3,8 +3,8 @@ import { createSseParser } from '../protocol/sse.ts';
 import type { SseEvent } from '../protocol/sse.ts';
 import { readFinishReason } from '../protocol/upstream/finish-reasons.ts';
 import type { ReadAnswer } from './ask.ts';
-import { listNames, mendedRule } from './rules.ts';
-import type { BrokenRule } from './rules.ts';
+import { listNames, warnIf } from './report.ts';
+import type { Check } from './report.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,7 +18,7 @@ export function readEvents(bytes: Uint8Array): readonly SseEvent[] {
  * Finds what a Chat Completions stream does that the gateway's own streams never do, although the gateway can read it:
  * clients without a gateway may fail at it. What the gateway can't read is reported by its reader.
  */
-export function inspectChatStream(events: readonly SseEvent[]): readonly BrokenRule[] {
+export function inspectChatStream(events: readonly SseEvent[]): readonly Check[] {
   const end = events.findIndex(({ data }) => data.startsWith('[DONE]'));
   const answers = (end === -1 ? events : events.slice(0, end))
     .filter(({ name }) => name !== 'error')
@@ -29,27 +29,27 @@ export function inspectChatStream(events: readonly SseEvent[]): readonly BrokenR
   const deltas = choices.map(({ delta }) => delta).filter(isPlainObject);
   const ids = new Set(answers.map(({ id }) => id).filter((id) => typeof id === 'string' && id !== ''));
   return [
-    ...mendedRule(
+    ...warnIf(
       'no_choices',
       answers.some((chunk) => !Array.isArray(chunk['choices'])),
       'a chunk has no list of choices: some client libraries fail at it',
     ),
-    ...mendedRule(
+    ...warnIf(
       'no_role',
       deltas.length > 0 && !deltas.some(({ role }) => role === 'assistant'),
       "no chunk has the role assistant: openai's stream helper fails without it",
     ),
-    ...mendedRule(
+    ...warnIf(
       'content_list',
       deltas.some(({ content }) => Array.isArray(content)),
       'a content is a list of parts, not a string: many clients display it as [object Object]',
     ),
-    ...mendedRule(
+    ...warnIf(
       'text_after_finish',
       hasTextAfterFinish(choices),
       'text follows the first finish reason: clients that stop there lose it',
     ),
-    ...mendedRule('changing_id', ids.size > 1, `the chunks have ${ids.size} different ids`),
+    ...warnIf('changing_id', ids.size > 1, `the chunks have ${ids.size} different ids`),
   ];
 }
 
@@ -89,7 +89,7 @@ function isText(content: unknown): boolean {
 const requiredKeys = ['id', 'object', 'created', 'model', 'choices'] as const;
 
 /** Finds what a whole completion lacks, or has in a form that clients do not expect. */
-export function inspectChatBody(bytes: Uint8Array): readonly BrokenRule[] {
+export function inspectChatBody(bytes: Uint8Array): readonly Check[] {
   const body = parseJson(new TextDecoder().decode(bytes));
   if (!isPlainObject(body)) return [];
   const [choice = {}] = choicesOf(body);
@@ -99,8 +99,8 @@ export function inspectChatBody(bytes: Uint8Array): readonly BrokenRule[] {
     ...(message['role'] === 'assistant' ? [] : ['message.role']),
   ];
   return [
-    ...mendedRule('missing_fields', missing.length > 0, `the answer lacks ${listNames(missing)}`),
-    ...mendedRule(
+    ...warnIf('missing_fields', missing.length > 0, `the answer lacks ${listNames(missing)}`),
+    ...warnIf(
       'content_list',
       Array.isArray(message['content']),
       'the content is a list of parts, not a string',

@@ -1,8 +1,8 @@
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
 import type { SseEvent } from '../protocol/sse.ts';
 import { readEvents } from './inspect-chat.ts';
-import { listNames, mendedRule } from './rules.ts';
-import type { BrokenRule } from './rules.ts';
+import { listNames, warnIf } from './report.ts';
+import type { Check } from './report.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -46,7 +46,7 @@ const requiredKeys = [
  * Finds what a Responses stream does against the order of typed events: response.created first, sequence numbers
  * without a gap, constant ids, and every item and part closed with the text of its deltas. `[DONE]` may follow.
  */
-export function inspectResponsesStream(events: readonly SseEvent[]): readonly BrokenRule[] {
+export function inspectResponsesStream(events: readonly SseEvent[]): readonly Check[] {
   const typed = events.filter(({ data }) => !data.startsWith('[DONE]')).flatMap(readTyped);
   if (typed.length === 0) return [];
   const types = typed.map(({ type }) => type);
@@ -54,23 +54,23 @@ export function inspectResponsesStream(events: readonly SseEvent[]): readonly Br
   const isFinished = last !== -1 && types[last] !== 'response.failed';
   const hasText = types.includes(textDelta);
   return [
-    ...mendedRule('first_event', types[0] !== 'response.created', 'the first event is not response.created'),
-    ...mendedRule(
+    ...warnIf('first_event', types[0] !== 'response.created', 'the first event is not response.created'),
+    ...warnIf(
       'sequence_numbers',
       !isConsecutive(typed),
       'the sequence numbers do not run from 0 without a gap',
     ),
-    ...mendedRule(
+    ...warnIf(
       'event_names',
       typed.some(({ name, type }) => name !== type),
       'an event: line differs from the type in its data',
     ),
-    ...mendedRule(
+    ...warnIf(
       'changing_id',
       idsOf(typed).some((ids) => ids.size > 1),
       'an id changes within the stream',
     ),
-    ...mendedRule(
+    ...warnIf(
       'unclosed_item',
       isFinished &&
         pairs.some(([open, close]) => {
@@ -79,11 +79,7 @@ export function inspectResponsesStream(events: readonly SseEvent[]): readonly Br
         }),
       'an item or a part is not opened and closed once',
     ),
-    ...mendedRule(
-      'text_differs',
-      isFinished && !isSameText(typed),
-      'the closing texts differ from the deltas',
-    ),
+    ...warnIf('text_differs', isFinished && !isSameText(typed), 'the closing texts differ from the deltas'),
     ...missingFields(
       typed.flatMap(({ frame }) => (isPlainObject(frame['response']) ? [frame['response']] : [])),
     ),
@@ -100,14 +96,14 @@ export function isOfResponses(bytes: Uint8Array): boolean {
 }
 
 /** Finds what a whole response object lacks. */
-export function inspectResponsesBody(bytes: Uint8Array): readonly BrokenRule[] {
+export function inspectResponsesBody(bytes: Uint8Array): readonly Check[] {
   const body = parseJson(new TextDecoder().decode(bytes));
   return isPlainObject(body) ? missingFields([body]) : [];
 }
 
-function missingFields(responses: readonly Json[]): readonly BrokenRule[] {
+function missingFields(responses: readonly Json[]): readonly Check[] {
   const missing = requiredKeys.filter((key) => responses.some((response) => response[key] === undefined));
-  return mendedRule('missing_fields', missing.length > 0, `a response object lacks ${listNames(missing)}`);
+  return warnIf('missing_fields', missing.length > 0, `a response object lacks ${listNames(missing)}`);
 }
 
 function readTyped({ name, data }: SseEvent): readonly TypedEvent[] {

@@ -1,13 +1,15 @@
+import { count } from '../shared/count.ts';
+import { checkPath } from '../domain/diagnosis/status-explanations.ts';
+import { explainCoding } from '../domain/diagnosis/coding-explanations.ts';
+import { explainAnswer, lookAtProxies } from '../domain/diagnosis/answer-explanations.ts';
+import type { Failure, FailureKind, FinishedAnswer } from '../protocol/text.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
-import { inspectChatBody, inspectChatStream, readEvents } from './inspect-chat.ts';
+import { inspectChatBody, inspectChatStream, readEvents, unknownFinishReason } from './inspect-chat.ts';
 import { inspectResponsesBody, inspectResponsesStream } from './inspect-responses.ts';
-import { failureRule } from './judge-failure.ts';
-import { fault, ok, warning } from './report.ts';
+import { wordsOf } from './explain.ts';
+import { fault, ok, warning, warnIf } from './report.ts';
 import type { Check } from './report.ts';
-import { mendedRule } from './rules.ts';
-import type { BrokenRule } from './rules.ts';
-import { hideSecrets } from './without-secrets.ts';
-import { describeAnswer } from './words.ts';
+import { hideSecrets, quote } from './without-secrets.ts';
 
 /** From which duration on, in milliseconds, text that all arrives at the end shows that something holds it back. */
 const leastBufferedMs = 2_000;
@@ -30,14 +32,15 @@ export function judgeAnswer(id: string, read: ReadAnswer, asked: Asked): readonl
     const chars = read.deltas.join('').length;
     const detail =
       chars === 0 ? 'the answer fails before any text' : `the answer fails after ${chars} characters of text`;
-    return [fault(id, detail, null, totalMs), ...found.map((rule) => checkOf(id, rule))];
+    return [fault(id, detail, null, totalMs), ...found.map((rule) => ruleOf(id, rule))];
   }
   const found = [...inspected, ...engineRules(read, asked), ...finishedRules(read, asked)];
-  return [mainCheck(id, read), ...found.map((rule) => checkOf(id, rule))];
+  return [mainCheck(id, read), ...found.map((rule) => ruleOf(id, rule))];
 }
 
-function checkOf(id: string, { id: rule, status, detail, advice }: BrokenRule): Check {
-  return { id: `${id}.${rule}`, status, detail, advice, ms: null };
+/** The finding of a rule under the check of the whole. */
+function ruleOf(id: string, rule: Check): Check {
+  return { ...rule, id: `${id}.${rule.id}` };
 }
 
 /** An answer without text is no fault of the protocol, but clients get nothing from it. */
@@ -51,7 +54,7 @@ function mainCheck(id: string, read: ReadAnswer): Check {
 }
 
 /** What the strict checkers find in an answer of the dialect for which they are written. */
-function inspect({ bytes, contentType, terms }: ReadAnswer, dialect: string): readonly BrokenRule[] {
+function inspect({ bytes, contentType, terms }: ReadAnswer, dialect: string): readonly Check[] {
   const isStream = contentType.startsWith('text/event-stream');
   if (dialect === 'chat') return isStream ? inspectChatStream(readEvents(bytes)) : inspectChatBody(bytes);
   if (dialect !== 'responses') return [];
@@ -63,32 +66,32 @@ function inspect({ bytes, contentType, terms }: ReadAnswer, dialect: string): re
 function engineRules(
   { violations, terms, contentType, ending }: ReadAnswer,
   { source }: Asked,
-): readonly BrokenRule[] {
+): readonly Check[] {
   const isRead =
     contentType.startsWith('text/event-stream') || contentType.includes('json') || contentType === '';
   const wanted = terms.streamAsked ? 'text/event-stream' : 'application/json';
   return [
-    ...mendedRule(
+    ...warnIf(
       'wrong_content_type',
       violations.has('wrong_content_type') && (isRead || ending.kind === 'finished'),
       `the content type is ${contentType === '' ? 'missing' : typeOf(hideSecrets(contentType, source.secrets().keys))}, not ${wanted}`,
     ),
-    ...mendedRule(
+    ...warnIf(
       'duplicate_terminal',
       violations.has('duplicate_terminal'),
       'events follow the end of the answer: some client libraries append their text',
     ),
-    ...mendedRule(
+    ...warnIf(
       'inconsistent_end',
       violations.has('inconsistent_end'),
       'the closing copy of the text, or the closing status, differs from what the stream said',
     ),
-    ...mendedRule(
+    ...warnIf(
       'excess_reasoning',
       violations.has('excess_reasoning'),
       'the usage has more reasoning than output: only the output that it names is charged',
     ),
-    ...mendedRule(
+    ...warnIf(
       'skipped_content',
       violations.has('skipped_content'),
       'a part of the answer has no known meaning and was skipped',
@@ -101,7 +104,7 @@ function typeOf(contentType: string): string {
   return /^[a-z0-9.+-]+\/[a-z0-9.+-]+/.exec(contentType)?.[0] ?? 'unreadable';
 }
 
-function finishedRules(read: ReadAnswer, { source }: Asked): readonly BrokenRule[] {
+function finishedRules(read: ReadAnswer, { source }: Asked): readonly Check[] {
   const { violations, firstTextMs, totalMs, deltas } = read;
   const isLate =
     totalMs >= leastBufferedMs &&
@@ -109,32 +112,95 @@ function finishedRules(read: ReadAnswer, { source }: Asked): readonly BrokenRule
     firstTextMs >= totalMs * endShare &&
     totalMs - firstTextMs <= mostSpreadMs;
   const isBuffered = read.terms.streamAsked && isLate && deltas.length >= leastPieces && !hasThoughts(read);
-  const rules: BrokenRule[] = [];
-  if (violations.has('missing_done'))
-    rules.push({
-      id: 'missing_done',
-      status: 'warning',
-      detail: 'the stream ends without data: [DONE]',
-      advice: 'Nothing to change: the finish reason tells the gateway that the answer is complete.',
-    });
-  if (violations.has('missing_finish'))
-    rules.push({
-      id: 'missing_finish',
-      status: 'warning',
-      detail: 'the answer has no finish reason; its end marker counts as one',
-      advice: `Nothing to change while finishReason: ${source.finishReason} is set.`,
-    });
-  if (isBuffered)
-    rules.push({
-      id: 'buffered',
-      status: 'warning',
-      detail: 'all text of the stream arrives at its end',
-      advice: 'Switch off buffering in the proxy before the server (in nginx: proxy_buffering off).',
-    });
-  return rules;
+  return [
+    ...warnIf(
+      'missing_done',
+      violations.has('missing_done'),
+      'the stream ends without data: [DONE]',
+      'Nothing to change: the finish reason tells the gateway that the answer is complete.',
+    ),
+    ...warnIf(
+      'missing_finish',
+      violations.has('missing_finish'),
+      'the answer has no finish reason; its end marker counts as one',
+      `Nothing to change while finishReason: ${source.finishReason} is set.`,
+    ),
+    ...warnIf(
+      'buffered',
+      isBuffered,
+      'all text of the stream arrives at its end',
+      'Switch off buffering in the proxy before the server (in nginx: proxy_buffering off).',
+    ),
+  ];
 }
 
 /** Whether the model was thinking, by what it sent or by what it counted. */
 function hasThoughts({ thoughtChars, ending: { usage } }: ReadAnswer): boolean {
   return thoughtChars > 0 || (usage?.reasoningTokens ?? 0) > 0;
+}
+
+/** The rule whose breach made an answer fail. */
+function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): Check {
+  const { violations, contentType } = read;
+  const { kind } = failed;
+  if (contentType.includes('html'))
+    return fault('wrong_content_type', 'a web page instead of an answer', adviseOnWebPage(asked));
+  const explained = explainAnswer(failed);
+  if (explained !== null) return fault(brokenRule(failed, violations), explained.cause, explained.advice);
+  const unknown = asked.dialect === 'chat' ? unknownFinishReason(read) : null;
+  if (unknown !== null)
+    return fault(
+      'unknown_finish_reason',
+      `the finish reason ${quote(unknown, asked.source)} is not in the gateway's table`,
+      'Report it to textgate: the answer fails, because it may not be complete.',
+    );
+  const coding = explainCoding(failed.detail);
+  if (coding !== null) return fault('undecodable', coding.cause, coding.advice);
+  if (kind === 'broken')
+    return fault('broken', 'the connection breaks in the middle of the answer', lookAtProxies);
+  if (timeouts.has(kind))
+    return fault('timeout', 'the answer does not end within the time of this test', lookAtLoad);
+  return fault('error_in_answer', `an error inside an answer with status 200${wordsOf(failed)}`, lookAtLog);
+}
+
+/** A base URL that has the list of models has the right path. */
+function adviseOnWebPage({ source: { target }, hasList }: Asked): string {
+  return hasList ? pathSeemsRight : checkPath({ method: 'POST', target });
+}
+
+const pathSeemsRight =
+  'The list of models is at this URL: check the name of the model, the log of the server and the proxies before it.';
+
+/** The deadlines of the test itself. */
+const timeouts: ReadonlySet<FailureKind> = new Set(['first_byte_timeout', 'idle_timeout', 'total_timeout']);
+
+const lookAtLoad = 'Check the load of the server, or allow more time with --timeout.';
+const lookAtLog = 'Check the log of the server: the gateway ends such an answer with an error, too.';
+
+/** The rule that an answer broke which was cut off or invalid. */
+function brokenRule({ kind }: Failure, violations: ReadAnswer['violations']): string {
+  if (kind === 'unfinished') return 'missing_finish';
+  if (kind === 'truncated' || kind === 'empty') return 'cut_off';
+  return rulesOfInvalid.find((rule) => violations.has(rule)) ?? 'invalid';
+}
+
+const rulesOfInvalid = ['bad_json', 'oversized_event'] as const;
+
+/** How an answer went, in a line. */
+function describeAnswer({ ending, terms, deltas, firstTextMs, totalMs }: ReadAnswer): string {
+  const reason = ending.kind === 'finished' ? describeReason(ending) : 'no finish reason';
+  if (!terms.streamAsked) return `${reason}, ${milliseconds(totalMs)}`;
+  const first = firstTextMs === null ? '' : `text after ${milliseconds(firstTextMs)}, `;
+  return `${reason}, ${first}${count(deltas.length, 'piece')}, ${milliseconds(totalMs)} in all`;
+}
+
+/** The upstream's own word for a finish reason, if it is a plain word. */
+function describeReason({ reason, rawReason }: FinishedAnswer): string {
+  if (rawReason === '') return 'no finish reason';
+  return `finish reason ${/^[\w-]{1,40}$/.test(rawReason) ? rawReason : reason}`;
+}
+
+/** A duration, in whole milliseconds. */
+function milliseconds(duration: number): string {
+  return `${Math.round(duration)} ms`;
 }

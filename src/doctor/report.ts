@@ -5,7 +5,7 @@
  * - `fault`: requests fail, or an answer that was cut off looks complete;
  * - `skipped`: the check does not apply, or an earlier fault prevents it.
  */
-export type CheckStatus = 'ok' | 'warning' | 'fault' | 'skipped';
+type CheckStatus = 'ok' | 'warning' | 'fault' | 'skipped';
 
 /** One check of an upstream. */
 export interface Check {
@@ -51,4 +51,21 @@ export function skipped(id: string, detail: string): Check {
 export function worstOf(checks: readonly Pick<Check, 'status'>[]): UpstreamReport['status'] {
   if (checks.some(({ status }) => status === 'fault')) return 'fault';
   return checks.some(({ status }) => status === 'warning') ? 'warning' : 'ok';
+}
+
+/** The advice for what the gateway can read, and writes as it should be for its own clients. */
+const mended = "Nothing to change: the gateway's own answers do not have this fault.";
+
+/** A warning of a rule, if it is broken; else nothing. Without an advice, it is a rule that the gateway mends for its clients. */
+export function warnIf(rule: string, isBroken: boolean, detail: string, advice = mended): readonly Check[] {
+  return isBroken ? [warning(rule, detail, advice)] : [];
+}
+
+/** How many names of a list are written out. */
+const maxNames = 4;
+
+/** The first names of a list, and how many follow. */
+export function listNames(names: readonly string[]): string {
+  const rest = names.length - maxNames;
+  return rest <= 0 ? names.join(', ') : `${names.slice(0, maxNames).join(', ')} and ${rest} more`;
 }

@@ -1,5 +1,6 @@
 import { originOf } from '../domain/diagnosis/call-target.ts';
 import { wordsOfSecret } from '../protocol/upstream/words/sanitise.ts';
+import type { ModelSource } from '../domain/routing.ts';
 import type { Check, UpstreamReport } from './report.ts';
 
 /** The shortest text that is masked, in characters: a shorter one would mask parts of words. */
@@ -56,4 +57,15 @@ export function hideSecrets(text: string, secrets: readonly string[]): string {
 /** The pattern of a text that stands for itself. */
 function escapeForm(form: string): string {
   return form.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
+}
+
+/** How much of a name of the upstream's is quoted, in characters. */
+const maxQuotedChars = 40;
+
+/** Quotes a name that an upstream chose, without its secrets, cut to a length; the output escapes control characters. */
+export function quote(name: string, { secrets }: Pick<ModelSource, 'secrets'>): string {
+  const shown = hideSecrets(name, secrets().keys);
+  const characters = Array.from(shown);
+  const cut = characters.length > maxQuotedChars ? `${characters.slice(0, maxQuotedChars).join('')}…` : shown;
+  return `'${cut}'`;
 }
