@@ -115,7 +115,7 @@ async function followLimits(
     }
 }
 
-/** Ends the waits at the head of a line: as many as there are slots for, and those without a start left. */
+/** Ends the waits at the head of a queue: as many as there are slots for, and those without a start left. */
 function serveLine(state: KeyState): void {
   while (state.waiting[0]?.tryAgain() === true);
 }
@@ -130,7 +130,7 @@ function take(state: KeyState, requestId: string, limits: Limits, nowMs: number)
   return decision('granted', state, limits, nowMs);
 }
 
-/** Waits in line until a slot is free, the time is up, or the signal is raised. */
+/** Waits in the queue until a slot is free, the time is up, or the signal is raised. */
 function waitInLine(
   state: KeyState,
   requestId: string,

@@ -39,7 +39,7 @@ export interface SharedLimiter extends FollowingLimiter {
  * Limits the keys of several processes together. The store decides every start; this process remembers only refusals that
  * can't have changed meanwhile, so that a client that goes on asking costs the database little (`SlotCalls`). A slot whose
  * giving back failed is given back later, as is one that was taken although the answer was lost (`OrphanedSlots`). A request
- * whose place in the line is gone joins it again (`WaitingRequests`).
+ * whose place in the queue is gone joins it again (`WaitingRequests`).
  */
 export function createSharedLimiter(
   store: SlotStore,
@@ -72,7 +72,7 @@ export function createSharedLimiter(
       else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') slotCalls.released(keyId);
       return answer;
     });
-    // Of requests that may wait the store refuses those alone for which the line has no place.
+    // Of requests that may wait the store refuses those alone for which the queue has no place.
     if (found !== 'waiting')
       return mayWait && found.verdict === 'concurrency' ? { ...found, isLineFull: true } : found;
     let hasSlot = false;

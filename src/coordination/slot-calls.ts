@@ -6,7 +6,7 @@ import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 /** How often the keys without requests are forgotten, in milliseconds. */
 const forgetMs = 60_000;
 
-/** A request whose ask waits for the answer to another one. */
+/** A request whose call of the store waits for the answer to another one. */
 interface QueuedCall extends PromiseWithResolvers<LimitDecision | 'waiting'> {
   readonly request: SlotRequest;
 }
@@ -21,16 +21,16 @@ interface KeyKnowledge {
   heldByOthers: number;
   /** The last decision, the limits that it was made for, and when it was asked for. */
   last: { readonly decision: LimitDecision; readonly limits: Limits; readonly askedMs: number } | null;
-  /** The asks that wait while another one is under way: there are some only after a refusal. */
+  /** The calls that wait while another one is under way: there are some only after a refusal. */
   queued: QueuedCall[];
   underWay: number;
 }
 
 /**
  * Asks the store for slots, and answers for it where it can only refuse: when this process itself has all slots of a key,
- * and when all starts are used, until the next one is given back. After a refusal one ask of a key is under way at a time;
+ * and when all starts are used, until the next one is given back. After a refusal one call for a key is under way at a time;
  * those that came before it was sent share its refusal. So a client that is refused and goes on asking costs a store one
- * ask for each round trip, and usually none at all.
+ * call for each round trip, and usually none at all.
  */
 export class SlotCalls {
   readonly #store: SlotStore;
@@ -87,7 +87,7 @@ export class SlotCalls {
     return key;
   }
 
-  /** Sends an ask; `companions` were there before it is sent and share its refusal. */
+  /** Sends a call; `companions` were there before it is sent and share its refusal. */
   async #send(
     key: KeyKnowledge,
     request: SlotRequest,
@@ -115,7 +115,7 @@ export class SlotCalls {
     for (const { request, resolve, reject } of calls) this.#send(key, request, []).then(resolve, reject);
   }
 
-  /** Sends the first of the queued asks, when no other one is under way; those with the same limits share its refusal. */
+  /** Sends the first of the queued calls, when no other one is under way; those with the same limits share its refusal. */
   #sendQueued(key: KeyKnowledge): void {
     if (key.underWay > 0) return;
     const [first, ...others] = key.queued;
@@ -177,7 +177,7 @@ function refusalOf(
     remainingStarts: decision.remainingStarts,
     resetMs: askedMs + decision.resetMs - nowMs,
   };
-  // All of the line is of this process: it is full until one of these waits ends.
+  // All of the queue is of this process: it is full until one of these waits ends.
   if (mayWait) return waiting < maxWaitingRequests ? null : { verdict: 'concurrency', ...said };
   if (held >= limits.concurrency) return { verdict: 'concurrency', ...said };
   return decision.verdict === 'rate' ? { verdict: 'rate', ...said } : null;

@@ -11,7 +11,7 @@ import { LimitRefresh } from './limit-refresh.ts';
 /** How often the store is asked for waits that ended, while requests wait, in milliseconds. */
 const pollMs = 100;
 
-/** The pause before a request that could not join the line again tries it once more, in milliseconds. */
+/** The pause before a request that could not join the queue again tries it once more, in milliseconds. */
 const joinMs = 1_000;
 
 interface WaitingOptions {
@@ -34,15 +34,15 @@ interface Wait {
   hasPlace: boolean;
   /** The last call that may still say something of an earlier place. */
   lastEarlierCall: number;
-  /** Resolves when an attempt to join the line again is over; `null` while there is none. */
+  /** Resolves when an attempt to join the queue again is over; `null` while there is none. */
   joining: Promise<void> | null;
   cancelNextJoin: () => void;
   isOver: boolean;
 }
 
 /**
- * The requests of this process that wait in the lines of their keys. One whose place is gone, as with the lease of this
- * process or by a crash of the database, joins the line again, at its end, for what is left of its time.
+ * The requests of this process that wait in the queues of their keys. One whose place is gone, as with the lease of this
+ * process or by a crash of the database, joins the queue again, at its end, for what is left of its time.
  */
 export class WaitingRequests {
   readonly #store: SlotStore;
@@ -63,7 +63,7 @@ export class WaitingRequests {
     this.#clock = clock;
     this.#giveBack = giveBack;
     this.#pollFailed = sumFaults('waits for slots could not be followed', report, clock);
-    this.#joinFailed = sumFaults('requests could not join a line again', report, clock);
+    this.#joinFailed = sumFaults('requests could not join a queue again', report, clock);
     const notFollowed = sumFaults('limits of waiting requests could not be looked up', report, clock);
     this.#limitRefresh = new LimitRefresh(
       () => store.followLimits(defaults(), this.#groupSlots(groupOf)).then(() => {}, notFollowed),
@@ -74,7 +74,7 @@ export class WaitingRequests {
 
   /**
    * Resolves with the end of a wait: when the store decides it, when its time is up, or when the signal is raised. Rejects
-   * when the store can't be asked what became of it, and when its time is up while it has no place in the line.
+   * when the store can't be asked what became of it, and when its time is up while it has no place in the queue.
    */
   wait(request: Omit<SlotRequest, 'mayWait'>, signal: AbortSignal): Promise<LimitDecision> {
     const { keyId, requestId, limits } = request;
@@ -92,7 +92,7 @@ export class WaitingRequests {
       const left = wait.joining?.then(() => this.#store.leave(request)) ?? this.#store.leave(request);
       left.then((decision) => {
         if (decision.verdict !== 'granted' && !wait.hasPlace && !signal.aborted)
-          return reject(new StorageError('the database has lost the place of a request in the line'));
+          return reject(new StorageError('the database has lost the place of a request in the queue'));
         if (!signal.aborted || decision.verdict !== 'granted') return resolve(decision);
         this.#giveBack(keyId, requestId);
         return resolve({ ...decision, verdict: 'concurrency' });
@@ -134,7 +134,7 @@ export class WaitingRequests {
 
   /**
    * Called before the store is asked of which requests it has something: returns what takes them. Those that waited before,
-   * and are not among them, join the line again.
+   * and are not among them, join the queue again.
    */
   compare(): (held: ReadonlySet<string>) => void {
     const call = ++this.#calls;
@@ -201,7 +201,7 @@ export class WaitingRequests {
     const { request } = wait;
     wait.lastEarlierCall = Number.POSITIVE_INFINITY;
     const end = this.follow();
-    // An earlier place may still be there, under the lease that was ended: the line must not have the request twice.
+    // An earlier place may still be there, under the lease that was ended: the queue must not have the request twice.
     end(await this.#store.release(request.keyId, request.requestId));
     wait.lastEarlierCall = this.#calls;
     if (wait.isOver) return;

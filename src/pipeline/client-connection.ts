@@ -12,7 +12,7 @@ export interface HeadFacts {
   readonly tokens: TokenState | null;
   /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;
-  /** How long the request waited in lines, in milliseconds; 0 if it was in none. */
+  /** How long the request waited in queues, in milliseconds; 0 if it was in none. */
   readonly queueMs: number;
   /** The names of the stripped parameters. */
   readonly stripped: readonly string[];

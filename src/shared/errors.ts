@@ -72,7 +72,7 @@ interface LimitDetail {
   readonly kind: 'concurrency' | 'rate' | 'tokens' | 'queue';
   readonly limit: number | null;
   readonly inFlight?: number;
-  /** How many requests wait in line. */
+  /** How many requests wait in the queue. */
   readonly waiting?: number;
   readonly retryAfterMs: number;
 }

@@ -159,7 +159,7 @@ function memoryOf(cluster: Cluster, node: number): number {
   return residentMib(cluster.nodes[node]?.served.child.pid);
 }
 
-/** What waits in a gateway: requests in progress and in lines, and the age of the oldest settlement in milliseconds. */
+/** What waits in a gateway: requests in progress and in queues, and the age of the oldest settlement in milliseconds. */
 interface Queues {
   readonly running: number;
   readonly waiting: number;

@@ -191,7 +191,7 @@ export function describeLimiter(
     const limits = { concurrency: 1, requestsPerMinute: generous, queueWaitMs: 10_000 };
 
     /** A limiter whose one slot is taken, and requests that wait for it; `order` is how their waits ended. */
-    async function setUpLine() {
+    async function setUpQueue() {
       const tested = await create();
       onTestFinished(() => tested.close());
       const order: string[] = [];
@@ -203,7 +203,7 @@ export function describeLimiter(
     }
 
     test('gets the next free slot in the order of arrival', async () => {
-      const { limiter, order, wait, settled } = await setUpLine();
+      const { limiter, order, wait, settled } = await setUpQueue();
       for (const id of ['a', 'b', 'c']) void wait(id);
       await settled();
       expect(order).toEqual(['a granted']);
@@ -218,8 +218,8 @@ export function describeLimiter(
       expect(order).toEqual(['a granted', 'b granted', 'c granted']);
     });
 
-    test('is refused when its time is up, and leaves the line', async () => {
-      const { advance, limiter, order, wait, settled } = await setUpLine();
+    test('is refused when its time is up, and leaves the queue', async () => {
+      const { advance, limiter, order, wait, settled } = await setUpQueue();
       for (const id of ['a', 'b']) void wait(id);
       await settled();
       advance(10_000);
@@ -231,8 +231,8 @@ export function describeLimiter(
       expect(order.at(-1)).toBe('c granted');
     });
 
-    test('leaves the line when its signal is raised, and the next request moves up', async () => {
-      const { limiter, order, wait, settled } = await setUpLine();
+    test('leaves the queue when its signal is raised, and the next request moves up', async () => {
+      const { limiter, order, wait, settled } = await setUpQueue();
       const leaving = new AbortController();
       void wait('a');
       void wait('b', leaving.signal);
@@ -245,7 +245,7 @@ export function describeLimiter(
     });
 
     test('does not wait when its signal was raised before', async () => {
-      const { order, wait, settled } = await setUpLine();
+      const { order, wait, settled } = await setUpQueue();
       void wait('a');
       void wait('b', AbortSignal.abort());
       await settled();
@@ -253,7 +253,7 @@ export function describeLimiter(
     });
 
     test('is not overtaken by a later request that finds a slot free', async () => {
-      const { limiter, order, wait, settled } = await setUpLine();
+      const { limiter, order, wait, settled } = await setUpQueue();
       const wide = { ...limits, concurrency: 2 };
       for (const id of ['a', 'b']) void wait(id);
       await settled();
@@ -266,7 +266,7 @@ export function describeLimiter(
     });
 
     test('is refused, and waits no longer, when the starts of the minute are used up', async () => {
-      const { limiter, order, wait, settled } = await setUpLine();
+      const { limiter, order, wait, settled } = await setUpQueue();
       const scarce = { ...limits, requestsPerMinute: 1 };
       void wait('a', signal, scarce);
       void wait('b', signal, scarce);
@@ -277,7 +277,7 @@ export function describeLimiter(
     });
 
     test('is refused at once when as many as may wait do so, and is told so', async () => {
-      const { limiter, wait, order, settled } = await setUpLine();
+      const { limiter, wait, order, settled } = await setUpQueue();
       for (let number = 0; number <= maxWaitingRequests; number++) void wait(`${number}`);
       await settled();
       expect(order).toEqual(['0 granted']);
@@ -298,93 +298,93 @@ export function describeLimiter(
     };
 
     test('is served at once when the limits of its key are raised, with all those for which there are slots', async () => {
-      const line = await setUpLine();
-      for (const id of ['a', 'b', 'c', 'd']) void line.wait(id);
-      await line.settled();
-      await line.setLimits('key', { concurrency: 3 });
-      line.limiter.limitsChanged();
-      await noticed(line);
-      expect(line.order).toEqual(['a granted', 'b granted', 'c granted']);
-      await line.limiter.release('key', 'a');
-      await noticed(line);
-      expect(line.order.slice(3)).toEqual(['d granted']);
+      const queue = await setUpQueue();
+      for (const id of ['a', 'b', 'c', 'd']) void queue.wait(id);
+      await queue.settled();
+      await queue.setLimits('key', { concurrency: 3 });
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted', 'b granted', 'c granted']);
+      await queue.limiter.release('key', 'a');
+      await noticed(queue);
+      expect(queue.order.slice(3)).toEqual(['d granted']);
     });
 
     test('gets the default when its key has no limit of its own any more', async () => {
-      const line = await setUpLine();
-      await line.setLimits('key', limits);
-      for (const id of ['a', 'b', 'c', 'd', 'e']) void line.wait(id);
-      await line.settled();
-      await line.setLimits('key', {});
-      line.limiter.limitsChanged();
-      await noticed(line);
-      expect(line.order).toEqual(['a granted', 'b granted', 'c granted', 'd granted']);
+      const queue = await setUpQueue();
+      await queue.setLimits('key', limits);
+      for (const id of ['a', 'b', 'c', 'd', 'e']) void queue.wait(id);
+      await queue.settled();
+      await queue.setLimits('key', {});
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted', 'b granted', 'c granted', 'd granted']);
     });
 
     test('is not served beyond limits that were lowered while it waited', async () => {
-      const line = await setUpLine();
+      const queue = await setUpQueue();
       const wide = { ...limits, concurrency: 3 };
-      for (const id of ['a', 'b', 'c', 'd']) void line.wait(id, signal, wide);
-      await line.settled();
-      await line.setLimits('key', { concurrency: 1, requestsPerMinute: generous });
-      line.limiter.limitsChanged();
-      await noticed(line);
-      for (const id of ['a', 'b']) await line.limiter.release('key', id);
-      await noticed(line);
-      expect(line.order).toEqual(['a granted', 'b granted', 'c granted']);
-      await line.limiter.release('key', 'c');
-      await noticed(line);
-      expect(line.order.slice(3)).toEqual(['d granted']);
+      for (const id of ['a', 'b', 'c', 'd']) void queue.wait(id, signal, wide);
+      await queue.settled();
+      await queue.setLimits('key', { concurrency: 1, requestsPerMinute: generous });
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      for (const id of ['a', 'b']) await queue.limiter.release('key', id);
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted', 'b granted', 'c granted']);
+      await queue.limiter.release('key', 'c');
+      await noticed(queue);
+      expect(queue.order.slice(3)).toEqual(['d granted']);
     });
 
     test('is refused when it is its turn and fewer starts a minute are allowed by then', async () => {
-      const line = await setUpLine();
-      for (const id of ['a', 'b']) void line.wait(id);
-      await line.settled();
-      await line.setLimits('key', { concurrency: 1, requestsPerMinute: 1 });
-      line.limiter.limitsChanged();
-      await noticed(line);
-      await line.limiter.release('key', 'a');
-      await noticed(line);
-      expect(line.order).toEqual(['a granted', 'b rate']);
+      const queue = await setUpQueue();
+      for (const id of ['a', 'b']) void queue.wait(id);
+      await queue.settled();
+      await queue.setLimits('key', { concurrency: 1, requestsPerMinute: 1 });
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      await queue.limiter.release('key', 'a');
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted', 'b rate']);
     });
 
     test('is told by the limits in force what is left, when its time is up after a change', async () => {
-      const line = await setUpLine();
-      void line.wait('a');
-      const ended = line.limiter.acquire('key', 'b', limits, signal);
-      await line.settled();
-      await line.setLimits('key', { concurrency: 1, requestsPerMinute: 5 });
-      line.limiter.limitsChanged();
-      await noticed(line);
-      line.advance(10_000);
-      await line.settled();
+      const queue = await setUpQueue();
+      void queue.wait('a');
+      const ended = queue.limiter.acquire('key', 'b', limits, signal);
+      await queue.settled();
+      await queue.setLimits('key', { concurrency: 1, requestsPerMinute: 5 });
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      queue.advance(10_000);
+      await queue.settled();
       expect(await ended).toMatchObject({ verdict: 'concurrency', inFlight: 1, remainingStarts: 4 });
     });
 
     test('gets the limits in force within a second, although it came with earlier ones after the change', async () => {
-      const line = await setUpLine();
-      void line.wait('a');
-      await line.settled();
-      await line.setLimits('key', { concurrency: 2 });
-      line.limiter.limitsChanged();
-      await noticed(line);
-      void line.wait('b');
-      await line.settled();
-      expect(line.order).toEqual(['a granted']);
-      line.advance(1_000);
-      await noticed(line);
-      expect(line.order).toEqual(['a granted', 'b granted']);
+      const queue = await setUpQueue();
+      void queue.wait('a');
+      await queue.settled();
+      await queue.setLimits('key', { concurrency: 2 });
+      queue.limiter.limitsChanged();
+      await noticed(queue);
+      void queue.wait('b');
+      await queue.settled();
+      expect(queue.order).toEqual(['a granted']);
+      queue.advance(1_000);
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted', 'b granted']);
     });
 
     test('keeps its limits while its key is not stored', async () => {
-      const line = await setUpLine();
-      for (const id of ['a', 'b']) void line.wait(id);
-      await line.settled();
-      line.limiter.limitsChanged();
-      line.advance(1_000);
-      await noticed(line);
-      expect(line.order).toEqual(['a granted']);
+      const queue = await setUpQueue();
+      for (const id of ['a', 'b']) void queue.wait(id);
+      await queue.settled();
+      queue.limiter.limitsChanged();
+      queue.advance(1_000);
+      await noticed(queue);
+      expect(queue.order).toEqual(['a granted']);
     });
   });
 }

@@ -139,24 +139,24 @@ test('a raised limit counts at once, although a refusal is remembered', async ()
   expect(await verdict(a.limiter.acquire('key', '3', limits, signal))).toBe('granted');
 });
 
-test('a client that goes on asking while another process has the slots costs one ask for each round trip', async () => {
+test('a client that goes on asking while another process has the slots costs one call for each round trip', async () => {
   const { a, b } = setUp();
   for (const id of ['1', '2']) await b.limiter.acquire('key', id, limits, signal);
   await a.limiter.acquire('key', '3', limits, signal);
   a.asked = [];
   const answered = Promise.withResolvers<void>();
   a.before = () => answered.promise;
-  const asks = Array.from({ length: 100 }, (_, id) =>
+  const calls = Array.from({ length: 100 }, (_, id) =>
     a.limiter.acquire('key', `again ${id}`, limits, signal),
   );
   answered.resolve();
-  expect((await Promise.all(asks)).filter((decision) => decision.verdict === 'concurrency')).toHaveLength(
+  expect((await Promise.all(calls)).filter((decision) => decision.verdict === 'concurrency')).toHaveLength(
     100,
   );
   expect(a.asked).toEqual(['take', 'take']);
 });
 
-test('a client that goes on asking for a place in a full line costs no ask, until a place is free', async () => {
+test('a client that goes on asking for a place in a full queue costs no call, until a place is free', async () => {
   const { a, settled } = setUp();
   const one = { ...patient, concurrency: 1 };
   const leaving = new AbortController();
@@ -175,7 +175,7 @@ test('a client that goes on asking for a place in a full line costs no ask, unti
   expect(a.asked).toEqual(['take']);
 });
 
-test('an ask that came after another one was sent does not share its refusal', async () => {
+test('a call that came after another one was sent does not share its refusal', async () => {
   const { a, b, settled } = setUp();
   for (const id of ['1', '2']) await b.limiter.acquire('key', id, limits, signal);
   await a.limiter.acquire('key', '3', limits, signal);
@@ -190,7 +190,7 @@ test('an ask that came after another one was sent does not share its refusal', a
   expect([await verdict(before), await verdict(after)]).toEqual(['concurrency', 'granted']);
 });
 
-test('requests of two processes wait in one line', async () => {
+test('requests of two processes wait in one queue', async () => {
   const { a, b, clock, settled } = setUp();
   const order: string[] = [];
   const one = { ...patient, concurrency: 1 };
@@ -339,7 +339,7 @@ test('a store that is not open yet is not asked to forget starts, and why a slot
 });
 
 /** The slots of one key, of which `b` has the only one; some requests of `a` wait. */
-async function setUpLine(waiting: readonly string[] = ['2', '3'], queueWaitMs = 90_000) {
+async function setUpQueue(waiting: readonly string[] = ['2', '3'], queueWaitMs = 90_000) {
   const nodes = setUp();
   const one = { ...limits, concurrency: 1, queueWaitMs };
   const { a, b, slots, ended, clock, settled } = nodes;
@@ -358,13 +358,13 @@ async function setUpLine(waiting: readonly string[] = ['2', '3'], queueWaitMs = 
       await settled();
     }
   };
-  const line = () => slots.waiting.map(({ requestId, owner }) => `${owner} ${requestId}`);
+  const queue = () => slots.waiting.map(({ requestId, owner }) => `${owner} ${requestId}`);
   return {
     ...nodes,
     ends,
     leaving,
     pass,
-    line,
+    queue,
     done: () => Promise.all(waits),
     /** Ends the lease of `a`, whose places are freed with it unless they are to be found there still. */
     endLease: async (isFreed = true): Promise<void> => {
@@ -379,13 +379,13 @@ async function setUpLine(waiting: readonly string[] = ['2', '3'], queueWaitMs = 
 }
 
 test.each([true, false])(
-  'requests that waited when the lease of their process was ended join the line again at once (places freed: %s)',
+  'requests that waited when the lease of their process was ended join the queue again at once (places freed: %s)',
   async (isFreed) => {
-    const { a, b, slots, ends, endLease, pass, line } = await setUpLine();
+    const { a, b, slots, ends, endLease, pass, queue } = await setUpQueue();
     await endLease(isFreed);
     a.owner = 'a again';
     await pass(200);
-    expect(line()).toEqual(['a again 2', 'a again 3']);
+    expect(queue()).toEqual(['a again 2', 'a again 3']);
     await b.limiter.release('key', '1');
     await pass(200);
     expect(ends).toEqual(['2 granted']);
@@ -396,51 +396,51 @@ test.each([true, false])(
   },
 );
 
-test('requests whose places the database has lost join the line again within 15 seconds', async () => {
-  const { b, ends, forgetPlaces, pass, line } = await setUpLine();
+test('requests whose places the database has lost join the queue again within 15 seconds', async () => {
+  const { b, ends, forgetPlaces, pass, queue } = await setUpQueue();
   await forgetPlaces();
   await pass(15_000);
-  expect(line()).toEqual(['a 2', 'a 3']);
+  expect(queue()).toEqual(['a 2', 'a 3']);
   await b.limiter.release('key', '1');
   await pass(200);
   expect(ends).toEqual(['2 granted']);
 });
 
-test('a request keeps its place in the line while the database has it', async () => {
-  const { a, pass, line } = await setUpLine();
+test('a request keeps its place in the queue while the database has it', async () => {
+  const { a, pass, queue } = await setUpQueue();
   a.asked = [];
   await pass(60_000);
   expect(a.asked).toContain('held');
   expect(a.asked).not.toContain('take');
-  expect(line()).toEqual(['a 2', 'a 3']);
+  expect(queue()).toEqual(['a 2', 'a 3']);
 });
 
-test('a request that joins the line again waits no longer than its time, and leaves nothing behind', async () => {
-  const { ends, forgetPlaces, pass, line, done } = await setUpLine(['2'], 20_000);
+test('a request that joins the queue again waits no longer than its time, and leaves nothing behind', async () => {
+  const { ends, forgetPlaces, pass, queue, done } = await setUpQueue(['2'], 20_000);
   await forgetPlaces();
   await pass(19_900);
-  expect([line(), ends]).toEqual([['a 2'], []]);
+  expect([queue(), ends]).toEqual([['a 2'], []]);
   await pass(100);
   await done();
-  expect([line(), ends]).toEqual([[], ['2 concurrency']]);
+  expect([queue(), ends]).toEqual([[], ['2 concurrency']]);
 });
 
-test('a request that cannot join the line again yet tries it every second', async () => {
-  const { a, forgetPlaces, pass, line, faults } = await setUpLine();
+test('a request that cannot join the queue again yet tries it every second', async () => {
+  const { a, forgetPlaces, pass, queue, faults } = await setUpQueue();
   await forgetPlaces();
   a.before = async (step) => {
     if (step === 'take') throw new StorageError('no lease');
   };
   await pass(15_500);
-  expect(line()).toEqual([]);
-  expect(faults).toEqual(['requests could not join a line again']);
+  expect(queue()).toEqual([]);
+  expect(faults).toEqual(['requests could not join a queue again']);
   a.before = async () => {};
   await pass(1_000);
-  expect(line()).toEqual(['a 2', 'a 3']);
+  expect(queue()).toEqual(['a 2', 'a 3']);
 });
 
 test('a request whose time is up while it has no place is not told that all slots are taken', async () => {
-  const { a, b, ends, forgetPlaces, pass, done } = await setUpLine(['2'], 20_000);
+  const { a, b, ends, forgetPlaces, pass, done } = await setUpQueue(['2'], 20_000);
   await forgetPlaces();
   await b.limiter.release('key', '1');
   a.before = async (step) => {
@@ -448,13 +448,13 @@ test('a request whose time is up while it has no place is not told that all slot
   };
   await pass(20_000);
   await done();
-  expect(ends).toEqual(['2 StorageError: the database has lost the place of a request in the line']);
+  expect(ends).toEqual(['2 StorageError: the database has lost the place of a request in the queue']);
 });
 
 test.each(['release', 'take'])(
-  'a client that leaves while its request joins the line again leaves no place and no slot there (during: %s)',
+  'a client that leaves while its request joins the queue again leaves no place and no slot there (during: %s)',
   async (during) => {
-    const { a, b, slots, ends, leaving, forgetPlaces, pass, settled, line, done } = await setUpLine(['2']);
+    const { a, b, slots, ends, leaving, forgetPlaces, pass, settled, queue, done } = await setUpQueue(['2']);
     await forgetPlaces();
     const answered = Promise.withResolvers<void>();
     a.before = (step) => (step === during ? answered.promise : Promise.resolve());
@@ -463,15 +463,15 @@ test.each(['release', 'take'])(
     await settled();
     answered.resolve();
     await done();
-    expect([line(), ends]).toEqual([[], ['2 concurrency']]);
+    expect([queue(), ends]).toEqual([[], ['2 concurrency']]);
     await b.limiter.release('key', '1');
     await pass(1_000);
     expect(slots.slots).toEqual([]);
   },
 );
 
-test('a late answer on an earlier place gives no slot to a request that has joined the line again', async () => {
-  const { a, b, ends, slots, endLease, pass, line, settled } = await setUpLine(['2']);
+test('a late answer on an earlier place gives no slot to a request that has joined the queue again', async () => {
+  const { a, b, ends, slots, endLease, pass, queue, settled } = await setUpQueue(['2']);
   const answered = Promise.withResolvers<void>();
   // The slot is granted, under a lease that is ended then, and what tells of it is on its way.
   a.after = (step) => (step === 'endedWaits' ? answered.promise : Promise.resolve());
@@ -481,7 +481,7 @@ test('a late answer on an earlier place gives no slot to a request that has join
   await b.limiter.acquire('key', 'other', { ...limits, concurrency: 1 }, signal);
   a.owner = 'a again';
   await pass(15_000);
-  expect(line()).toEqual(['a again 2']);
+  expect(queue()).toEqual(['a again 2']);
   answered.resolve();
   await settled();
   expect(ends).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { database } from '../chaos/nodes/database.ts';
 import { kills } from '../chaos/nodes/kills.ts';
 import { limits } from '../chaos/nodes/limits.ts';
-import { line } from '../chaos/nodes/line.ts';
+import { queue } from '../chaos/nodes/queue.ts';
 import { restarts } from '../chaos/nodes/restarts.ts';
 import { upstreamLimits } from '../chaos/nodes/upstream-limits.ts';
 import { strict } from '../chaos/nodes/strict.ts';
@@ -37,7 +37,7 @@ describe.skipIf(postgresAbsence !== null)('two gateways over one PostgreSQL', ()
     slow,
   );
 
-  test('serve the requests that wait for one slot in their order', () => expectNoFaults(line, {}), slow);
+  test('serve the requests that wait for one slot in their order', () => expectNoFaults(queue, {}), slow);
 
   test(
     'are restarted one after the other without an answer that is cut or a record that is lost',

@@ -136,7 +136,7 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
     expect(places).toEqual([]);
   });
 
-  test('serves its line when the config of a node that has requests in it gives it more slots', async () => {
+  test('serves its queue when the config of a node that has requests in it gives it more slots', async () => {
     const [a, b] = await startNodes(1);
     const answer = holdAnswers(upstream);
     const running = ask(a, 'one');

@@ -80,7 +80,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     expect(statuses).toEqual([200, 200, 200, 429, 429]);
   });
 
-  test('have one line for a key whose requests wait', async () => {
+  test('have one queue for a key whose requests wait', async () => {
     const { a, b, ask } = await startNodes({ concurrency: 1, queueWaitMs: 60_000 });
     const order: string[] = [];
     const gates = new Map<string, () => void>();
@@ -131,7 +131,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
   const waitingWith = async (keyId: string): Promise<readonly unknown[]> =>
     onServer(`SELECT concurrency::int FROM waiting_requests WHERE key_id = '${keyId}'`, database.url);
 
-  test('serve their line when an operator raises the limit of its key, before any slot is given back', async () => {
+  test('serve their queue when an operator raises the limit of its key, before any slot is given back', async () => {
     const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
     const answer = holdAnswers(upstream);
     const running = [ask(a)];

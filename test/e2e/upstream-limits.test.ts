@@ -144,7 +144,7 @@ test('a request that left while it waited is never sent', async () => {
   expect(first.calls.map(({ asked }) => asked)).toEqual(['one', 'three']);
 });
 
-/** Counts refusals by the upstreams whose lines refused. */
+/** Counts refusals by the upstreams whose queues refused. */
 const refusals = 'textgate_upstream_queue_refusals_total';
 
 describe('a request that gets no permit', () => {

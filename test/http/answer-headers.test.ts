@@ -96,7 +96,7 @@ describe('an answer’s headers', () => {
     });
   });
 
-  test('have the wait in line, in whole milliseconds, of a request that waited', () => {
+  test('have the wait in queues, in whole milliseconds, of a request that waited', () => {
     expect(answerHeaders({ ...head, queueMs: 1_200.2 })).toMatchObject({ 'x-textgate-queue-ms': '1201' });
   });
 

@@ -115,14 +115,14 @@ export const groupFaults: readonly Mutation[] = [
     tests: sockets,
   },
   {
-    name: 'a raised limit of a group by which no request in line gets a slot',
+    name: 'a raised limit of a group by which no queued request gets a slot',
     file: 'src/composition/limiter-services.ts',
     find: '...ofGroups.map((group) => [group.id, limitsOfGroup(group, 0)] as const),',
     replace: '',
     tests: sockets,
   },
   {
-    name: 'a raised limit of a group that does not reach the line that nodes share',
+    name: 'a raised limit of a group that does not reach the queue that nodes share',
     file: 'src/coordination/waiting-requests.ts',
     find: 'group === null ? [] : [[group.id, limitsOfGroup(group, 0).concurrency]]',
     replace: '[]',

@@ -65,7 +65,7 @@ export const nodeFaults: readonly Mutation[] = [
     tests: ['test/coordination/shared-limiter.test.ts'],
   },
   {
-    name: 'a place in line that is kept when its client leaves',
+    name: 'a place in the queue that is kept when its client leaves',
     file: 'src/coordination/waiting-requests.ts',
     find: '?? this.#store.leave(request);',
     replace:
@@ -73,14 +73,14 @@ export const nodeFaults: readonly Mutation[] = [
     ...simulation,
   },
   {
-    name: 'a place in line that the database has lost, and that is not looked for',
+    name: 'a place in the queue that the database has lost, and that is not looked for',
     file: 'src/coordination/orphaned-slots.ts',
     find: 'compare(new Set(held.map(({ requestId }) => requestId)));',
     replace: '',
     tests: ['test/coordination/shared-limiter.test.ts'],
   },
   {
-    name: 'a place in line that is taken anew beside the earlier one',
+    name: 'a place in the queue that is taken anew beside the earlier one',
     file: 'src/coordination/waiting-requests.ts',
     find: 'end(await this.#store.release(request.keyId, request.requestId));',
     replace: 'end([]);',
@@ -102,14 +102,14 @@ export const nodeFaults: readonly Mutation[] = [
     tests: ['test/storage/postgres-slots.long.test.ts'],
   },
   {
-    name: 'a raised limit by which no request in line gets a slot',
+    name: 'a raised limit by which no queued request gets a slot',
     file: 'src/storage/postgres/slots/search-functions.ts',
     find: 'AND ${slotsOfGroup} IS NOT NULL;\n        key := ${serveLine.called}(key);',
     replace: 'AND ${slotsOfGroup} IS NOT NULL;',
     tests: ['test/storage/postgres-slots.long.test.ts'],
   },
   {
-    name: 'requests in line that keep the limits from before a change, with which they came after it',
+    name: 'queued requests that keep the limits from before a change, with which they came after it',
     file: 'src/coordination/waiting-requests.ts',
     find: 'this.#limitRefresh.later();',
     replace: '',

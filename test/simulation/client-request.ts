@@ -49,10 +49,10 @@ export class ClientRequest {
     const first = await this.#acquire({ ...key.limits, queueWaitMs: 0 }, leaving.signal);
     if (first === 'granted') counts['slots granted at once']++;
     if (first !== 'concurrency' || !mayWait) return first;
-    counts['requests that waited in line']++;
+    counts['requests that waited in the queue']++;
     const second = await this.#acquire(key.limits, leaving.signal);
     if (second === 'granted') counts['slots granted after a wait']++;
-    if (second === 'concurrency' && leaving.signal.aborted) counts['clients that left the line']++;
+    if (second === 'concurrency' && leaving.signal.aborted) counts['clients that left the queue']++;
     return second;
   }
 

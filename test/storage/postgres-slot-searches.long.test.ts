@@ -43,7 +43,7 @@ const loseSlots = (keys: number, ofEach: number): string => `
   FROM generate_series(1, ${keys}) AS key, generate_series(1, ${ofEach}) AS slot`;
 
 describe.skipIf(postgresAbsence !== null)(`searches for slots in PostgreSQL${absent}`, () => {
-  test('free 20,000 slots of lost processes, some keys in a step, and serve the lines of all keys', async () => {
+  test('free 20,000 slots of lost processes, some keys in a step, and serve the queues of all keys', async () => {
     const { sql, asked, store } = await setUp();
     await sql(loseSlots(500, 40));
     await sql(
@@ -97,7 +97,7 @@ describe.skipIf(postgresAbsence !== null)(`searches for slots in PostgreSQL${abs
     ]);
   });
 
-  test('give requests in line their limits while another key is locked, and those of this key by the next search', async () => {
+  test('give queued requests their limits while another key is locked, and those of this key by the next search', async () => {
     const { url, sql, store } = await setUp();
     await sql(
       `INSERT INTO api_keys (id, hash, name, created_at) SELECT id, id, '', 0 FROM unnest(ARRAY['a', 'b']) AS id`,

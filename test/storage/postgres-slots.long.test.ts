@@ -79,7 +79,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
   };
   describeLimiter('the shared limiter over PostgreSQL', create, { startsPerWindow: 250 });
 
-  test('grant no slot too many to two processes under load, serve their line, and are all free at the end', async () => {
+  test('grant no slot too many to two processes under load, serve their queue, and are all free at the end', async () => {
     const first = await openPostgres();
     const second = createPostgresEngine({ url: first.database.url, clock: systemClock });
     await second.ready;

@@ -106,7 +106,7 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'send it again after `retry-after`',
   ],
   upstream_busy: [
-    'the provider is used up to its limits, and the line of those who wait is full, or the request waited too long in it or would have to; `error.limit.waiting` is how many wait',
+    'the provider is used up to its limits, and its queue is full, or the request waited too long in it or would have to; `error.limit.waiting` is how many wait',
     'send it again after `retry-after`, which is the expected wait',
   ],
   upstream_rate_limited: ['the provider limits the gateway', 'send it again after `retry-after`'],

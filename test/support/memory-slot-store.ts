@@ -8,7 +8,7 @@ interface Place extends SlotRequest {
   readonly owner: string;
 }
 
-/** Slots, starts and lines as the database keeps them, in plain lists: what the functions in SQL must do. */
+/** Slots, starts and queues as the database keeps them, in plain lists: what the functions in SQL must do. */
 export interface MemorySlots {
   /** What a process sees of them under its lease. */
   storeOf(owner: () => string): SlotStore;
@@ -75,11 +75,11 @@ export function createMemorySlots(
   const take = (request: SlotRequest, owner: string): LimitDecision | 'waiting' => {
     const { keyId, limits, mayWait } = request;
     if (!hasLease(owner)) throw new StorageError('no lease');
-    const line = waiting.filter((place) => place.keyId === keyId).length;
-    const isFree = line === 0 && runningOf(keyId) < limits.concurrency;
+    const queue = waiting.filter((place) => place.keyId === keyId).length;
+    const isFree = queue === 0 && runningOf(keyId) < limits.concurrency;
     if (isFree && startsOf(keyId).length < limits.requestsPerMinute) return grant({ ...request, owner });
     if (isFree) return describe('rate', keyId, limits);
-    if (!mayWait || line >= 100) return describe('concurrency', keyId, limits);
+    if (!mayWait || queue >= 100) return describe('concurrency', keyId, limits);
     waiting = [...waiting, { ...request, owner }];
     return 'waiting';
   };
@@ -130,12 +130,12 @@ export function createMemorySlots(
       take: async (request) => take(request, owner()),
       async release(keyId, requestId) {
         // Where none waited no wait has ended by it: those that ended before are found by `endedWaits`.
-        const hadLine = waiting.some((place) => place.keyId === keyId);
+        const hadQueue = waiting.some((place) => place.keyId === keyId);
         // Of a request that has its slot, the end of its wait may come later: it waits for none any more.
         const hadSlot = slots.some((slot) => slot.requestId === requestId && slot.keyId === keyId);
         if (!hadSlot) ended = ended.filter((wait) => wait.requestId !== requestId);
         free(keyId, (place) => place.requestId === requestId);
-        return hadLine ? takeEnded(owner()) : [];
+        return hadQueue ? takeEnded(owner()) : [];
       },
       followLimits: async (defaults, groups) => followLimits(owner(), defaults, groups),
       endedWaits: async () => takeEnded(owner()),

@@ -89,7 +89,7 @@ export function limitRefusal(
 
 /**
  * What follows a reached limit of slots: how the client or the operator gets on. `queueWaitMs` is how long the request could
- * wait, `null` for one that never can; `holder` is whose line it is.
+ * wait, `null` for one that never can; `holder` is whose queue it is.
  */
 export function adviseWaiting(
   { isLineFull }: Pick<LimitDecision, 'isLineFull'>,
@@ -98,7 +98,7 @@ export function adviseWaiting(
 ): string {
   const wait = 'Wait for one of them to end.';
   if (isLineFull)
-    return `${maxWaitingRequests} requests of ${holder} wait for a slot already: the line is full.`;
+    return `${maxWaitingRequests} requests of ${holder} wait for a slot already: the queue is full.`;
   if (queueWaitMs === null) return wait;
   if (queueWaitMs === 0) return `${wait} The operator can let ${holder} wait for a slot: queueWait.`;
   return `None of them ended within ${formatDuration(queueWaitMs)}.`;

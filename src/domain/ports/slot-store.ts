@@ -5,35 +5,35 @@ export interface SlotRequest {
   readonly keyId: string;
   readonly requestId: string;
   readonly limits: Limits;
-  /** Whether it takes a place in the line when all slots are taken. */
+  /** Whether it takes a place in the queue when all slots are taken. */
   readonly mayWait: boolean;
 }
 
-/** A request that has a slot of its key, or a place in the line for one. */
+/** A request that has a slot of its key, or a place in the queue for one. */
 export interface SlotHolder {
   readonly keyId: string;
   readonly requestId: string;
 }
 
-/** The end of a wait in line. */
+/** The end of a wait in the queue. */
 export interface EndedWait {
   readonly requestId: string;
   readonly decision: LimitDecision;
 }
 
 /**
- * The slots, starts and lines of all keys, where every node sees the same. Each call is one atomic step, in the database's
+ * The slots, starts and queues of all keys, where every node sees the same. Each call is one atomic step, in the database's
  * time, and rejects with a `StorageError` when the database fails: the step may have been done then. A slot belongs to the
  * lease of the process that took it; a process without a lease gets none.
  */
 export interface SlotStore {
   /** The owner of what this process takes now: another one once its lease was ended, with which all its places were freed. */
   owner(): string;
-  /** Takes a slot and counts a start, or takes a place in the line (`waiting`), or does neither. */
+  /** Takes a slot and counts a start, or takes a place in the queue (`waiting`), or does neither. */
   take(request: SlotRequest): Promise<LimitDecision | 'waiting'>;
   /**
-   * Gives back what a request has: a slot, which goes to the first in line, or a place there. A second time changes
-   * nothing. Resolves with the waits of this process that ended, in the order of the line.
+   * Gives back what a request has: a slot, which goes to the first in the queue, or a place there. A second time changes
+   * nothing. Resolves with the waits of this process that ended, in the order of the queue.
    */
   release(keyId: string, requestId: string): Promise<readonly EndedWait[]>;
   /** The waits of this process that ended since the last call, as by a release on another node. */
@@ -42,7 +42,7 @@ export interface SlotStore {
    * Gives requests that wait the limits that are stored for their keys, and serves those for which a slot is free then.
    * Where a key has no limit of its own, the requests of this process get the default; those of others keep what they
    * have. `groups` are the slots of groups by their ids: requests of this process that wait for one get these. Resolves with
-   * how many lines it changed: a limited number at a time, and none that another session has locked.
+   * how many queues it changed: a limited number at a time, and none that another session has locked.
    */
   followLimits(
     defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>,

@@ -50,7 +50,7 @@ export interface Telemetry {
   readonly exchangeBegan: (protocol: RequestKind) => void;
   readonly streamOpened: (protocol: RequestKind) => void;
   readonly exchangeEnded: (summary: ExchangeSummary) => void;
-  /** A request began to wait in a line; `waitEnded` follows, however its wait ends. */
+  /** A request began to wait in a queue; `waitEnded` follows, however its wait ends. */
   readonly waitBegan: (reason: WaitReason) => void;
   readonly waitEnded: (reason: WaitReason, waitedMs: number) => void;
   readonly fault: ReportFault;

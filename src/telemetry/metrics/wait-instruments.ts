@@ -1,6 +1,6 @@
 import type { Constructors } from './metric-constructors.ts';
 
-/** Bucket bounds for waits in a line, in seconds. */
+/** Bucket bounds for waits in a queue, in seconds. */
 const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 /** Requests in progress, and those of them that wait. */
@@ -20,7 +20,7 @@ export function waitInstruments({ gaugeBy, histogramBy }: Constructors) {
     waits: histogramBy(
       ['reason'],
       'textgate_wait_seconds',
-      'How long requests waited in a line, those that were refused at its end included.',
+      'How long requests waited in a queue, those that were refused at its end included.',
       waitBuckets,
     ),
   };

@@ -7,7 +7,7 @@ import { database } from './database.ts';
 import { failover } from './failover.ts';
 import { kills } from './kills.ts';
 import { limits } from './limits.ts';
-import { line } from './line.ts';
+import { queue } from './queue.ts';
 import { pauses } from './pauses.ts';
 import { restarts } from './restarts.ts';
 import { upstreamLimits } from './upstream-limits.ts';
@@ -25,7 +25,7 @@ const scenarios: Readonly<
 > = {
   limits: { play: limits },
   strict: { play: strict },
-  line: { play: line },
+  queue: { play: queue },
   kills: { play: kills, times: 30 },
   pauses: { play: pauses, times: 3 },
   restarts: { play: restarts, times: 10 },

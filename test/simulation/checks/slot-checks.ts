@@ -21,7 +21,7 @@ interface KeyTruth {
   lastFull: number;
 }
 
-/** The slots and the lines as they were before a step. */
+/** The slots and the queues as they were before a step. */
 type Places = MemoryDatabase['slots']['slots'];
 
 /** Checks every slot that is given, and every refusal, against what is true at that moment. */

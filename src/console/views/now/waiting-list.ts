@@ -12,7 +12,7 @@ interface Props {
 }
 
 /**
- * The lines in front of keys and of upstreams: whose requests wait for a slot, and which upstreams requests wait for, how many,
+ * The queues in front of keys and of upstreams: whose requests wait for a slot, and which upstreams requests wait for, how many,
  * and since when. Nothing if none waits.
  */
 export function WaitingList({ rows, now }: Props): VNode | null {

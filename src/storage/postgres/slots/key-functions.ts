@@ -94,7 +94,7 @@ export const describeDecision = defineFunction({
     END`,
 });
 
-/** Ends the waits at the head of the line of a locked key: as many as there are slots for, and those without a start left. */
+/** Ends the waits at the head of the queue of a locked key: as many as there are slots for, and those without a start left. */
 export const serveLine = defineFunction({
   name: 'serve_line',
   types: ['key_limits'],

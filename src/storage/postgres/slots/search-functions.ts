@@ -10,7 +10,7 @@ import { lockKey, saveKey, serveLine } from './key-functions.ts';
  */
 const maxFreedKeys = 50;
 
-/** In how many lines limits are changed at once. */
+/** In how many queues limits are changed at once. */
 const maxChangedLines = 500;
 
 /**
@@ -34,7 +34,7 @@ const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';
 /**
  * Gives requests that wait the stored limits of their keys, and serves those for which there is a slot then. Where a key
  * has none, the requests of owner `$1` get the default of `$2` slots and `$3` starts. `$4` has the slots of groups by their
- * ids, which the requests of that owner get that wait for one. Returns the number of changed lines. Keys are locked in their
+ * ids, which the requests of that owner get that wait for one. Returns the number of changed queues. Keys are locked in their
  * order; those that are locked by others are left to the next search.
  */
 export const followLimits = defineFunction({

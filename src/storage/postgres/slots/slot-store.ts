@@ -16,7 +16,7 @@ const maxFreeingSteps = 200;
 /** How many of them in a row may find nothing but keys that others have locked, as each step on a key does for a moment. */
 const maxVainSteps = 3;
 
-/** Keeps slots, starts and lines in PostgreSQL. `owner` is the id under which this process has its lease. */
+/** Keeps slots, starts and queues in PostgreSQL. `owner` is the id under which this process has its lease. */
 export function createSlotStore(
   engine: Pick<PostgresEngine, 'callFunction' | 'lookUp'>,
   owner: () => string,

@@ -10,14 +10,14 @@ const questions = 40;
 /** The time from one question to the next, in milliseconds. */
 const apartMs = 20;
 
-/** How long each answer takes, in milliseconds: the line grows all the while. */
+/** How long each answer takes, in milliseconds: the queue grows all the while. */
 const answerMs = 40;
 
 /** From how far apart on two questions must be served in the order in which they were sent, in milliseconds. */
 const certainMs = 250;
 
 /** One slot, two gateways, and requests that wait for it: served in the order in which the database got them. */
-export async function line({
+export async function queue({
   random,
   server,
   clockShiftsMs = [0, 0],
@@ -47,7 +47,7 @@ export async function line({
     const waited = tickets.map(
       ({ request_id: id }) => place.get(byRequest.get(String(id))?.number ?? -1) ?? -1,
     );
-    const outOfLine = waited.filter((at, index) => index > 0 && at < (waited[index - 1] ?? 0)).length;
+    const outOfOrder = waited.filter((at, index) => index > 0 && at < (waited[index - 1] ?? 0)).length;
     const swapped = answers.flatMap((first, index) =>
       answers
         .slice(index + 1)
@@ -58,14 +58,14 @@ export async function line({
     const most = cluster.upstream.mostAtOnce(key.number);
     return {
       figures:
-        `${order.length} of ${questions} served, ${tickets.length} waited, ${outOfLine} out of line; ` +
+        `${order.length} of ${questions} served, ${tickets.length} waited, ${outOfOrder} out of order; ` +
         `${swapped.length} before one that was sent earlier, by ${Math.round(Math.max(0, ...swapped))} ms at most; ` +
         `${most} at once`,
       faults: [
         ...faults,
         ...(order.length === questions ? [] : [`${order.length} of ${questions} were served`]),
         ...(tickets.length > questions / 2 ? [] : [`only ${tickets.length} waited`]),
-        ...(outOfLine === 0 ? [] : [`${outOfLine} were served before one with a lower ticket`]),
+        ...(outOfOrder === 0 ? [] : [`${outOfOrder} were served before one with a lower ticket`]),
         ...(swapped.some((ms) => ms > certainMs) ? ['requests were served long before earlier ones'] : []),
         ...(most === 1 ? [] : [`${most} ran at once`]),
       ],
