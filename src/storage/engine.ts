@@ -9,11 +9,6 @@ export interface Statement {
   readonly values: readonly SqlValue[];
 }
 
-/** The placeholders of a list of values. An empty list is `NULL`, of which nothing is a member: PostgreSQL has no `IN ()`. */
-export function placesOf(values: readonly unknown[]): string {
-  return values.length === 0 ? 'NULL' : values.map(() => '?').join(', ');
-}
-
 export type Row = Readonly<Record<string, SqlValue>>;
 
 /** The rows of each statement, in the order of the statements. */
@@ -76,18 +71,22 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
 
 type FixedType = 'text' | 'bigint';
 
-/** Values of a fixed unit by their names. */
-export type NamedValues = Readonly<Record<string, SqlValue>>;
+/** The values that a fixed unit takes, in their order: the name and the type of each, and how it is read. */
+export type Taken<From> = readonly (readonly [
+  name: string,
+  type: FixedType,
+  read: (from: From) => SqlValue | undefined,
+])[];
 
-/** The names of the values of each unit: listed once, as every request needs them. */
-const orders = new WeakMap<FixedUnit['takes'], readonly string[]>();
+/** The types of values by their names. */
+export function typesOf(taken: Taken<never>): FixedUnit['takes'] {
+  return Object.fromEntries(taken);
+}
 
-/** The values of a fixed unit in the order in which they are passed. Throws for one that is missing. */
-export function inOrder({ takes }: Pick<FixedUnit, 'takes'>, values: NamedValues): readonly SqlValue[] {
-  let names = orders.get(takes);
-  if (names === undefined) orders.set(takes, (names = Object.keys(takes)));
-  return names.map((name) => {
-    const value = values[name];
+/** Reads values in the order in which they are passed. Throws for one that is missing. */
+export function takeValues<From>(taken: Taken<From>, from: From): SqlValue[] {
+  return taken.map(([name, , read]) => {
+    const value = read(from);
     if (value === undefined) throw new Error(`the value ${name} is missing`);
     return value;
   });

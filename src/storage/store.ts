@@ -4,9 +4,12 @@ import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { OpenRecords, RecoverableRecords } from '../domain/ports/records.ts';
 import type { Engine } from './engine.ts';
-import { createAccounts, createDeclarationStore, createKeyStore } from './keys/key-store.ts';
-import { createLeases } from './leases/lease-store.ts';
-import { createRecordPages, createRecordStore } from './records/record-store.ts';
+import { createDeclarationStore } from './keys/declarations.ts';
+import { createKeyStore } from './keys/key-store.ts';
+import { createAccounts } from './ledger/accounts.ts';
+import { createLeases } from './leases.ts';
+import { createRecordPages } from './records/record-pages.ts';
+import { createRecordStore } from './records/record-store.ts';
 import type { RecordStoreOptions } from './records/record-store.ts';
 
 /** Everything that the service stores. */

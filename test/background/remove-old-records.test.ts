@@ -4,7 +4,7 @@ import type { RetentionSettings } from '../../src/background/remove-old-records.
 import type { Removal } from '../../src/operations/remove-records.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';

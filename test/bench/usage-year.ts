@@ -11,7 +11,7 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
 import { countOption, oneOf, onOff, readScript, seedOption } from '../support/script-options.ts';

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { removeOldRecords } from '../../src/operations/remove-records.ts';
 import { writeArchivedRecord } from '../../src/http/present/archived-record.ts';
-import { createArchiveFolder } from '../../src/storage/archive/archive-folder.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createArchiveFolder } from '../../src/storage/archive-folder.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 
 /** Removes the records of a database into an archive, as a gateway does by itself. Arguments: the file, the folder, a time. */

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine } from '../../src/storage/engine.ts';
-import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 import { readUsage, sumRecords } from '../support/usage-sums.ts';

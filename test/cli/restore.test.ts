@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { restore } from '../../src/cli/database/restore.ts';
-import { markMoved } from '../../src/storage/move/move-mark.ts';
+import { markMoved } from '../../src/storage/sqlite/check-file.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';

@@ -5,7 +5,7 @@ import type { OpenedRecord, Reservation } from '../../src/domain/money/consumpti
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { say } from './engine.ts';
 import { joinStore, key, opened, settled } from './store.ts';

@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
-import { fixedUnits } from '../../src/storage/fixed-units.ts';
-import { checkWrites } from '../../src/storage/records/check-writes.ts';
+import { fixedUnits, checkWrites } from '../../src/storage/fixed-units.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { fixedUnitValues, locksOf, runOneByOne } from '../support/fixed-units.ts';
 import { payingKey } from '../support/stored-rows.ts';

@@ -7,7 +7,7 @@ import type { Store } from '../../src/storage/store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { holdsLease } from '../../src/storage/leases/lease-statements.ts';
+import { holdsLease } from '../../src/storage/leases.ts';
 import { joinStore, key, opened, settled, startMs } from './store.ts';
 
 /** How long a lease lasts, in milliseconds: written out, because all that is promised to operators follows from it. */

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
-import { createRefusals } from '../../src/storage/refusals/refusal-store.ts';
+import { createRefusals } from '../../src/storage/refusals.ts';
 import { say } from './engine.ts';
 
 const dayMs = 86_400_000;

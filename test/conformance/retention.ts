@@ -5,7 +5,7 @@ import type { Retention } from '../../src/domain/ports/retention.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine, Row } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { beginningOf } from '../support/stored-rows.ts';

@@ -6,7 +6,7 @@ import { readStatement } from '../../src/domain/statements/read-statement.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { faultsOf, statementsOver } from '../support/statement-tools.ts';

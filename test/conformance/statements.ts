@@ -7,7 +7,7 @@ import { hashOfRoot } from '../../src/domain/statements/root.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createRetention } from '../../src/storage/retention.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { statementsOver } from '../support/statement-tools.ts';
 import { beginningOf } from '../support/stored-rows.ts';

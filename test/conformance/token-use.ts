@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { dayWindow, minuteWindow } from '../../src/domain/limits/token-limits.ts';
 import type { TokenWindow } from '../../src/domain/limits/token-limits.ts';
 import type { TokenUse } from '../../src/domain/ports/token-use.ts';
-import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
+import { createTokenUse } from '../../src/storage/token-use.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { say } from './engine.ts';

@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts';
 
-const open = 'src/storage/records/open-budgeted-statement.ts';
-const settle = 'src/storage/records/settle-in-budgets.ts';
+const open = 'src/storage/records/open-record.ts';
+const settle = 'src/storage/records/settle-record.ts';
 const conformance = ['test/conformance/budgets.test.ts'];
 const sockets = ['test/e2e/budgets.test.ts'];
 
@@ -65,7 +65,7 @@ export const budgetFaults: readonly Mutation[] = [
   },
   {
     name: 'a hold that stays in the budget after its request was closed as lost',
-    file: 'src/storage/records/close-statements.ts',
+    file: 'src/storage/records/record-store.ts',
     find: 'UPDATE budgets SET held = budgets.held - closed.hold',
     replace: 'UPDATE budgets SET held = budgets.held',
     tests: conformance,

@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts';
 
-const open = 'src/storage/records/open-budgeted-statement.ts';
-const settle = 'src/storage/records/settle-in-budgets.ts';
+const open = 'src/storage/records/open-record.ts';
+const settle = 'src/storage/records/settle-record.ts';
 const slots = 'src/pipeline/admission/take-slots.ts';
 const conformance = ['test/conformance/budgets.test.ts'];
 const sockets = ['test/e2e/groups.test.ts'];
@@ -24,7 +24,7 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'a group whose budget is not charged where its key has one of its own',
-    file: 'src/storage/records/settle-statement.ts',
+    file: 'src/storage/records/settle-record.ts',
     find: '...budgets.map(({ change }) => change),',
     replace: '...budgets.slice(0, 1).map(({ change }) => change),',
     tests: conformance,
@@ -38,21 +38,21 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'a group whose holds stay when its requests are closed as lost',
-    file: 'src/storage/records/close-statements.ts',
+    file: 'src/storage/records/record-store.ts',
     find: '...budgetOwners.map(giveBackIn),',
     replace: "...budgetOwners.filter((owner) => owner === 'key').map(giveBackIn),",
     tests: conformance,
   },
   {
     name: 'a closed record that does not say in which budget of a group it counts',
-    file: 'src/storage/records/close-statements.ts',
+    file: 'src/storage/records/record-store.ts',
     find: "budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'",
     replace: "budget_period, budget_hold, NULL, group_period, 'lost', 500, 'none'",
     tests: conformance,
   },
   {
     name: 'a group of which the audit adds up the records of keys alone',
-    file: 'src/storage/records/budget-columns.ts',
+    file: 'src/storage/records/open-record.ts',
     find: "groupNameOf(id) === null ? 'key' : 'group'",
     replace: "'key'",
     tests: conformance,

@@ -152,7 +152,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a process that goes on as the owner whose slots were freed',
-    file: 'src/storage/leases/lease-store.ts',
+    file: 'src/storage/leases.ts',
     find: 'const next = hasHeld ? nextId() : owner.id;',
     replace: 'const next = owner.id;',
     ...simulation,
@@ -194,14 +194,14 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a lease that is ended before it is over',
-    file: 'src/storage/leases/lease-statements.ts',
+    file: 'src/storage/leases.ts',
     find: 'id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND',
     replace: 'id <> ? AND renewed_at <= now_ms() - 9000 AND',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a settlement that locks its request before its account',
-    file: 'src/storage/records/settle-statement.ts',
+    file: 'src/storage/records/settle-record.ts',
     find: "{ table: 'accounts', where: `key_id = ${begunKey}` },",
     replace: "{ table: 'open_requests', where: 'request_id = ?1' },",
     tests: ['test/storage/postgres-deadlocks.long.test.ts'],
@@ -215,7 +215,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a settlement that does not overtake a closing as lost',
-    file: 'src/storage/records/settle-statement.ts',
+    file: 'src/storage/records/settle-record.ts',
     find: "WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL",
     replace: 'WHERE request_id = :request_id AND 1 = 0',
     tests: ['test/simulation/memory-books.test.ts'],

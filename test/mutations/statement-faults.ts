@@ -71,14 +71,14 @@ export const statementFaults: readonly Mutation[] = [
   },
   {
     name: 'a statement that begins in the middle of a time',
-    file: 'src/storage/ledger/chain-statements.ts',
+    file: 'src/storage/ledger/ledger-chain.ts',
     find: 'ledger.number = place + step AND created_at < ?)',
     replace: 'ledger.number = place + step AND created_at <= ?)',
     tests: [engines],
   },
   {
     name: 'a fold that is not sealed',
-    file: 'src/storage/retention/fold-statements.ts',
+    file: 'src/storage/retention.ts',
     find: 'insertSeal(keyId, state),',
     replace: '',
     tests: [engines],
@@ -92,7 +92,7 @@ export const statementFaults: readonly Mutation[] = [
   },
   {
     name: 'a root with heads that another process has changed',
-    file: 'src/storage/ledger/root-statements.ts',
+    file: 'src/storage/ledger/ledger-roots.ts',
     find: 'WHERE id = 1 AND changes = ?',
     replace: 'WHERE id = 1 AND changes <= 1000 + ?',
     tests: [engines],

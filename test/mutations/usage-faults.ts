@@ -20,7 +20,7 @@ export const usageFaults: readonly Mutation[] = [
   },
   {
     name: 'usage of a month that stays rolled up although one of its days is begun again',
-    file: 'src/storage/usage/rollup-statements.ts',
+    file: 'src/storage/usage/usage-rollups.ts',
     find: "`UPDATE usage_periods SET state = 'stale' WHERE period = 'month'",
     replace: "`UPDATE usage_periods SET state = state WHERE period = 'month'",
     tests: [property],

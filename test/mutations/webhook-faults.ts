@@ -1,6 +1,6 @@
 import type { Mutation } from './mutation.ts';
 
-const statements = 'src/storage/outbox/delivery-statements.ts';
+const statements = 'src/storage/outbox/deliveries.ts';
 const job = 'src/background/webhooks/deliver-webhooks.ts';
 const line = 'src/background/webhooks/delivery-line.ts';
 const client = 'src/transport/webhook-client.ts';

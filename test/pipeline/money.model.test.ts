@@ -4,7 +4,7 @@ import { holdFor } from '../../src/domain/money/hold-estimate.ts';
 import { costOf, free, noTokens } from '../../src/domain/money/pricing.ts';
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { endAllLeases } from '../../src/storage/leases/lease-statements.ts';
+import { endAllLeases } from '../../src/storage/leases.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';

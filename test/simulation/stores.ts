@@ -2,8 +2,7 @@ import type { RecordLeases } from '../../src/domain/ports/leases.ts';
 import type { OpenRecords, RecoverableRecords } from '../../src/domain/ports/records.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import type { Engine, FixedUnit, ResultRow, SqlValue, Statement } from '../../src/storage/engine.ts';
-import { createLeases } from '../../src/storage/leases/lease-store.ts';
-import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
+import { createLeases, endOverLeases } from '../../src/storage/leases.ts';
 import type { Wire } from './wire.ts';
 import type { World } from './world.ts';
 

@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, readdirSync, statSync, truncateSync, writ
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ConsumptionRecord } from '../../src/domain/money/consumption.ts';
-import { createArchiveFolder } from '../../src/storage/archive/archive-folder.ts';
+import { createArchiveFolder } from '../../src/storage/archive-folder.ts';
 import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 

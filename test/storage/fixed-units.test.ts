@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { inOrder, pickValues, toPlain } from '../../src/storage/engine.ts';
+import { pickValues, takeValues, toPlain } from '../../src/storage/engine.ts';
+import type { Taken } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import { migrate } from '../../src/storage/sqlite/migrate.ts';
 import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
@@ -22,9 +23,13 @@ test('a statement is written with plain placeholders, each with the index of its
 });
 
 test('values are passed in the order of their names, and none may be missing', () => {
-  const unit = { takes: { key: 'text', sum: 'bigint' } } as const;
-  expect(inOrder(unit, { sum: 0, key: null, more: 1 })).toEqual([null, 0]);
-  expect(() => inOrder(unit, { sum: 1 })).toThrow('the value key is missing');
+  type Row = Partial<Record<'key' | 'sum' | 'more', number | null>>;
+  const taken: Taken<Row> = [
+    ['key', 'text', ({ key }) => key],
+    ['sum', 'bigint', ({ sum }) => sum],
+  ];
+  expect(takeValues(taken, { sum: 0, key: null, more: 1 })).toEqual([null, 0]);
+  expect(() => takeValues(taken, { sum: 1 })).toThrow('the value key is missing');
 });
 
 test('every statement of a fixed unit is prepared with plain placeholders alone', () => {

@@ -7,7 +7,7 @@ import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { say } from '../conformance/engine.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
 import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';

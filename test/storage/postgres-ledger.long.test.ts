@@ -7,7 +7,7 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { functionOf } from '../../src/storage/postgres/fixed-functions.ts';
-import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-statement.ts';
+import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { free } from '../../src/domain/money/pricing.ts';

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
-import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { eventually } from '../support/eventually.ts';
 import { compared, openStore, startMs } from '../support/usage-scene.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';

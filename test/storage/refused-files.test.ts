@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { markMoved } from '../../src/storage/move/move-mark.ts';
+import { markMoved } from '../../src/storage/sqlite/check-file.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import { canMount, mountSmallDisk } from '../support/small-disk.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Attempt } from '../../src/domain/money/consumption.ts';
-import { readAttempts, writeAttempts } from '../../src/storage/records/stored-attempts.ts';
+import { readAttempts, writeAttempts } from '../../src/storage/records/record-pages.ts';
 import { plainAttempt } from '../support/stored-rows.ts';
 
 const failed: Attempt = {

@@ -7,9 +7,8 @@ import type {
   SqlValue,
   Statement,
 } from '../../src/storage/engine.ts';
-import { valuesToOpenBudgeted } from '../../src/storage/records/open-budgeted-statement.ts';
-import { valuesToOpen } from '../../src/storage/records/open-statement.ts';
-import { valuesToSettle } from '../../src/storage/records/settle-statement.ts';
+import { valuesToOpenBudgeted, valuesToOpen } from '../../src/storage/records/open-record.ts';
+import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import {
   budgetClaim,
   budgetedRecord,

@@ -20,7 +20,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { readFastPath } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
+import { createTokenUse } from '../../src/storage/token-use.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { untraced } from '../../src/telemetry/traces/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';

@@ -10,8 +10,8 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
-import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
-import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
+import { createDeliveries } from '../../src/storage/outbox/deliveries.ts';
+import { createOutbox } from '../../src/storage/outbox/outbox.ts';
 import { openTestEngine } from './test-engine.ts';
 
 /** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */

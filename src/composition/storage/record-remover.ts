@@ -6,7 +6,7 @@ import { isoTime } from '../../http/present/iso-time.ts';
 import { writeArchivedRecord } from '../../http/present/archived-record.ts';
 import { createArchiving } from '../../operations/archive-records.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
-import { createArchiveFolder } from '../../storage/archive/archive-folder.ts';
+import { createArchiveFolder } from '../../storage/archive-folder.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { StorageServices } from './storage-services.ts';

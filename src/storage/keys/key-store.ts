@@ -1,33 +1,19 @@
+import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import { openingReference } from '../../domain/money/account.ts';
-import type { Accounts } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
-import type { DeclarationStore, KeyLookUp, KeyStore } from '../../domain/ports/key-store.ts';
+import type { KeyFilter, KeyLookUp, KeyState, KeyStore } from '../../domain/ports/key-store.ts';
+import type { Engine, Statement } from '../engine.ts';
+import { bookCredit } from '../ledger/accounts.ts';
+import { lookUpRows, placesOf, readCount, readRows } from '../statements.ts';
 import {
-  bookCredit,
-  countLowBalances,
-  readAccount,
-  readBookedCredit,
-  selectAccounts,
-} from '../ledger/account-statements.ts';
-import { countWarnedBudgets, readPeriod, selectBudgets } from '../ledger/budget-statements.ts';
-import { readDeclarations, selectDeclarations } from './declaration-reads.ts';
-import { readMovedSecrets, storeDeclarations } from './declaration-statements.ts';
-import type { Engine } from '../engine.ts';
-import {
-  insertFirstKey,
-  insertKey,
+  assignmentsOf,
+  columns,
+  limitList,
   readKey,
   readLimits,
-  revokeKey,
-  rotateKey,
-  selectKeyByHash,
-  selectKeyById,
-  selectLimits,
-  selectNames,
-  updateKey,
-} from './key-statements.ts';
-import { selectKeys } from './key-pages.ts';
-import { lookUpRows, readCount, readRows } from '../read-rows.ts';
+  settingNames,
+  settingsOf,
+} from './stored-key.ts';
 
 /** Stores keys over any engine. Reads wait for no unit. */
 export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => number): KeyStore & KeyLookUp {
@@ -79,39 +65,138 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
   };
 }
 
-/** Stores the declared keys over any engine. */
-export function createDeclarationStore(
-  engine: Engine,
-  nextId: NextId,
-  nowMs: () => number,
-): DeclarationStore {
+const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
+
+/** Inserts a key under an id, which is an expression with one value. */
+function intoKeys(id: string): string {
+  const given = settingNames.map(() => '?').join(', ');
+  return `INSERT INTO api_keys (id, hash, created_at, name, ${settingNames.join(', ')}) VALUES (${id}, ?, ?, ?, ${given})`;
+}
+
+function valuesOf(key: ApiKey, hash: string): Statement['values'] {
+  return [key.id, hash, key.createdAtMs, key.name, ...settingsOf(key)];
+}
+
+/** Inserts a key, with an account that has no balance yet. */
+function insertKey(key: ApiKey, hash: string): readonly Statement[] {
+  return [
+    { sql: intoKeys('?'), values: valuesOf(key, hash) },
+    { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
+  ];
+}
+
+/** Inserts a key, with its account, if there is no key, and reads whether it is there. */
+function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] {
+  // The id of another key, where there is one: then there is a conflict, and nothing is inserted.
+  const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
+  return [
+    { sql: `${intoKeys(id)} ON CONFLICT (id) DO NOTHING`, values: valuesOf(key, hash) },
+    { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
+    { sql: 'SELECT count(*) AS count FROM api_keys WHERE id = ?', values: [key.id] },
+  ];
+}
+
+/**
+ * Changes the named settings, and reads the changed key. Columns that are not named are not written, so that changes
+ * made at the same time undo nothing of each other. This and the two changes below leave declared keys as they are: a key
+ * may have been declared since it was read.
+ */
+function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
+  const written = assignmentsOf(changes);
+  if (written.length === 0) return [selectKeyById(id)];
+  const assignments = written.map(([assignment]) => assignment).join(', ');
+  const values = [...written.map(([, value]) => value), id];
+  return [
+    { sql: `UPDATE api_keys SET ${assignments} WHERE id = ? AND declared = 0`, values },
+    selectKeyById(id),
+  ];
+}
+
+/** Revokes a key. A key that was revoked before keeps its time. */
+function revokeKey(id: string, now: number): Statement {
   return {
-    async listDeclarations(declared) {
-      return readDeclarations(await engine.read(selectDeclarations(declared, nowMs())));
-    },
-    async storeDeclarations(changes, changedAtMs) {
-      return readMovedSecrets(await engine.run(storeDeclarations(changes, nextId(), changedAtMs)));
-    },
+    sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? AND declared = 0',
+    values: [now, id],
   };
 }
 
-/** Stores the money of keys over any engine. */
-export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => number): Accounts {
+/** Replaces a key's secret. The one before stays valid until a time, and earlier ones no longer than that. */
+function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
+  return [
+    {
+      sql: `INSERT INTO old_secrets (hash, key_id, valid_until)
+            SELECT hash, id, CAST(? AS BIGINT) FROM api_keys WHERE id = ? AND declared = 0`,
+      values: [oldValidUntil, id],
+    },
+    {
+      sql: `UPDATE old_secrets SET valid_until = ?
+            WHERE valid_until > ? AND key_id = (SELECT id FROM api_keys WHERE id = ? AND declared = 0)`,
+      values: [oldValidUntil, oldValidUntil, id],
+    },
+    { sql: 'UPDATE api_keys SET hash = ? WHERE id = ? AND declared = 0', values: [hash, id] },
+  ];
+}
+
+/** Finds a key by the hash of its secret, or of an earlier secret that is still valid: the key then expires with that. */
+function selectKeyByHash(hash: string, now: number): Statement {
   return {
-    async credit(credit) {
-      const posting = nextId();
-      const results = await engine.run(bookCredit(credit, posting, nowMs()));
-      return readBookedCredit(results, credit.nanos, posting);
-    },
-    async accounts(keyIds) {
-      const found = await lookUpRows(engine, selectAccounts(keyIds));
-      return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
-    },
-    async budgetPeriods(ids) {
-      const found = await lookUpRows(engine, selectBudgets(ids));
-      return new Map(found.map((row) => [String(row['id']), readPeriod(row)]));
-    },
-    countLowBalances: (belowNanos, atMs) => readCount(engine, countLowBalances(belowNanos, atMs)),
-    countWarnedBudgets: (atMs) => readCount(engine, countWarnedBudgets(atMs)),
+    sql: `SELECT ${columns}, NULL AS valid_until FROM api_keys JOIN accounts ON accounts.key_id = id WHERE hash = ?
+          UNION ALL
+          SELECT ${columns}, valid_until FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
+            JOIN accounts ON accounts.key_id = id WHERE old_secrets.hash = ? AND valid_until > ?`,
+    values: [hash, hash, now],
   };
+}
+
+function selectKeyById(id: string): Statement {
+  return { sql: `${selectKey} WHERE id = ?`, values: [id] };
+}
+
+/** The limits of some keys. */
+function selectLimits(keyIds: readonly string[]): Statement {
+  return {
+    sql: `SELECT id, ${limitList} FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
+    values: keyIds,
+  };
+}
+
+/** The names of some keys. */
+function selectNames(keyIds: readonly string[]): Statement {
+  return { sql: `SELECT id, name FROM api_keys WHERE id IN (${placesOf(keyIds)})`, values: keyIds };
+}
+
+/** A condition on keys, with the values of its placeholders. */
+type Condition = readonly [sql: string, ...values: Statement['values']];
+
+/** A page of those keys that a filter wants, newest first, behind the key that has the time and the id of `before`. */
+function selectKeys(
+  { search, state }: KeyFilter,
+  limit: number,
+  before: Pick<ApiKey, 'id' | 'createdAtMs'> | null,
+  nowMs: number,
+): Statement {
+  const wanted: Condition[] = [];
+  if (search !== undefined) wanted.push(hasText(search));
+  if (state !== undefined) wanted.push(isIn(state, nowMs));
+  if (before !== null) wanted.push(['(created_at, id) < (?, ?)', before.createdAtMs, before.id]);
+  const where = wanted.length === 0 ? '' : ` WHERE ${wanted.map(([sql]) => sql).join(' AND ')}`;
+  return {
+    sql: `${selectKey}${where} ORDER BY created_at DESC, id DESC LIMIT ?`,
+    values: [...wanted.flatMap(([, ...values]) => values), limit],
+  };
+}
+
+/** Whether a key's name contains a text, or its id begins with it, in upper or lower case. */
+function hasText(text: string): Condition {
+  // LIKE reads `%` and `_` as wildcards: a search for `team_a` would also find `team-a`.
+  const plain = text.replaceAll(/[\\%_]/g, String.raw`\$&`);
+  const sql = String.raw`(lower(name) LIKE lower(?) ESCAPE '\' OR lower(id) LIKE lower(?) ESCAPE '\')`;
+  return [sql, `%${plain}%`, `${plain}%`];
+}
+
+/** Whether a key is in a state now. A revoked key stays revoked when it expires. */
+function isIn(state: KeyState, nowMs: number): Condition {
+  if (state === 'revoked') return ['revoked_at IS NOT NULL'];
+  if (state === 'expired') return ['revoked_at IS NULL AND expires_at <= ?', nowMs];
+  return ['revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)', nowMs];
 }

@@ -1,8 +1,8 @@
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { columnsOfBudget } from '../records/budget-columns.ts';
-import { readPeriod, selectBudgets } from './budget-statements.ts';
+import { columnsOfBudget } from '../records/open-record.ts';
+import { readPeriod, selectBudgets } from './accounts.ts';
 
 /** How many budgets are read at once, and of how many records of each the charges are added up: it takes a few milliseconds. */
 const budgetsPerRead = 20;

@@ -4,10 +4,9 @@ import type { Pause } from '../../domain/pause.ts';
 import { buildTree, hashOfRoot, leafOf, noPrevious, topOf } from '../../domain/statements/root.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../read-rows.ts';
-import { rowsPerStep } from './chain-statements.ts';
-import { nextSeal, recompute } from './ledger-chain.ts';
+import { rowsPerStep, nextSeal, recompute } from './ledger-chain.ts';
 import { createRootReads } from './ledger-roots.ts';
+import { readRows } from '../statements.ts';
 
 /** How many accounts and roots are read at once. */
 const entriesPerRead = 500;

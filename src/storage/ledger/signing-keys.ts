@@ -3,7 +3,7 @@ import type { SigningKeys } from '../../domain/ports/ledger-chain.ts';
 import { signingKeyOf } from '../../shared/signing-key.ts';
 import type { SigningKey } from '../../shared/signing-key.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../read-rows.ts';
+import { readRows } from '../statements.ts';
 
 /** All keys: there are as many as there were rotations. */
 const selectKeys: Statement = {

@@ -9,10 +9,9 @@ import { explainSteps, makeSteps, migrationLimits } from '../postgres/migrate.ts
 import { queryOf } from '../postgres/connection/queries.ts';
 import { createPartitionsWithin } from '../postgres/partitions/record-partitions.ts';
 import { Session } from '../postgres/connection/session.ts';
-import { copiedTables } from './copied-tables.ts';
-import type { TablePlan, TargetColumn } from './plan-table.ts';
+import { copiedTables } from './table-plan.ts';
+import type { TablePlan, TargetColumn, TableSums } from './table-plan.ts';
 import type { Page } from './sqlite-source.ts';
-import type { TableSums } from './table-sums.ts';
 
 /** How long the server waits for the locks of processes that use the database, in milliseconds. */
 const lockMs = 10_000;

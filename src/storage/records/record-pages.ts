@@ -1,9 +1,43 @@
-import type { ConsumptionRecord, RecordFilter } from '../../domain/money/consumption.ts';
-import type { Results, Row, Statement } from '../engine.ts';
-import { readAttempts, readFailure } from './stored-attempts.ts';
+import type {
+  Attempt,
+  ConsumptionRecord,
+  RecordedFailure,
+  RecordFilter,
+} from '../../domain/money/consumption.ts';
+import type { RecordPages } from '../../domain/ports/record-pages.ts';
+import type { Engine, Results, Row, Statement } from '../engine.ts';
+
+/** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
+const recordsAtOnce = 50;
+
+/** Reads consumption records in pages, beside the units that write them. */
+export function createRecordPages(engine: Engine): RecordPages {
+  return {
+    async listRecords(filter, limit, before) {
+      const [row] = before === null ? [] : (await engine.read(selectCursor(before, filter.keyId))).flat();
+      if (before !== null && row === undefined) return null;
+      let cursor: RecordCursor | null =
+        before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
+      const found: ConsumptionRecord[] = [];
+      while (found.length <= limit) {
+        const wanted = Math.min(limit + 1 - found.length, recordsAtOnce);
+        const some = readPage(await engine.read(selectRecords(filter, wanted, cursor)), wanted);
+        found.push(...some);
+        if (some.length < wanted) break;
+        cursor = some.at(-1) ?? cursor;
+      }
+      const records = found.slice(0, limit);
+      return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
+    },
+    async findRecord(requestId, keyId) {
+      const [row] = (await engine.read(selectRecord(requestId, keyId))).flat();
+      return row === undefined ? null : readRecord(row);
+    },
+  };
+}
 
 /** The record behind which a page begins, in the order of time and then of ids. */
-export interface RecordCursor {
+interface RecordCursor {
   readonly createdAtMs: number;
   readonly requestId: string;
 }
@@ -19,12 +53,12 @@ const columnsIn = {
 } as const;
 
 /** The record that a cursor names, in both tables; it must be one of the page's key, where the page has one. */
-export function selectCursor(requestId: string, keyId: string | undefined): readonly Statement[] {
+function selectCursor(requestId: string, keyId: string | undefined): readonly Statement[] {
   return selectById('created_at', requestId, keyId ?? null);
 }
 
 /** One record, of one key or of any, in both tables. */
-export function selectRecord(requestId: string, keyId: string | null): readonly Statement[] {
+function selectRecord(requestId: string, keyId: string | null): readonly Statement[] {
   return selectById(null, requestId, keyId);
 }
 
@@ -40,7 +74,7 @@ function selectById(column: string | null, requestId: string, keyId: string | nu
  * A page of ended records, newest first, and all open ones that belong on it or behind it. Each combination of filters has
  * an index that gives the page in its order.
  */
-export function selectRecords(
+function selectRecords(
   filter: RecordFilter,
   limit: number,
   before: RecordCursor | null,
@@ -70,7 +104,7 @@ export function selectRecords(
 }
 
 /** The page itself, from the rows of `selectRecords`. */
-export function readPage(results: Results, limit: number): readonly ConsumptionRecord[] {
+function readPage(results: Results, limit: number): readonly ConsumptionRecord[] {
   return results.flat().map(readRecord).toSorted(newestFirst).slice(0, limit);
 }
 
@@ -124,4 +158,38 @@ export function readRecord(row: Row): ConsumptionRecord {
     totalMs: number('total_ms'),
     failure: readFailure(row['failure']),
   };
+}
+
+/** The fields that older records do not have. Most attempts have no cause either, so an unset field is not written. */
+type Stored = Omit<Attempt, 'startedMs' | 'cause' | 'upstreamError'> &
+  Partial<Pick<Attempt, 'startedMs' | 'cause' | 'upstreamError'>>;
+
+/** The attempts of a request as a record holds them. */
+export function writeAttempts(attempts: readonly Attempt[]): string {
+  return JSON.stringify(
+    attempts.map(({ startedMs, cause, upstreamError, ...attempt }): Stored => ({
+      ...attempt,
+      ...(startedMs === null ? {} : { startedMs }),
+      ...(cause === null ? {} : { cause }),
+      ...(upstreamError === null ? {} : { upstreamError }),
+    })),
+  );
+}
+
+/** The attempts in a record, of this version or an older one. */
+export function readAttempts(text: string): readonly Attempt[] {
+  const stored = JSON.parse(text) as readonly Stored[];
+  return stored.map((attempt) =>
+    Object.assign({ startedMs: null, cause: null, upstreamError: null }, attempt),
+  );
+}
+
+/** Why a request failed, as a record holds it: as JSON, since not every text can be stored as it is. */
+export function writeFailure(failure: RecordedFailure | null | undefined): string | null {
+  return failure ? JSON.stringify(failure) : null;
+}
+
+/** Why a request failed, as its record says. */
+function readFailure(text: unknown): RecordedFailure | null {
+  return typeof text === 'string' ? (JSON.parse(text) as RecordedFailure) : null;
 }

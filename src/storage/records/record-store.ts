@@ -1,24 +1,26 @@
-import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
+import { budgetOwners } from '../../domain/budgets/budget.ts';
+import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
-import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { checkWrites } from './check-writes.ts';
-import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './close-statements.ts';
-import type { Engine } from '../engine.ts';
-import type { Owner } from '../leases/lease-store.ts';
-import { lookUpRows, readCount } from '../read-rows.ts';
-import type { RecordCursor } from './record-pages.ts';
-import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
-import { openingOf, readBudgetedReservation, valuesToOpenBudgeted } from './open-budgeted-statement.ts';
-import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
-import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-statement.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
+import { checkWrites } from '../fixed-units.ts';
+import { hasNoLease } from '../leases.ts';
+import type { Owner } from '../leases.ts';
+import {
+  openingOf,
+  readBudgetedReservation,
+  valuesToOpenBudgeted,
+  openRecord,
+  readReservation,
+  valuesToOpen,
+  budgetColumns,
+} from './open-record.ts';
+import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-record.ts';
+import { placesOf, lookUpRows, readCount } from '../statements.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
-
-/** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
-const recordsAtOnce = 50;
 
 /** What the records need beside their engine. */
 export interface RecordStoreOptions {
@@ -86,28 +88,85 @@ export function createRecordStore(
   };
 }
 
-/** Reads consumption records in pages, beside the units that write them. */
-export function createRecordPages(engine: Engine): RecordPages {
+/**
+ * The open requests that one owner may close: those of others without a lease, and its own that were begun before a
+ * time or after another one, whether it has its lease or not.
+ */
+function selectClosable(owner: string, ownBeforeMs: number, ownAfterMs: number): Statement {
   return {
-    async listRecords(filter, limit, before) {
-      const [row] = before === null ? [] : (await engine.read(selectCursor(before, filter.keyId))).flat();
-      if (before !== null && row === undefined) return null;
-      let cursor: RecordCursor | null =
-        before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
-      const found: ConsumptionRecord[] = [];
-      while (found.length <= limit) {
-        const wanted = Math.min(limit + 1 - found.length, recordsAtOnce);
-        const some = readPage(await engine.read(selectRecords(filter, wanted, cursor)), wanted);
-        found.push(...some);
-        if (some.length < wanted) break;
-        cursor = some.at(-1) ?? cursor;
-      }
-      const records = found.slice(0, limit);
-      return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
-    },
-    async findRecord(requestId, keyId) {
-      const [row] = (await engine.read(selectRecord(requestId, keyId))).flat();
-      return row === undefined ? null : readRecord(row);
-    },
+    sql: `SELECT request_id FROM open_requests
+          WHERE (owner = ? AND (created_at < ? OR created_at > ?)) OR (owner <> ? AND ${hasNoLease})`,
+    values: [owner, ownBeforeMs, ownAfterMs, owner],
   };
+}
+
+/** Closes as lost the open requests whose owners have no lease. */
+function closeWithoutLease(): readonly Statement[] {
+  return closeAsLost(hasNoLease, []);
+}
+
+/** Closes as lost those of some requests that are open and that one owner may close. */
+function closeOpen(requestIds: readonly string[], owner: string): readonly Statement[] {
+  const places = placesOf(requestIds);
+  // Asked again, because an owner may have renewed its lease since its requests were listed.
+  return closeAsLost(`(owner = ? OR ${hasNoLease}) AND request_id IN (${places})`, [owner, ...requestIds]);
+}
+
+/** The owner of the requests that a unit is closing: no process has such an id. */
+const closing = `'closing'`;
+
+/**
+ * Closes open requests under a condition: their holds go back, and nothing is charged. Their records get no settlement,
+ * so that a true one may still overtake the closing. The accounts are locked first, like that of every money unit. Then
+ * the requests are marked: what the condition finds may become another set while the unit runs, where others run beside it.
+ * One that is marked without a lock of its account may meet its own settlement in a deadlock, which undoes one of the two.
+ */
+function closeAsLost(condition: string, values: Statement['values']): readonly Statement[] {
+  return [
+    {
+      sql: `UPDATE accounts SET held = held WHERE key_id IN (SELECT key_id FROM open_requests WHERE ${condition})`,
+      values,
+    },
+    { sql: `UPDATE open_requests SET owner = ${closing} WHERE ${condition}`, values },
+    {
+      sql: `UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
+              last_request = NULL, last_hold = NULL
+            FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${closing} GROUP BY key_id) AS closed
+            WHERE accounts.key_id = closed.key_id`,
+      values: [],
+    },
+    {
+      // A settlement that overtook the beginning has written the record already.
+      sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
+              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
+              budget_period, budget_hold, group_budget, group_period, outcome, status, usage_source)
+            SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
+              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
+              budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'
+            FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
+      values: [],
+    },
+    ...budgetOwners.map(giveBackIn),
+    { sql: `DELETE FROM open_requests WHERE owner = ${closing} RETURNING request_id`, values: [] },
+  ];
+}
+
+/**
+ * Gives back what the requests hold in the budgets of their keys or groups: behind their records, since a settlement, too,
+ * writes its record first, and sums of a day that several keys share may be changed with that.
+ */
+function giveBackIn(owner: BudgetOwner): Statement {
+  const { id, period } = budgetColumns[owner];
+  return {
+    sql: `UPDATE budgets SET held = budgets.held - closed.hold
+          FROM (SELECT ${id} AS id, ${period} AS period, sum(budget_hold) AS hold FROM open_requests
+            WHERE owner = ${closing} AND ${id} IS NOT NULL GROUP BY ${id}, ${period}) AS closed
+          WHERE budgets.id = closed.id AND budgets.period_start = closed.period`,
+    values: [],
+  };
+}
+
+/** The number of requests that a closing unit closed. */
+function readClosed(results: readonly (readonly Row[])[]): number {
+  return results.at(-1)?.length ?? 0;
 }

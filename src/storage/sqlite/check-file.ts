@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync, statSync, statfsSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
 import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { moveMark } from '../move/move-mark.ts';
+import type { Statement } from '../engine.ts';
 import { reasonOf } from './failure-reason.ts';
 import type { ThreadOptions } from './thread-messages.ts';
 
@@ -127,4 +127,19 @@ function reasonOfFolder(path: string): 'read_only' | 'full' | null {
     const { code } = error as NodeJS.ErrnoException;
     return code === 'EROFS' || code === 'EACCES' ? 'read_only' : null;
   }
+}
+
+/** The table that a SQLite database has once it was copied to another one; earlier versions pass over it. */
+const moveMark = 'moved_to';
+
+/** Marks a database as copied to `target`, a URL without its password, at a time in milliseconds since 1970. */
+export function markMoved(target: string, nowMs: number): readonly Statement[] {
+  return [
+    {
+      sql: `CREATE TABLE IF NOT EXISTS ${moveMark} (target TEXT NOT NULL, moved_at BIGINT NOT NULL)`,
+      values: [],
+    },
+    { sql: `DELETE FROM ${moveMark}`, values: [] },
+    { sql: `INSERT INTO ${moveMark} VALUES (?, ?)`, values: [target, nowMs] },
+  ];
 }

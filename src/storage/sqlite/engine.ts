@@ -2,7 +2,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine } from '../engine.ts';
-import { endAllLeases } from '../leases/lease-statements.ts';
+import { endAllLeases } from '../leases.ts';
 import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';

@@ -1,3 +1,4 @@
+import type { Outcome } from '../../domain/money/consumption.ts';
 import { usageDimensions, usagePeriods } from '../../domain/ports/usage.ts';
 import type {
   UsageDimension,
@@ -6,13 +7,12 @@ import type {
   UsagePeriod,
   UsageRow,
 } from '../../domain/ports/usage.ts';
-import type { Outcome } from '../../domain/money/consumption.ts';
-import { placesOf } from '../engine.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
-import { columnOf, dayMs, hourMs, monthOf, sumColumns } from './usage-kinds.ts';
+import { columnOf, dayMs, hourMs, monthOf, sumColumns, smallestKind } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
-import { countHours } from './usage-plan.ts';
-import type { TimeRange, UsagePlan } from './usage-plan.ts';
+import { countHours, planUsage, selectExtent } from './usage-plan.ts';
+import type { TimeRange, UsagePlan, UsageExtent } from './usage-plan.ts';
+import { placesOf } from '../statements.ts';
 
 /** How many days or hours are named one by one, so that rows of some keys are found by the index; more are a range. */
 const maxNamed = 1_500;
@@ -228,4 +228,30 @@ function exact(value: SqlValue | undefined): number {
   if (!Number.isSafeInteger(number))
     throw new RangeError(`a sum of usage is too large to be exact: ${value}`);
   return number;
+}
+
+/** All times of which there can be usage. */
+const always: TimeRange = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
+
+const byKey = new Set(['key'] as const);
+
+export const selectWholeExtent: readonly Statement[] = selectExtent(always);
+
+/** What some keys ever used. It belongs to the extent that was read at the same moment. */
+export function selectKeyUsage(extent: UsageExtent, keys: KeyRange): Statement {
+  const kinds = { day: smallestKind('day', byKey), month: smallestKind('month', byKey) };
+  return selectSlice({
+    groups: { period: null, dimensions: ['key'] },
+    where: {},
+    plan: planUsage(always, extent, kinds),
+    kinds,
+    slice: { time: always, keys },
+    after: null,
+    limit: Number.MAX_SAFE_INTEGER,
+  });
+}
+
+/** What these keys were charged, in nano-USD, by their ids. */
+export function readKeyUsage(rows: readonly Row[]): ReadonlyMap<string, number> {
+  return new Map(rows.map((row) => [String(row['key_id']), Number(row['charge'])]));
 }

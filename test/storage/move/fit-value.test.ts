@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { fitValue } from '../../../src/storage/move/fit-value.ts';
-import type { CopiedColumn } from '../../../src/storage/move/plan-table.ts';
+import { fitValue } from '../../../src/storage/move/sqlite-source.ts';
+import type { CopiedColumn } from '../../../src/storage/move/table-plan.ts';
 
 const column = (type: CopiedColumn['type'], isNullable = false): CopiedColumn => ({
   name: 'a',

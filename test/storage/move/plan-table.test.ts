@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkTables, planTable } from '../../../src/storage/move/plan-table.ts';
-import type { TargetColumn } from '../../../src/storage/move/plan-table.ts';
+import { checkTables, planTable } from '../../../src/storage/move/table-plan.ts';
+import type { TargetColumn } from '../../../src/storage/move/table-plan.ts';
 
 const column = (name: string, settings: Partial<TargetColumn> = {}): TargetColumn => ({
   name,

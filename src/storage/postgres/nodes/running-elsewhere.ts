@@ -1,9 +1,8 @@
 import { groupIdPrefix } from '../../../domain/limits/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import { placesOf } from '../../engine.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { lookUpRows, readRows } from '../../read-rows.ts';
+import { placesOf, lookUpRows, readRows } from '../../statements.ts';
 
 /** How many requests of other nodes are listed: those that arrived first. */
 const maxListed = 1_000;

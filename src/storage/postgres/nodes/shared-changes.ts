@@ -1,8 +1,7 @@
 import type { FoundChanges, SharedChanges } from '../../../domain/ports/shared-changes.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import { placesOf } from '../../engine.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { lookUpRows } from '../../read-rows.ts';
+import { placesOf, lookUpRows } from '../../statements.ts';
 
 /** How many cancellations one read finds; the next read finds the others. */
 const maxCancellations = 500;

@@ -1,6 +1,6 @@
 import type { LeavableDuty } from '../../../domain/ports/shared-changes.ts';
 import type { Engine, Statement } from '../../engine.ts';
-import { lookUpRows } from '../../read-rows.ts';
+import { lookUpRows } from '../../statements.ts';
 
 /** The duties that there are. */
 export type DutyName =

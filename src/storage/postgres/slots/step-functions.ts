@@ -1,5 +1,5 @@
 import { maxWaitingRequests } from '../../../domain/limits/limits.ts';
-import { holdsLease } from '../../leases/lease-statements.ts';
+import { holdsLease } from '../../leases.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { describeDecision, grantSlot, lockKey, saveKey, serveLine } from './key-functions.ts';
 

@@ -1,5 +1,38 @@
-import { leaseMs } from '../../domain/lease.ts';
-import type { FixedUnit, Statement } from '../engine.ts';
+import { leaseMs } from '../domain/lease.ts';
+import type { NextId } from '../domain/ports/clock.ts';
+import type { RecordLeases } from '../domain/ports/leases.ts';
+import type { Engine, FixedUnit, Statement } from './engine.ts';
+
+/** The id under which a process keeps what it holds. It changes when its lease was ended by others. */
+export interface Owner {
+  id: string;
+}
+
+/** Keeps the lease of one owner and ends those of others, over any engine. */
+export function createLeases(engine: Engine, owner: Owner, nextId: NextId): RecordLeases {
+  let hasHeld = false;
+  return {
+    owner: () => owner.id,
+    async renewLease() {
+      const next = hasHeld ? nextId() : owner.id;
+      const [hasNext] = (await engine.call(renewLease, [owner.id, next])) ?? [];
+      const hadEnded = hasHeld && hasNext === 1;
+      if (hadEnded) owner.id = next;
+      hasHeld = true;
+      return hadEnded;
+    },
+    async endOverLeases() {
+      // A read delays no unit, and mostly finds nothing; what it finds is judged again where it is ended.
+      const [over = []] = await engine.lookUp([selectOverLeases(owner.id)]);
+      if (over.length === 0) return [];
+      const [, ended = []] = await engine.run([endFutureRenewals, endOverLeases(owner.id)]);
+      return ended.map((row) => String(row['id']));
+    },
+    async endLease() {
+      await engine.call(endLease, [owner.id]);
+    },
+  };
+}
 
 /**
  * Leases are judged by `now_ms()`, the clock of the database, which is the same for all processes that share it: their
@@ -46,7 +79,7 @@ export const renewLease: FixedUnit<'renew_lease'> = {
  * process that has died since would last as long as the clock was set back. The clock is read for each row: a renewal that
  * another session commits while its row is waited for is none of the future, and stays as it is.
  */
-export const endFutureRenewals: Statement = {
+const endFutureRenewals: Statement = {
   sql: `UPDATE owners SET renewed_at = now_ms(), since = CASE WHEN since > now_ms() THEN now_ms() ELSE since END
         WHERE renewed_at > now_ms()`,
   values: [],
@@ -62,7 +95,7 @@ const mayBeEnded = `id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND ${holdsL
   AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;
 
 /** Reads the leases that an owner may end, and those that were renewed in the future. */
-export function selectOverLeases(owner: string): Statement {
+function selectOverLeases(owner: string): Statement {
   return {
     sql: `SELECT id FROM owners WHERE renewed_at > now_ms() OR (${mayBeEnded})`,
     values: [owner, owner, owner],

@@ -1,11 +1,76 @@
+import { maxDeclaredKeys } from '../../domain/keys/declared-key.ts';
+import type {
+  ChangedDeclaration,
+  DeclarationChanges,
+  DeclaredKey,
+  MovedSecrets,
+  StoredDeclarations,
+} from '../../domain/keys/declared-key.ts';
 import { coveringReference } from '../../domain/money/account.ts';
-import type { ChangedDeclaration, DeclarationChanges, MovedSecrets } from '../../domain/keys/declared-key.ts';
-import type { Results, Statement } from '../engine.ts';
-import { settingsOf } from './key-statements.ts';
-import { declareTable, rowsOf, secretColumns, settingColumns } from './wanted-rows.ts';
+import type { NextId } from '../../domain/ports/clock.ts';
+import type { DeclarationStore } from '../../domain/ports/key-store.ts';
+import type { Engine, Results, Statement } from '../engine.ts';
+import { declareTable, placesOf, rowsOf } from '../statements.ts';
+import { columns, readKey, settingNames, settingsOf, settingTypes } from './stored-key.ts';
+
+/** Stores the declared keys over any engine. */
+export function createDeclarationStore(
+  engine: Engine,
+  nextId: NextId,
+  nowMs: () => number,
+): DeclarationStore {
+  return {
+    async listDeclarations(declared) {
+      return readDeclarations(await engine.read(selectDeclarations(declared, nowMs())));
+    },
+    async storeDeclarations(changes, changedAtMs) {
+      return readMovedSecrets(await engine.run(storeDeclarations(changes, nextId(), changedAtMs)));
+    },
+  };
+}
+
+const selectDeclaration = `SELECT ${columns}, hash FROM api_keys JOIN accounts ON accounts.key_id = id WHERE declared = 1`;
+
+/**
+ * Reads what declared keys have to be compared with: the declared keys in force, the revoked ones of the same names, and
+ * which of the declared secrets were retired. Names of earlier configs are not read, however many there were.
+ */
+function selectDeclarations(declared: readonly DeclaredKey[], nowMs: number): readonly Statement[] {
+  const hashes = declared.map(({ hash }) => hash);
+  const places = placesOf(declared);
+  return [
+    {
+      sql: `${selectDeclaration} AND revoked_at IS NULL LIMIT ?`,
+      values: [maxDeclaredKeys],
+    },
+    {
+      sql: `${selectDeclaration} AND revoked_at IS NOT NULL AND name IN (${places})`,
+      values: declared.map(({ name }) => name),
+    },
+    {
+      // Secrets of declared keys are not retired, since the config alone decides on them.
+      sql: `SELECT hash FROM api_keys WHERE hash IN (${places}) AND declared = 0 AND revoked_at IS NOT NULL
+            UNION ALL
+            SELECT old_secrets.hash FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
+            WHERE old_secrets.hash IN (${places}) AND declared = 0 AND (revoked_at IS NOT NULL OR valid_until <= ?)`,
+      values: [...hashes, ...hashes, nowMs],
+    },
+  ];
+}
+
+/** What `selectDeclarations` found, from the rows of its statements. */
+function readDeclarations([current = [], revoked = [], retired = []]: Results): StoredDeclarations {
+  return {
+    keys: [...current, ...revoked].map((row) => ({ key: readKey(row), hash: String(row['hash']) })),
+    retired: new Set(retired.map(({ hash }) => String(hash))),
+  };
+}
 
 /** The text in place of the hash of a key that has no secret: no hash is like it. */
 const noHash = `'none of ' || api_keys.id`;
+
+/** The columns of declared keys that say which name has which secret. */
+const secretColumns = { name: 'TEXT', hash: 'TEXT' };
 
 const wanted = declareTable(secretColumns);
 
@@ -24,7 +89,7 @@ const isNew =
  * The table of earlier secrets also remembers those of declared keys with a balance. A secret that is in it when its new
  * key is stored was prepaid, so that key gets a balance, too, and the secret is taken out.
  */
-export function storeDeclarations(
+function storeDeclarations(
   { changed, removed }: DeclarationChanges,
   posting: string,
   nowMs: number,
@@ -44,7 +109,7 @@ export function storeDeclarations(
 }
 
 /** What the unit of `storeDeclarations` did, from the rows of its statements. */
-export function readMovedSecrets(results: Results): MovedSecrets {
+function readMovedSecrets(results: Results): MovedSecrets {
   const rows = results.flat();
   const namesIn = (column: keyof MovedSecrets): readonly string[] =>
     rows
@@ -144,7 +209,7 @@ function storeKeys(
   secrets: string,
   nowMs: number,
 ): readonly Statement[] {
-  const all = declareTable({ ...secretColumns, ...settingColumns });
+  const all = declareTable({ ...secretColumns, id: 'TEXT', spare_id: 'TEXT', ...settingTypes });
   const keys = rowsOf(
     changed.map(({ id, spareId, declared }) => [
       declared.name,
@@ -157,25 +222,15 @@ function storeKeys(
   return [
     {
       sql: `${all}
-            UPDATE api_keys SET hash = wanted.hash, concurrency = wanted.concurrency,
-              requests_per_minute = wanted.requests_per_minute, queue_wait_ms = wanted.queue_wait_ms,
-              tokens_per_minute = wanted.tokens_per_minute, tokens_per_day = wanted.tokens_per_day,
-              models = wanted.models, allow_from = wanted.allow_from, tags = wanted.tags,
-              expires_at = wanted.expires_at, low_balance = wanted.low_balance,
-              compatibility = wanted.compatibility, budget = wanted.budget,
-              group_name = wanted.group_name, weight = wanted.weight
+            UPDATE api_keys SET hash = wanted.hash, ${settingNames.map((name) => `${name} = wanted.${name}`).join(', ')}
             FROM wanted WHERE ${isNamed}`,
       values: [keys],
     },
     {
       sql: `${all}
-            INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
-              tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility,
-              budget, group_name, weight, declared)
+            INSERT INTO api_keys (id, hash, created_at, name, ${settingNames.join(', ')}, declared)
             SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
-              hash, CAST(? AS BIGINT), name, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute,
-              tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget,
-              group_name, weight, 1
+              hash, CAST(? AS BIGINT), name, ${settingNames.join(', ')}, 1
             FROM wanted WHERE ${isNew}`,
       values: [keys, nowMs],
     },

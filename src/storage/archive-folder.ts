@@ -2,8 +2,8 @@ import { constants, fstatSync, ftruncateSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
-import type { RecordArchive } from '../../domain/ports/retention.ts';
+import type { ConsumptionRecord } from '../domain/money/consumption.ts';
+import type { RecordArchive } from '../domain/ports/retention.ts';
 
 /**
  * How many of the last lines of a file may be of records that are still in the database: those of a step that was written

@@ -1,17 +1,116 @@
-import type { BudgetOwner } from '../../domain/budgets/budget.ts';
+import type { BudgetOwner, CountedBudget } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/money/consumption.ts';
+import { maxWarningLevels } from '../../shared/max-warning-levels.ts';
 import { maxNanos } from '../../shared/money.ts';
-import { inOrder } from '../engine.ts';
-import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
-import { settlingIn } from './settle-in-budgets.ts';
-import {
-  begunColumns,
-  endedColumns,
-  namedToSettle,
-  pricedColumns,
-  settledTypes,
-  tokenColumns,
-} from './settled-values.ts';
+import { takeValues, typesOf } from '../engine.ts';
+import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
+import { beginning, budgetColumns } from './open-record.ts';
+import { writeAttempts, writeFailure } from './record-pages.ts';
+
+/** The columns of a record whose values are its usage, and the prices that a settlement may set anew. */
+const tokens: Taken<SettledRecord> = [
+  ['input_tokens', 'bigint', ({ usage }) => usage?.inputTokens ?? null],
+  ['cached_input_tokens', 'bigint', ({ usage }) => usage?.cachedInputTokens ?? null],
+  ['cache_write_tokens', 'bigint', ({ usage }) => usage?.cacheWriteTokens ?? null],
+  ['output_tokens', 'bigint', ({ usage }) => usage?.outputTokens ?? null],
+  ['reasoning_tokens', 'bigint', ({ usage }) => usage?.reasoningTokens ?? null],
+];
+const prices: Taken<SettledRecord> = [
+  ['price_input', 'bigint', ({ price }) => price?.input ?? null],
+  ['price_cached_input', 'bigint', ({ price }) => price?.cachedInput ?? null],
+  ['price_cache_write', 'bigint', ({ price }) => price?.cacheWrite ?? null],
+  ['price_output', 'bigint', ({ price }) => price?.output ?? null],
+];
+
+/** What a settlement takes of a record. How that was begun is for one whose beginning is nowhere. */
+const settled: Taken<SettledRecord> = [
+  ['outcome', 'text', ({ outcome }) => outcome],
+  ['upstream', 'text', ({ upstream }) => upstream],
+  ['attempts', 'text', ({ attempts }) => writeAttempts(attempts)],
+  ['status', 'bigint', ({ status }) => status],
+  ...tokens,
+  ['usage_source', 'text', ({ usageSource }) => usageSource],
+  ...prices,
+  ['first_byte_ms', 'bigint', ({ firstTextMs }) => (firstTextMs === null ? null : Math.round(firstTextMs))],
+  ['total_ms', 'bigint', ({ totalMs }) => Math.round(totalMs)],
+  ['failure', 'text', ({ failure }) => writeFailure(failure)],
+  ['begun_key_id', 'text', ({ begun }) => begun?.keyId ?? null],
+  ...beginning.map(
+    ([name, type, read]) =>
+      [`begun_${name}`, type, ({ begun }: SettledRecord) => begun && read(begun)] as const,
+  ),
+  ['begun_hold', 'bigint', ({ begun }) => begun?.holdNanos ?? null],
+];
+
+/** Columns of a record: its tokens, its prices, what only its beginning says, and how it ended. */
+const tokenColumns = tokens.map(([name]) => name);
+const pricedColumns = prices.map(([name]) => name);
+const begunColumns = ['created_at', 'protocol', 'mode', 'model', 'queued_ms', 'tag', 'group_name'];
+const endedColumns = [
+  'outcome',
+  'attempts',
+  'status',
+  'failure',
+  'first_byte_ms',
+  'total_ms',
+  'usage_source',
+  ...tokenColumns,
+];
+
+/** The warning levels of a budget, by their place. */
+const levels = Array.from({ length: maxWarningLevels }, (_, at) => at);
+
+/** What a settlement takes of a budget in which its request counts. No sum reaches a level that is null. */
+const counted = (owner: BudgetOwner): Taken<CountedBudget> => [
+  [`${owner}_budget`, 'text', ({ id }) => id],
+  [`${owner}_start`, 'bigint', ({ startMs }) => startMs],
+  [`${owner}_end`, 'bigint', ({ endMs }) => endMs],
+  [`${owner}_hold`, 'bigint', ({ holdNanos }) => holdNanos],
+  [`${owner}_limit`, 'bigint', ({ limitNanos }) => limitNanos],
+  ...levels.flatMap((level): Taken<CountedBudget> => [
+    [`${owner}_level_${level}_part`, 'bigint', (budget) => budget.levels[level]?.part ?? null],
+    [`${owner}_level_${level}_sum`, 'bigint', (budget) => budget.levels[level]?.nanos ?? null],
+  ]),
+];
+
+/** The same of the budgets that a request may have. */
+const counts = { key: counted('key'), group: counted('group') };
+
+/** What the request still holds in each of its budgets. */
+const heldHold = 'coalesce((SELECT budget_hold FROM open_requests WHERE request_id = :request_id), 0)';
+
+/** What is spent in a period with a further charge. */
+const sumThen = '(budgets.spent + excluded.spent)';
+
+/**
+ * Counts a charge in the period in which its request began: one that is over has left the row, and the charge is not counted
+ * in the next one. Where the database has forgotten that the period began, it begins with this charge. The level only rises
+ * within a period, also when the amount is raised meanwhile. `at` is how many budgets come before this one.
+ */
+function settlingIn(owner: BudgetOwner, at: number) {
+  const levelOf = (sum: string): string => {
+    const cases = levels.map(
+      (level) => `WHEN ${sum} >= :${owner}_level_${level}_sum THEN :${owner}_level_${level}_part`,
+    );
+    return `CASE ${cases.toReversed().join(' ')} ELSE 0 END`;
+  };
+  const columns = budgetColumns[owner];
+  return {
+    /** Further columns of the record, and their values. */
+    columns: `, ${columns.id}, ${columns.period}${at === 0 ? ', budget_hold' : ''}`,
+    values: `, :${owner}_budget, :${owner}_start${at === 0 ? `, coalesce(begun.budget_hold, :${owner}_hold)` : ''}`,
+    change: `INSERT INTO budgets (id, period_start, period_end, spent, held, amount, level)
+     VALUES (:${owner}_budget, :${owner}_start, :${owner}_end, @charge, 0, :${owner}_limit, ${levelOf('CAST(@charge AS BIGINT)')})
+     ON CONFLICT (id) DO UPDATE SET
+       spent = CASE WHEN budgets.period_start < :${owner}_start THEN 0 ELSE budgets.spent END + excluded.spent,
+       held = CASE WHEN budgets.period_start < :${owner}_start THEN 0 ELSE budgets.held - ${heldHold} END,
+       amount = excluded.amount,
+       level = CASE WHEN budgets.period_start < :${owner}_start THEN excluded.level
+         WHEN budgets.level < ${levelOf(sumThen)} THEN ${levelOf(sumThen)} ELSE budgets.level END,
+       period_start = excluded.period_start, period_end = excluded.period_end
+     WHERE budgets.period_start <= :${owner}_start`,
+  };
+}
 
 /**
  * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
@@ -57,7 +156,14 @@ function settlementOf<Name extends SettlementName>(
   const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    takes: Object.assign({}, settledTypes, ...budgets.map(({ types }) => types)) as FixedUnit['takes'],
+    takes: {
+      request_id: 'text',
+      settlement: 'text',
+      charge: 'bigint',
+      settled_at: 'bigint',
+      ...typesOf(settled),
+      ...typesOf(owners.flatMap((owner) => counts[owner])),
+    },
     spreadBy: 'begun_key_id',
     mayBeForgotten: false,
     locks: [
@@ -86,7 +192,7 @@ function settlementOf<Name extends SettlementName>(
        charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        unbooked = :charge - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        upstream = coalesce(:upstream, upstream), ${listed(pricedColumns, (price) => `${price} = coalesce(:${price}, ${price})`)},
-       ${listed([...endedColumns, ...tokenColumns], (column) => `${column} = :${column}`)}
+       ${listed(endedColumns, (column) => `${column} = :${column}`)}
      WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL
      ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = :request_id), 0)')}`,
     ],
@@ -130,7 +236,14 @@ export function valuesToSettle(
   settlement: string,
   settledAtMs: number,
 ): readonly SqlValue[] {
-  return inOrder(settlementFor(record), namedToSettle(record, settlement, settledAtMs));
+  return [
+    record.requestId,
+    settlement,
+    record.chargeNanos,
+    settledAtMs,
+    ...takeValues(settled, record),
+    ...(record.begun?.budgets ?? []).flatMap((budget) => takeValues(counts[budget.owner], budget)),
+  ];
 }
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */

@@ -1,16 +1,102 @@
-import type { DeliveryState, DueDelivery, Subscriptions } from '../../domain/ports/outbox.ts';
-import type { SqlValue, Statement } from '../engine.ts';
-import { declareTable, rowsOf } from '../keys/wanted-rows.ts';
+import type { StoredEvent } from '../../domain/events.ts';
+import type {
+  Deliveries,
+  DeliveryState,
+  ManagedDeliveries,
+  DueDelivery,
+  Subscriptions,
+} from '../../domain/ports/outbox.ts';
+import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
+import { lookUpRows, readRows, declareTable, rowsOf } from '../statements.ts';
+
+/** The longest wait between two attempts, in milliseconds: one that is due later was written before a clock was set back. */
+const longestWaitMs = 7_200_000;
+
+/** How many units of removals one cleaning makes at most. */
+const removalsPerCleaning = 200;
+
+/** Keeps the deliveries of events over any engine. */
+export function createDeliveries(engine: Engine): Deliveries & ManagedDeliveries {
+  return {
+    async route(webhooks) {
+      // A read delays no unit, and mostly finds nothing.
+      if ((await lookUpRows(engine, selectUnrouted)).length === 0) return 0;
+      const [routed = []] = await engine.run(routeEvents(webhooks));
+      return routed.length;
+    },
+    async listDue(webhook, limit) {
+      const rows = await lookUpRows(engine, selectDue(webhook, limit));
+      return rows.map((row) => ({
+        event: readEvent(row),
+        subject: String(row['subject']),
+        attempts: Number(row['attempts']),
+      }));
+    },
+    async end(due, webhook, state, result) {
+      await engine.run(endDelivery(due, webhook, state, result));
+    },
+    async retry(due, webhook, delayMs, result) {
+      await engine.run([retryDelivery(due, webhook, delayMs, result)]);
+    },
+    async oldestAgeMs(webhooks) {
+      const [row] = await lookUpRows(engine, selectOldestAge(webhooks));
+      return row === undefined ? null : Math.max(0, Number(row['age']));
+    },
+    async clean(webhooks, { givenUpMs, keptMs }) {
+      await engine.run(giveUpOrphans(webhooks, givenUpMs, longestWaitMs));
+      for (let unit = 0; unit < removalsPerCleaning; unit++) {
+        const removed = await engine.run(removeEnded(keptMs));
+        if (removed.every((rows) => rows.length < rowsPerRemoval)) return;
+      }
+    },
+    async list(filter, limit, before) {
+      const rows = await readRows(engine, selectDeliveries(filter, limit + 1, before));
+      const deliveries = rows.slice(0, limit).map(readDelivery);
+      return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.number ?? null) : null };
+    },
+    async count(webhooks) {
+      const rows = await engine.read(webhooks.map(countDeliveries));
+      return rows.map(([row]) => ({ waiting: Number(row?.['waiting']), dead: Number(row?.['dead']) }));
+    },
+    async resend(eventId, webhooks) {
+      const [rows = []] = await engine.run([resendEvent(eventId, webhooks)]);
+      return rows.map((row) => String(row['webhook'])).toSorted();
+    },
+  };
+}
+
+function readEvent(row: Row): StoredEvent {
+  return {
+    id: String(row['id']),
+    type: String(row['type']),
+    createdAtMs: Number(row['created_at']),
+    data: JSON.parse(String(row['data'])) as StoredEvent['data'],
+  };
+}
+
+function readDelivery(row: Row) {
+  const number = (column: string): number | null => (row[column] === null ? null : Number(row[column]));
+  return {
+    number: Number(row['number']),
+    event: readEvent(row),
+    webhook: String(row['webhook']),
+    state: row['state'] as DeliveryState,
+    attempts: Number(row['attempts']),
+    dueAtMs: number('due_at'),
+    endedAtMs: number('ended_at'),
+    result: row['result'] === null ? null : String(row['result']),
+  };
+}
 
 /** How many events one unit routes, and how many rows one unit removes: some milliseconds each. */
 const eventsPerRoute = 200;
-export const rowsPerRemoval = 500;
+const rowsPerRemoval = 500;
 
 /** The stages of an event: added, being routed within a unit, and routed. */
 const stages = { added: 0, inRouting: 1, routed: 2 } as const;
 
 /** Finds one event that is not routed yet. */
-export const selectUnrouted: Statement = {
+const selectUnrouted: Statement = {
   sql: `SELECT id FROM outbox WHERE stage < 2 ORDER BY stage, position, created_at, id LIMIT ?`,
   values: [1],
 };
@@ -20,7 +106,7 @@ export const selectUnrouted: Statement = {
  * routed. Those of one subject get their numbers in their order, and only the first of them that waits is due. Numbers begin at
  * the time: after the newest deliveries were removed, none is given again, behind which a reader's page could begin.
  */
-export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
+function routeEvents(webhooks: Subscriptions): readonly Statement[] {
   const wanted = rowsOf(webhooks.flatMap(({ name, types }) => types.map((type) => [name, type])));
   return [
     {
@@ -58,7 +144,7 @@ export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
 
 const event = `outbox.id AS id, outbox.type AS type, outbox.created_at AS created_at, outbox.data AS data`;
 
-export function selectDue(webhook: string, limit: number): Statement {
+function selectDue(webhook: string, limit: number): Statement {
   return {
     sql: `SELECT ${event}, webhook_deliveries.subject AS subject, attempts
           FROM webhook_deliveries JOIN outbox ON outbox.id = event_id
@@ -68,7 +154,7 @@ export function selectDue(webhook: string, limit: number): Statement {
 }
 
 /** Ends a delivery and makes the next event of its subject due, in one unit. One that has ended stays as it is. */
-export function endDelivery(
+function endDelivery(
   { event: { id }, subject }: DueDelivery,
   webhook: string,
   state: DeliveryState,
@@ -89,7 +175,7 @@ export function endDelivery(
   ];
 }
 
-export function retryDelivery(
+function retryDelivery(
   { event: { id } }: DueDelivery,
   webhook: string,
   delayMs: number,
@@ -103,7 +189,7 @@ export function retryDelivery(
 }
 
 /** The age of the oldest delivery that waits for one of some webhooks. */
-export function selectOldestAge(webhooks: readonly string[]): Statement {
+function selectOldestAge(webhooks: readonly string[]): Statement {
   return {
     sql: `${declareTable({ name: 'TEXT' })}
           SELECT (SELECT now_ms()) - since AS age FROM webhook_deliveries
@@ -116,11 +202,7 @@ export function selectOldestAge(webhooks: readonly string[]): Statement {
  * Gives up what waits for webhooks that are configured no more. What waited behind it is due then, for a webhook that comes
  * back; and so is what a clock that was set back made due too late.
  */
-export function giveUpOrphans(
-  webhooks: Subscriptions,
-  givenUpMs: number,
-  longestMs: number,
-): readonly Statement[] {
+function giveUpOrphans(webhooks: Subscriptions, givenUpMs: number, longestMs: number): readonly Statement[] {
   const names = rowsOf(webhooks.map(({ name }) => [name]));
   return [
     {
@@ -149,7 +231,7 @@ export function giveUpOrphans(
 }
 
 /** Removes deliveries that ended long ago, and events without deliveries whose names need not be remembered. */
-export function removeEnded(keptMs: number): readonly Statement[] {
+function removeEnded(keptMs: number): readonly Statement[] {
   return [
     {
       sql: `DELETE FROM webhook_deliveries WHERE (event_id, webhook) IN (SELECT event_id, webhook FROM webhook_deliveries
@@ -167,7 +249,7 @@ export function removeEnded(keptMs: number): readonly Statement[] {
 }
 
 /** A page of deliveries, newest first. */
-export function selectDeliveries(
+function selectDeliveries(
   filter: { readonly webhook?: string | undefined; readonly state?: DeliveryState | undefined },
   limit: number,
   before: number | null,
@@ -185,7 +267,7 @@ export function selectDeliveries(
 }
 
 /** Counts what waits for a webhook, and what was given up. */
-export function countDeliveries(webhook: string): Statement {
+function countDeliveries(webhook: string): Statement {
   return { sql: `SELECT ${countIn('waiting')}, ${countIn('dead')}`, values: [webhook, webhook] };
 }
 
@@ -194,7 +276,7 @@ function countIn(state: DeliveryState): string {
 }
 
 /** Has an event delivered again. One that waits is due at once, unless it is behind an earlier one of its subject. */
-export function resendEvent(eventId: string, webhooks: readonly string[]): Statement {
+function resendEvent(eventId: string, webhooks: readonly string[]): Statement {
   return {
     sql: `${declareTable({ name: 'TEXT' })}
           UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL, since = now_ms(),

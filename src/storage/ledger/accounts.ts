@@ -1,8 +1,32 @@
-import { maxNanos } from '../../shared/money.ts';
+import type { StoredPeriod } from '../../domain/budgets/budget.ts';
 import { coveringReference } from '../../domain/money/account.ts';
 import type { Account, BookedCredit, Credit } from '../../domain/money/account.ts';
-import { placesOf } from '../engine.ts';
-import type { Results, Row, Statement } from '../engine.ts';
+import type { Accounts } from '../../domain/ports/accounts.ts';
+import type { NextId } from '../../domain/ports/clock.ts';
+import { maxNanos } from '../../shared/money.ts';
+import type { Engine, Results, Row, Statement } from '../engine.ts';
+import { lookUpRows, placesOf, readCount } from '../statements.ts';
+
+/** Stores the money of keys over any engine. */
+export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => number): Accounts {
+  return {
+    async credit(credit) {
+      const posting = nextId();
+      const results = await engine.run(bookCredit(credit, posting, nowMs()));
+      return readBookedCredit(results, credit.nanos, posting);
+    },
+    async accounts(keyIds) {
+      const found = await lookUpRows(engine, selectAccounts(keyIds));
+      return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
+    },
+    async budgetPeriods(ids) {
+      const found = await lookUpRows(engine, selectBudgets(ids));
+      return new Map(found.map((row) => [String(row['id']), readPeriod(row)]));
+    },
+    countLowBalances: (belowNanos, atMs) => readCount(engine, countLowBalances(belowNanos, atMs)),
+    countWarnedBudgets: (atMs) => readCount(engine, countWarnedBudgets(atMs)),
+  };
+}
 
 /**
  * Every unit that moves money locks the account's row first, and a record's row only after it. So units that run at
@@ -57,7 +81,7 @@ export function bookCredit(
 }
 
 /** What the unit of `bookCredit` did, from the rows of its statements, which may follow others. */
-export function readBookedCredit(results: Results, nanos: number, posting: string): BookedCredit {
+function readBookedCredit(results: Results, nanos: number, posting: string): BookedCredit {
   const [[booked] = [], [found] = []] = results.slice(-2);
   if (found === undefined) return { result: 'no such key', account: null };
   const account = readAccount(found);
@@ -66,7 +90,7 @@ export function readBookedCredit(results: Results, nanos: number, posting: strin
   return { result: Number(booked['delta']) === nanos ? 'booked before' : 'other amount', account };
 }
 
-export function selectAccounts(keyIds: readonly string[]): Statement {
+function selectAccounts(keyIds: readonly string[]): Statement {
   const places = placesOf(keyIds);
   return {
     sql: `SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${places})`,
@@ -75,7 +99,7 @@ export function selectAccounts(keyIds: readonly string[]): Statement {
 }
 
 /** Counts keys in use whose balance is below their own mark, or else below this one. */
-export function countLowBalances(belowNanos: number, atMs: number): Statement {
+function countLowBalances(belowNanos: number, atMs: number): Statement {
   return {
     sql: `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
           WHERE balance < coalesce(low_balance, ?) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
@@ -83,10 +107,32 @@ export function countLowBalances(belowNanos: number, atMs: number): Statement {
   };
 }
 
-export function readAccount(row: Row): Account {
+function readAccount(row: Row): Account {
   return {
     balanceNanos: row['balance'] === null ? null : Number(row['balance']),
     heldNanos: Number(row['held']),
     spentNanos: Number(row['spent']),
+  };
+}
+
+export function selectBudgets(ids: readonly string[]): Statement {
+  return {
+    sql: `SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id IN (${placesOf(ids)})`,
+    values: ids,
+  };
+}
+
+/** Counts the budgets that have reached a warning level in the period of a time. */
+function countWarnedBudgets(atMs: number): Statement {
+  return { sql: 'SELECT count(*) AS count FROM budgets WHERE level > 0 AND period_end > ?', values: [atMs] };
+}
+
+export function readPeriod(row: Row): StoredPeriod {
+  return {
+    startMs: Number(row['period_start']),
+    endMs: Number(row['period_end']),
+    spentNanos: Number(row['spent']),
+    heldNanos: Number(row['held']),
+    level: Number(row['level']),
   };
 }

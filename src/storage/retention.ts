@@ -1,0 +1,186 @@
+import { ChainError } from '../domain/ports/ledger-chain.ts';
+import type { Retention, ReadRecord, RecordPlace } from '../domain/ports/retention.ts';
+import type { ChainState } from '../domain/statements/chain.ts';
+import type { Engine, Statement, Row } from './engine.ts';
+import { lockAccount } from './ledger/accounts.ts';
+import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
+import { readRecord } from './records/record-pages.ts';
+import { placesOf, lookUpRows, readRows } from './statements.ts';
+
+/** Ends old records over any engine, beside the units that write new ones. */
+export function createRetention(engine: Engine): Retention {
+  const readTime = async (statement: Statement, column: string): Promise<number | null> => {
+    const [row] = await lookUpRows(engine, statement);
+    return row === undefined ? null : Number(row[column]);
+  };
+  const removedBefore = (): Promise<number | null> => readTime(selectRemovedBefore, 'removed_before');
+  return {
+    async listOldest(beforeMs, after, limit) {
+      return (await readRows(engine, selectOldest(beforeMs, after, limit))).map(readRecord);
+    },
+    async removeRecords(records, beforeMs) {
+      if (records.length === 0) return 0;
+      const [, ...deleted] = await engine.run(removeRecords(records, beforeMs));
+      return deleted.reduce((count, rows) => count + rows.length, 0);
+    },
+    async foldLedgers(pause) {
+      const beforeMs = await removedBefore();
+      if (beforeMs === null) return 0;
+      let folded = 0;
+      for (let last = ''; ; await pause()) {
+        const accounts = await readRows(engine, selectFoldable(last, beforeMs));
+        for (const account of accounts) {
+          last = String(account['key_id']);
+          folded += await foldAccount(engine, last, Number(account['folded']), beforeMs, pause);
+        }
+        if (accounts.length < accountsPerRead) return folded;
+      }
+    },
+    removedBefore,
+    oldestRecord: () => readTime(selectOldestTime, 'created_at'),
+  };
+}
+
+/** Folds what can be folded of one account, some postings at a time; resolves with how many. */
+async function foldAccount(
+  engine: Engine,
+  keyId: string,
+  from: number,
+  beforeMs: number,
+  pause: () => Promise<void>,
+): Promise<number> {
+  const chain = createLedgerChain(engine);
+  let folded = 0;
+  for (let after = from; ; await pause()) {
+    const upTo = lastFoldable(await readRows(engine, selectPostings(keyId, after)), after, beforeMs);
+    if (upTo > after) {
+      const state = await chain.recompute(keyId, after, upTo).catch(nothingForFaults);
+      // Rows that are not those that were sealed are evidence, and stay; the audit reports them.
+      if (state === null) return folded;
+      folded += (await engine.run(foldLedger(keyId, state))).at(-1)?.length ?? 0;
+    }
+    if (upTo < after + postingsPerFold) return folded;
+    after = upTo;
+  }
+}
+
+function nothingForFaults(error: unknown): null {
+  if (error instanceof ChainError) return null;
+  throw error;
+}
+
+/** Ended records from before a time, oldest first. */
+function selectOldest(beforeMs: number, after: RecordPlace | null, limit: number): Statement {
+  const start = after ?? { createdAtMs: Number.MIN_SAFE_INTEGER, requestId: '' };
+  return {
+    sql: `SELECT * FROM records WHERE (created_at, request_id) > (?, ?) AND created_at < ?
+          ORDER BY created_at, request_id LIMIT ?`,
+    values: [start.createdAtMs, start.requestId, beforeMs, limit],
+  };
+}
+
+const selectOldestTime: Statement = {
+  sql: 'SELECT created_at FROM records ORDER BY created_at, request_id LIMIT ?',
+  values: [1],
+};
+
+const selectRemovedBefore: Statement = {
+  sql: 'SELECT removed_before FROM record_removals WHERE id = 1',
+  values: [],
+};
+
+/** Removes some records, in one unit that says from when they are. The rows of the deletions are those that are gone. */
+function removeRecords(records: readonly ReadRecord[], beforeMs: number): readonly Statement[] {
+  const deletions = [
+    { some: records.filter(({ isLost }) => !isLost), condition: `outcome <> 'lost'` },
+    { some: records.filter(({ isLost }) => isLost), condition: `outcome = 'lost'` },
+  ];
+  return [
+    {
+      sql: `INSERT INTO record_removals (id, removed_before) VALUES (1, CAST(? AS BIGINT))
+            ON CONFLICT (id) DO UPDATE SET removed_before = excluded.removed_before
+              WHERE record_removals.removed_before < excluded.removed_before`,
+      values: [beforeMs],
+    },
+    ...deletions
+      .filter(({ some }) => some.length > 0)
+      .map(({ some, condition }) => ({
+        sql: `DELETE FROM records WHERE request_id IN (${placesOf(some)}) AND created_at < ? AND ${condition}
+              RETURNING request_id`,
+        values: [...some.map(({ requestId }) => requestId), beforeMs],
+      })),
+  ];
+}
+
+/** How many accounts are looked through in one read, and how many postings are folded in one unit: some milliseconds each. */
+const accountsPerRead = 500;
+const postingsPerFold = 1_000;
+
+/** The next accounts whose oldest posting that is not folded is from before a time. */
+function selectFoldable(keyId: string, beforeMs: number): Statement {
+  return {
+    sql: `SELECT accounts.key_id AS key_id, coalesce(ledger_folds.number, 0) AS folded FROM accounts
+          LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
+          WHERE accounts.key_id > ? AND
+            (SELECT created_at FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY number LIMIT 1) < ?
+          ORDER BY accounts.key_id LIMIT ?`,
+    values: [keyId, beforeMs, accountsPerRead],
+  };
+}
+
+/** The postings behind a number, each with whether its record is still there. */
+export function selectPostings(keyId: string, after: number): Statement {
+  return {
+    sql: `SELECT number, ledger.created_at AS created_at,
+            CASE WHEN records.request_id IS NULL THEN 0 ELSE 1 END AS has_record
+          FROM ledger LEFT JOIN records ON records.request_id = ledger.request_id
+          WHERE ledger.key_id = ? AND number > ? AND number <= ? ORDER BY number`,
+    values: [keyId, after, after + postingsPerFold],
+  };
+}
+
+/** The number of the last of some postings that can be folded with all before it; `after` if the first one can't be. */
+function lastFoldable(postings: readonly Row[], after: number, beforeMs: number): number {
+  const end = postings.findIndex(
+    (row, at) =>
+      Number(row['number']) !== after + at + 1 ||
+      Number(row['created_at']) >= beforeMs ||
+      Number(row['has_record']) === 1,
+  );
+  return after + (end === -1 ? postings.length : end);
+}
+
+/**
+ * Folds the postings of one account up to that of a state of its chain, in one unit, which seals that state: the chain goes on
+ * behind it. The fold is written only if none of them is missing: an audit must still find a ledger that was damaged. A
+ * trigger lets no other rows be deleted than those that a fold stands for.
+ */
+export function foldLedger(keyId: string, state: ChainState): readonly Statement[] {
+  const upTo = state.number;
+  return [
+    lockAccount(keyId),
+    insertSeal(keyId, state),
+    {
+      sql: `INSERT INTO ledger_folds (key_id, number, credits, charges)
+            SELECT CAST(? AS TEXT), CAST(? AS BIGINT),
+              CAST(coalesce(sum(CASE WHEN kind = 'credit' THEN delta ELSE 0 END), 0) AS BIGINT),
+              CAST(coalesce(-sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS BIGINT)
+            FROM ledger WHERE key_id = ? AND number <= ?
+            HAVING count(*) > 0 AND count(*) = ? - coalesce((SELECT number FROM ledger_folds WHERE key_id = ?), 0)
+            ON CONFLICT (key_id) DO UPDATE SET number = excluded.number,
+              credits = ledger_folds.credits + excluded.credits, charges = ledger_folds.charges + excluded.charges`,
+      values: [keyId, upTo, keyId, upTo, upTo, keyId],
+    },
+    {
+      sql: `INSERT INTO folded_credits (key_id, number, created_at, delta, reference, posting)
+            SELECT key_id, number, created_at, delta, reference, posting FROM ledger
+            WHERE key_id = ? AND number <= (SELECT number FROM ledger_folds WHERE key_id = ?) AND kind = 'credit'`,
+      values: [keyId, keyId],
+    },
+    {
+      sql: `DELETE FROM ledger WHERE key_id = ? AND number <= (SELECT number FROM ledger_folds WHERE key_id = ?)
+            RETURNING number`,
+      values: [keyId, keyId],
+    },
+  ];
+}
