@@ -1,5 +1,5 @@
 /** The first fault in a text that is not JSON. `what` is one of our own phrases: it never quotes the text. */
-export interface JsonFault {
+interface JsonFault {
   /** Counted from 1. */
   readonly line: number;
   /** In UTF-16 code units, counted from 1, as editors count. */

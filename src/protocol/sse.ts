@@ -9,7 +9,7 @@ export interface SseEvent {
 }
 
 /** An incremental parser: takes text in chunks of any size and returns whole events. */
-export interface SseParser {
+interface SseParser {
   /** Takes the next piece of the stream and returns the events that it completed. */
   push(text: string): SseEvent[];
   /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */

@@ -74,7 +74,7 @@ export const scorecardFaults: readonly Mutation[] = [
   {
     name: 'scorecard upstreams: an answer without a finish reason that is complete',
     file: 'src/protocol/upstream/answer.ts',
-    find: "const isMarked = mark === 'given' && this.#finishReason === 'optional' && this.hasText;",
+    find: "const isMarked = mark === 'given' && this.#rules.finishReason === 'optional' && this.hasText;",
     replace: 'const isMarked = this.hasText;',
     ...section('upstreams', 1),
   },

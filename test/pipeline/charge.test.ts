@@ -9,7 +9,7 @@ import { chargeFor } from '../../src/pipeline/money/charge.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import type { Usage } from '../../src/protocol/text.ts';
-import { TextSample } from '../../src/protocol/text-sample.ts';
+import { TextSample } from '../../src/protocol/kept-text.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { localRoute, localSource, usualSettings } from '../support/model-source.ts';
 import { plainUsage as usage } from '../support/answers.ts';

@@ -4,7 +4,7 @@ import type { SampleResult } from '../../src/domain/ports/telemetry.ts';
 import { UsageDrift, recentSamples } from '../../src/domain/money/usage-drift.ts';
 import { createSecondMeter, meterUsage } from '../../src/pipeline/money/second-meter.ts';
 import type { MeteredAnswer } from '../../src/pipeline/money/second-meter.ts';
-import { TextSample } from '../../src/protocol/text-sample.ts';
+import { TextSample } from '../../src/protocol/kept-text.ts';
 
 /** The samples of a meter, whose tokenizer counts a token for each word. */
 function createMeter(count = async (text: string) => text.split(' ').length) {

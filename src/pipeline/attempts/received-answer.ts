@@ -1,4 +1,4 @@
-import { TextSample } from '../../protocol/text-sample.ts';
+import { TextSample } from '../../protocol/kept-text.ts';
 import type { Progress } from '../../domain/money/settlement.ts';
 import type { UpstreamReader } from '../../protocol/upstream/dialect.ts';
 

@@ -2,7 +2,7 @@ import type { Outcome, SettledRecord } from '../../domain/money/consumption.ts';
 import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
 import { costOf, noTokens, priceFor } from '../../domain/money/pricing.ts';
 import { chargeBasis, isPassagePaid } from '../../domain/money/settlement.ts';
-import { TextSample } from '../../protocol/text-sample.ts';
+import { TextSample } from '../../protocol/kept-text.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
 import type { OnDisconnect, Route } from '../../domain/routing.ts';
 import type { Ports } from '../ports.ts';

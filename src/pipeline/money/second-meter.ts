@@ -1,7 +1,7 @@
 import type { IdleTokenCounter } from '../../domain/ports/tokens.ts';
 import type { SampleResult } from '../../domain/ports/telemetry.ts';
 import type { UsageDrift } from '../../domain/money/usage-drift.ts';
-import type { TextSample } from '../../protocol/text-sample.ts';
+import type { TextSample } from '../../protocol/kept-text.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';

@@ -1,26 +1,41 @@
-import type { AnswerEnding, AnswerPart, Failure, FailureKind, ProtocolViolation, Usage } from '../text.ts';
-import { TextSample } from '../text-sample.ts';
-import { failure, invalidAnswer, textAfterReason, toolCalled } from './failures.ts';
-import { readFinishReason } from './finish-reasons.ts';
-import { GivenReason, unsaid } from './given-reason.ts';
-import type { EndMark } from './given-reason.ts';
+import type {
+  AnswerEnding,
+  AnswerPart,
+  Failure,
+  FailureKind,
+  FinishReasonRule,
+  ProtocolViolation,
+  Usage,
+} from '../text.ts';
+import { TextSample } from '../kept-text.ts';
 import { classifyReported } from './classify-error.ts';
+import { failure, invalidAnswer, toolCalled } from './failures.ts';
+import { GivenReason, readFinishReason, unsaid } from './finish-reasons.ts';
+import type { EndMark } from './finish-reasons.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { NamedTokens } from './reported-usage.ts';
-import type { CachePlace } from './usage-reading.ts';
 import { TaggedThoughts } from './tagged-thoughts.ts';
-import { TextPieces } from './text-pieces.ts';
-import type { AnswerTerms } from './read-answer.ts';
+import type { CachePlace } from './usage-reading.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
 
-/** What decides how an answer is read, beside its dialect; `AnswerTerms` says what each of them is. */
-type AnswerRules = Pick<
-  AnswerTerms,
-  'finishReason' | 'sentTokens' | 'sanitise' | 'thoughtTag' | 'emptyFails'
->;
+/** What is wrong with an answer whose text goes on after a finish reason, and ends without another one and without a marker. */
+const textAfterReason = 'text after a finish reason, and no end marker after that';
+
+/** What decides how an answer is read, beside its dialect. */
+export interface AnswerRules {
+  readonly finishReason: FinishReasonRule;
+  /** The tag in which the text begins with thoughts; `null` for none. */
+  readonly thoughtTag: string | null;
+  /** The most tokens that the text of the request can have. */
+  readonly sentTokens: number;
+  /** Makes what the upstream reports of an error fit to be shown. */
+  readonly sanitise: Sanitise;
+  /** Set if a complete answer without text counts as a failed one, so that the next route is tried. */
+  readonly emptyFails?: true;
+}
 
 /**
  * The state of one answer: a dialect reports each frame to it, and it returns parts that obey the order law. A finish
@@ -52,19 +67,13 @@ export class Answer {
   #ending: AnswerEnding | null = null;
   /** Whether `take` has returned the ending. */
   #isOver = false;
-  readonly #finishReason: AnswerTerms['finishReason'];
-  readonly #sentTokens: number;
-  readonly #sanitise: Sanitise;
-  readonly #emptyFails: boolean;
+  readonly #rules: AnswerRules;
   /** Tells thoughts from text until the text has begun; `null` where they never stand in it. */
   #tagged: TaggedThoughts | null;
 
-  constructor({ finishReason, sentTokens, sanitise, thoughtTag, emptyFails }: AnswerRules) {
-    this.#finishReason = finishReason;
-    this.#sentTokens = sentTokens;
-    this.#sanitise = sanitise;
-    this.#emptyFails = emptyFails === true;
-    this.#tagged = thoughtTag === null ? null : new TaggedThoughts(thoughtTag);
+  constructor(rules: AnswerRules) {
+    this.#rules = rules;
+    this.#tagged = rules.thoughtTag === null ? null : new TaggedThoughts(rules.thoughtTag);
   }
 
   /** How the answer ended; `null` while it runs. */
@@ -156,7 +165,7 @@ export class Answer {
   /** The usage known so far; `null` if it is missing or implausible. What is implausible of it is noted as a violation. */
   knownUsage(): Usage | null {
     const judged = this.#usage.judge({
-      sentTokens: this.#sentTokens,
+      sentTokens: this.#rules.sentTokens,
       receivedBytes: this.#bytes,
       isStale: this.#saidIn > this.#reportedIn,
     });
@@ -191,9 +200,9 @@ export class Answer {
     const isProven = this.#given.isProof(mark);
     if (!isProven) this.violations.add('missing_finish');
     // What ends without a word, and of which nothing was read, may be an answer in a form that is not known.
-    const isMarked = mark === 'given' && this.#finishReason === 'optional' && this.hasText;
+    const isMarked = mark === 'given' && this.#rules.finishReason === 'optional' && this.hasText;
     const reason = given ?? (isMarked ? unsaid : null);
-    if (given !== null && !isProven) return this.fail(textAfterReason());
+    if (given !== null && !isProven) return this.fail(failure('truncated', { detail: textAfterReason }));
     if (reason === null) return this.fail(failure(this.#cutOff(mark)));
     const isEmpty = this.#hasContent && !this.violations.has('skipped_content');
     const isRead = this.hasText || this.thoughts.chars > 0 || isEmpty;
@@ -202,7 +211,7 @@ export class Answer {
     if (!this.hasText) this.violations.add('empty_answer');
     // A text that was blocked goes to no other provider.
     const isBlocked = reason.unified === 'content_filter';
-    if (!this.hasText && this.#emptyFails && !isBlocked) return this.fail(failure('empty'));
+    if (!this.hasText && this.#rules.emptyFails === true && !isBlocked) return this.fail(failure('empty'));
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
@@ -216,7 +225,7 @@ export class Answer {
 
   /** Ends the answer with an error that the upstream reported in it, in whatever form; `null` without any. */
   failAsReported(error: unknown): void {
-    if (this.#ending === null) this.fail(classifyReported(error, this.#sanitise));
+    if (this.#ending === null) this.fail(classifyReported(error, this.#rules.sanitise));
   }
 
   /** Ends the answer as failed, unless it has ended. */
@@ -230,5 +239,57 @@ export class Answer {
     const ending = this.#isOver ? null : this.#ending;
     this.#isOver = this.#ending !== null;
     return { deltas, ending };
+  }
+}
+
+/** A first half of a surrogate pair at the end of a text. */
+const firstHalf = /[\uD800-\uDBFF]$/;
+
+/** The text of an answer in the pieces in which it arrives, each of them well-formed. */
+class TextPieces {
+  /** The size of the whole text in UTF-16 code units. */
+  chars = 0;
+  /** The pieces that have arrived since they were last taken. */
+  #waiting: string[] = [];
+  /** The first half of a surrogate pair whose other half has not come yet. */
+  #half = '';
+
+  get count(): number {
+    return this.#waiting.length;
+  }
+
+  get last(): string {
+    return this.#waiting.at(-1) ?? '';
+  }
+
+  /**
+   * Adds a piece, and returns what of it can be sent. Half a surrogate pair at its end waits for the next piece: clients
+   * that print each piece break at halves.
+   */
+  add(piece: string): string {
+    if (this.#half === '' && piece.isWellFormed()) return this.#push(piece);
+    const text = this.#half + piece;
+    this.#half = firstHalf.exec(text)?.[0] ?? '';
+    return this.#push(text.slice(0, text.length - this.#half.length).toWellFormed());
+  }
+
+  /** Ends the text: a half that is left is no character. */
+  end(): string {
+    const left = this.#half.toWellFormed();
+    this.#half = '';
+    return this.#push(left);
+  }
+
+  take(): string[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    return taken;
+  }
+
+  #push(text: string): string {
+    if (text === '') return text;
+    this.chars += text.length;
+    this.#waiting.push(text);
+    return text;
   }
 }

@@ -1,12 +1,47 @@
 import type { Failure, FailureKind } from '../text.ts';
-import { readErrorBodyWords, readErrorWords, showWords } from './error-words.ts';
-import type { ErrorWords } from './error-words.ts';
+import { readErrorBodyWords, readErrorWords, readSaidWords, showWords } from './error-words.ts';
+import type { ErrorWords, SaidWords } from './error-words.ts';
 import { failure } from './failures.ts';
-import { isOperatorsCode, opensAsOperatorsFault, saysOperatorsFault } from './operators-fault.ts';
-import { isRefusalCode, opensAsRefusal, refusesText, textRefusals } from './refused-text.ts';
-import { readSaidWords } from './said-words.ts';
-import type { SaidWords } from './said-words.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import type { Sanitise } from './words/sanitise.ts';
+
+/**
+ * By what an error's words show what it means: by its names, by how the providers' own messages begin that say so, and by
+ * phrases within a message. Each phrase has 16 letters or more: in a quotation of the request, so long a run is always
+ * hidden, and a shorter one need not be.
+ */
+interface Signs {
+  readonly codes: RegExp;
+  readonly openings: RegExp;
+  readonly phrases: RegExp;
+}
+
+/** The operator's key, account or location is not accepted. */
+const operatorsFault: Signs = {
+  codes:
+    /^(?:API_KEY_INVALID|API_KEY_EXPIRED|(?:incorrect|invalid)_api_key|insufficient_quota|billing_(?:hard_limit|not_active)\w*|billing_error|account_?(?:deactivated|not_active)|authentication_error|permission_error|UNAUTHENTICATED|Arrearage)$/i,
+  openings:
+    /^(?:your credit balance is too low|API key (?:not valid|not found|expired)|(?:incorrect|invalid)[ _]api[ _]key|you exceeded your current quota|user location is not supported|(?:your|this) organization (?:must be verified|has been disabled)|your account is not active|billing hard limit)/i,
+  phrases:
+    /API key not valid\. please|(?:incorrect|invalid)[ _]api[ _]key[ _]provided|credit balance is too low|billing_(?:hard_limit|not_active)|plans? (?:and|&) billing details|insufficient_quota|exceeded your current quota|account_deactivated|account_? ?is not active|organization must be verified|location is not supported/i,
+};
+
+/** The provider refuses the text of the request. Names of finish reasons of blocked texts mean the same. */
+const refusedText: Signs = {
+  codes:
+    /^(?:flagged_input|content_?filter(?:ed)?|invalid_prompt|moderation_blocked|content_policy_violation|ResponsibleAIPolicyViolation|data_?inspection_?failed)$/i,
+  openings:
+    /^(?:invalid prompt: your prompt was flagged|the response was filtered due to the prompt|output blocked by content filtering policy|content exists risk|content violates usage guidelines|the request was rejected because it was considered high risk|(?:input|output) data may contain inappropriate content|system detected potentially unsafe or sensitive content|your request was rejected (?:by|as a result of) (?:the|our) safety system)/i,
+  phrases:
+    /content_policy_violation|ResponsibleAIPolicyViolation|content (?:management|filtering) policy|data_?inspection_?failed|content exists risk|considered high risk|SAFETY_CHECK_TYPE_\w|\bviolat\w{0,8} (?:of )?(?:our |the |its |\w{1,20}'s )?(?:usage|content|safety|acceptable use) (?:polic|guideline)/i,
+};
+
+/** Phrases that mean: the provider has closed the operator's account, if for what earlier texts said. */
+const accountClosed =
+  /\baccount\b[^.]{0,60}? (?:was|is|has been)(?: \w{1,20})? (?:suspended|deactivated|disabled|terminated|banned)/i;
+
+/** Statuses with which providers refuse a text in words: most with 400, OpenRouter and xAI with 403. */
+const textRefusals: ReadonlySet<number> = new Set([400, 403, 422, 451]);
 
 /** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
@@ -44,13 +79,19 @@ export function classifyStatus(
 }
 
 /**
- * Whether the upstream refuses the text of the request: the names of the error say so with any status, its message only
- * where `wordsCount`. `null` if it does not.
+ * Whether the upstream refuses the text of the request, which then no other provider may get: the names of the error say so
+ * with any status, its message only where `wordsCount`. `null` if it does not.
  */
-function judgeRefusal(said: SaidWords, wordsCount: boolean): Verdict | null {
-  if (said.codes.some(isRefusalCode)) return { kind: 'content_filtered' };
-  if (!wordsCount || !(opensAsRefusal(said.opening) || refusesText(said))) return null;
-  return { kind: 'content_filtered', fromMessage: true };
+function judgeRefusal({ codes, opening, shown, name }: SaidWords, wordsCount: boolean): Verdict | null {
+  const { openings, phrases } = refusedText;
+  if (codes.some((code) => refusedText.codes.test(code) || readFinishReason(code) === 'content_filter'))
+    return { kind: 'content_filtered' };
+  // Not by every name of a blocked text: a firewall's page may say `Blocked`, and nothing else.
+  const isSaid =
+    openings.test(opening) ||
+    refusedText.codes.test(name ?? '') ||
+    (phrases.test(shown) && !accountClosed.test(shown));
+  return wordsCount && isSaid ? { kind: 'content_filtered', fromMessage: true } : null;
 }
 
 function judgeStatus(status: number, said: SaidWords): Verdict {
@@ -84,19 +125,20 @@ function judgeStatus(status: number, said: SaidWords): Verdict {
 
 /** A message that can't be compared with the request may refuse its text, which then must not go to another provider. */
 function judgeForbidden({ codes, isHidden }: SaidWords): Verdict {
-  return isHidden && !codes.some(isOperatorsCode)
+  return isHidden && !codes.some((code) => operatorsFault.codes.test(code))
     ? { kind: 'rejected', fromMessage: true }
     : { kind: 'auth' };
 }
 
 /** A fault of the request, unless the provider means the operator's key or account. */
-function judgeRequestFault(said: SaidWords): Verdict {
-  const { codes, opening, shown } = said;
-  if (codes.some(isOperatorsCode)) return { kind: 'auth' };
+function judgeRequestFault({ codes, opening, shown, name }: SaidWords): Verdict {
+  const { openings, phrases } = operatorsFault;
+  if (codes.some((code) => operatorsFault.codes.test(code))) return { kind: 'auth' };
   // A sentence that the request has, too, is hidden in what is shown.
-  if (opensAsOperatorsFault(opening))
-    return opensAsOperatorsFault(shown) ? { kind: 'auth' } : { kind: 'auth', fromMessage: true };
-  if (saysOperatorsFault(said)) return { kind: 'auth', fromMessage: true };
+  if (openings.test(opening))
+    return openings.test(shown) ? { kind: 'auth' } : { kind: 'auth', fromMessage: true };
+  if (phrases.test(shown) || operatorsFault.codes.test(name ?? ''))
+    return { kind: 'auth', fromMessage: true };
   if (codes.some((code) => contextTooLong.test(code))) return { kind: 'context_too_long' };
   if (contextTooLong.test(shown)) return { kind: 'context_too_long', fromMessage: true };
   return { kind: 'rejected' };

@@ -10,7 +10,7 @@ export interface SpokenTurn {
 }
 
 /** A conversation for protocols with a separate system prompt, whose other turns must alternate. */
-export interface Conversation {
+interface Conversation {
   /** Empty without a system prompt. */
   readonly system: string;
   readonly turns: readonly SpokenTurn[];

@@ -42,11 +42,6 @@ function hasNothing(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-/** The failure of an answer whose text goes on after a finish reason, and ends without another one and without a marker. */
-export function textAfterReason(): Failure {
-  return failure('truncated', { detail: 'text after a finish reason, and no end marker after that' });
-}
-
 /** The failure of an answer that calls a tool: its text is missing or incomplete. */
 export function toolCalled(): Failure {
   return invalidAnswer('a tool call, though no tools were offered');

@@ -22,21 +22,6 @@ export interface ReportedLimit {
 /** The limits that one answer reports, at least one. */
 export type LimitReport = readonly ReportedLimit[];
 
-/** The first value of a header, by its name in lower case. */
-export type GetHeader = (name: string) => string | undefined;
-
-/** A family of headers that reports one limit. */
-interface Family {
-  readonly name: string;
-  readonly counts: CountedKind;
-  readonly limit: string;
-  readonly remaining: string;
-  readonly reset: string | null;
-  readonly refill: 'steady' | 'window';
-  /** What a reset without a unit is in: some send `60`, and mean milliseconds. */
-  readonly unit: 'seconds' | 'milliseconds';
-}
-
 /** How exact a reset in whole seconds and one in milliseconds is, in milliseconds. */
 const secondMs = 1_000;
 const finestMs = 1;
@@ -49,83 +34,55 @@ const leastEpochMs = leastEpochSeconds * 1_000;
 const maxLimit = 1e12;
 const maxResetMs = 31 * 24 * 3_600_000;
 
-const openAi = (kind: 'requests' | 'tokens'): Family => ({
-  name: kind,
-  counts: kind,
-  limit: `x-ratelimit-limit-${kind}`,
-  remaining: `x-ratelimit-remaining-${kind}`,
-  reset: `x-ratelimit-reset-${kind}`,
-  refill: 'steady',
-  // OpenAI and Groq send units; Azure sends whole milliseconds without one.
-  unit: 'milliseconds',
-});
+/** What a reset without a unit is in. */
+type Unit = 'seconds' | 'milliseconds';
 
-const anthropic = (kind: string, counts: CountedKind): Family => ({
-  name: kind,
-  counts,
-  limit: `anthropic-ratelimit-${kind}-limit`,
-  remaining: `anthropic-ratelimit-${kind}-remaining`,
-  reset: `anthropic-ratelimit-${kind}-reset`,
-  refill: 'steady',
-  unit: 'seconds',
-});
-
-const perMinute = (name: string, counts: 'requests' | 'tokens'): Family => ({
-  name: `${counts}-minute`,
-  counts,
-  limit: `x-ratelimit-limit-${name}`,
-  remaining: `x-ratelimit-remaining-${name}`,
-  reset: null,
-  refill: 'window',
-  unit: 'seconds',
-});
-
-const plain = (prefix: string): Family => ({
-  name: 'requests',
-  counts: 'requests',
-  limit: `${prefix}-limit`,
-  remaining: `${prefix}-remaining`,
-  reset: `${prefix}-reset`,
-  refill: 'window',
-  unit: 'seconds',
-});
-
-/** The families of headers that providers send; of those with one name the first that an answer has counts. */
-const families: readonly Family[] = [
-  openAi('requests'),
-  openAi('tokens'),
-  anthropic('requests', 'requests'),
-  anthropic('tokens', 'tokens'),
-  anthropic('input-tokens', 'input'),
-  anthropic('output-tokens', 'output'),
-  perMinute('req-minute', 'requests'),
-  perMinute('tokens-minute', 'tokens'),
-  plain('x-ratelimit'),
-  plain('ratelimit'),
-];
-
-/** The headers that may report a limit, and `date`, by which times of the upstream's clock are read. */
-export const limitHeaderNames: ReadonlySet<string> = new Set([
-  'date',
-  ...families.flatMap(({ limit, remaining, reset }) => [
-    limit,
-    remaining,
-    ...(reset === null ? [] : [reset]),
-  ]),
-]);
+/** The headers in which providers report a limit. */
+function family(
+  name: string,
+  counts: CountedKind,
+  headers: string,
+  refill: ReportedLimit['refill'],
+  unit: Unit | null,
+) {
+  const header = (what: string): string => headers.replace('*', what);
+  const reset = unit === null ? null : { header: header('reset'), unit };
+  return { name, counts, limit: header('limit'), remaining: header('remaining'), reset, refill };
+}
 
 /**
- * Reads the limits that an answer reports; `null` without any. What is not a plausible number is left out: a limit that is
- * misread would hold up all requests. Moments are taken relative to the answer's own `date`, as clocks differ.
+ * The families of headers that providers send: the limit's name and what it counts; their names, with `limit`, `remaining`
+ * and `reset` in place of the star; how it refills; and the unit of a reset without one, `null` where there is no reset.
+ * OpenAI and Groq send units, and Azure whole milliseconds without one. Of those with one name the first that an answer has
+ * counts.
  */
-export function readLimitHeaders(get: GetHeader): LimitReport | null {
+const families = [
+  family('requests', 'requests', 'x-ratelimit-*-requests', 'steady', 'milliseconds'),
+  family('tokens', 'tokens', 'x-ratelimit-*-tokens', 'steady', 'milliseconds'),
+  family('requests', 'requests', 'anthropic-ratelimit-requests-*', 'steady', 'seconds'),
+  family('tokens', 'tokens', 'anthropic-ratelimit-tokens-*', 'steady', 'seconds'),
+  family('input-tokens', 'input', 'anthropic-ratelimit-input-tokens-*', 'steady', 'seconds'),
+  family('output-tokens', 'output', 'anthropic-ratelimit-output-tokens-*', 'steady', 'seconds'),
+  family('requests-minute', 'requests', 'x-ratelimit-*-req-minute', 'window', null),
+  family('tokens-minute', 'tokens', 'x-ratelimit-*-tokens-minute', 'window', null),
+  family('requests', 'requests', 'x-ratelimit-*', 'window', 'seconds'),
+  family('requests', 'requests', 'ratelimit-*', 'window', 'seconds'),
+];
+
+/**
+ * Reads the limits that an answer reports; `null` without any. `get` returns the first value of a header, by its name in
+ * lower case. What is not a plausible number is left out: a limit that is misread would hold up all requests. Moments are
+ * taken relative to the answer's own `date`, as clocks differ.
+ */
+export function readLimitHeaders(get: (name: string) => string | undefined): LimitReport | null {
   const found: ReportedLimit[] = [];
   for (const family of families) {
     if (found.some(({ name }) => name === family.name)) continue;
     const limit = readAmount(get(family.limit));
     const remaining = readAmount(get(family.remaining));
     if (limit === null || remaining === null || limit === 0) continue;
-    const reset = family.reset === null ? null : readReset(get(family.reset), get('date'), family.unit);
+    const reset =
+      family.reset === null ? null : readReset(get(family.reset.header), get('date'), family.reset.unit);
     found.push({
       name: family.name,
       counts: family.counts,
@@ -152,13 +109,13 @@ interface Reset {
 }
 
 /** A reset as a duration (`6m0s`, `59.7s`, `12ms`), as a number or moment since 1970, or as a moment of RFC 3339. */
-function readReset(text: string | undefined, date: string | undefined, unit: Family['unit']): Reset | null {
+function readReset(text: string | undefined, date: string | undefined, unit: Unit): Reset | null {
   if (text === undefined) return null;
   if (/^\d{1,15}(\.\d+)?$/.test(text)) return readNumber(text, date, unit);
   return readDuration(text) ?? readMoment(text, date);
 }
 
-function readNumber(text: string, date: string | undefined, unit: Family['unit']): Reset | null {
+function readNumber(text: string, date: string | undefined, unit: Unit): Reset | null {
   const value = Number(text);
   if (value >= leastEpochMs) return untilMoment(value, date);
   if (value >= leastEpochSeconds) return untilMoment(value * secondMs, date);

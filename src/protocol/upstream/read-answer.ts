@@ -1,11 +1,10 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
-import type { AnswerPart, FinishReasonRule } from '../text.ts';
-import { isCutJson } from '../cut-json.ts';
+import type { AnswerPart } from '../text.ts';
 import { Answer } from './answer.ts';
+import type { AnswerRules } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { failure, invalidAnswer } from './failures.ts';
 import { StreamReader } from './stream/stream-reader.ts';
-import type { Sanitise } from './words/sanitise.ts';
 
 /** The largest whole answer that is read, in bytes. */
 const maxBodyBytes = 16 * 1_048_576;
@@ -26,22 +25,13 @@ const startBytes = 'event:'.length;
 const nothing: AnswerPart = { deltas: [], ending: null };
 
 /** Facts about an answer that are known before its body. */
-export interface AnswerTerms {
+export interface AnswerTerms extends AnswerRules {
   /** The `content-type` header in lower case, empty when there was none. */
   readonly contentType: string;
   /** Whether a stream was requested. The answer is read by its content type all the same. */
   readonly streamAsked: boolean;
-  readonly finishReason: FinishReasonRule;
-  /** The tag in which the text begins with thoughts; `null` for none. */
-  readonly thoughtTag: string | null;
-  /** The most tokens that the text of the request can have. */
-  readonly sentTokens: number;
-  /** Makes what the upstream reports of an error fit to be shown. */
-  readonly sanitise: Sanitise;
   /** Whether a stream's text may be taken out of its frames without parsing each of them. */
   readonly isFast: boolean;
-  /** Set if a complete answer without text counts as a failed one, so that the next route is tried. */
-  readonly emptyFails?: true;
 }
 
 /**
@@ -203,4 +193,19 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
 
 function isFrameList(body: unknown): body is readonly Frame[] {
   return Array.isArray(body) && body.length > 0 && body.every(isPlainObject);
+}
+
+/** Where the engine found a fault, if it says so. */
+const place = / at position (\d+)/;
+
+/** Whether a text is an object or a list in JSON up to its end, and would only have to go on. */
+function isCutJson(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    const { message } = error as SyntaxError;
+    return message.startsWith('Unexpected end') || place.exec(message)?.[1] === String(text.length);
+  }
 }

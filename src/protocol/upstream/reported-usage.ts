@@ -1,9 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Usage } from '../text.ts';
-import { readCounts } from './token-counts.ts';
-import type { ReportedCounts } from './token-counts.ts';
-import { readUsage } from './usage-reading.ts';
-import type { CachePlace, UsageReading } from './usage-reading.ts';
+import { readCounts, readUsage } from './usage-reading.ts';
+import type { ReportedCounts, CachePlace, UsageReading } from './usage-reading.ts';
 
 /** The most input tokens beyond the sent text: the provider's own prompt, and the results of its searches and tools. */
 const addedInputTokens = 131_072;
@@ -15,7 +13,7 @@ const hiddenThoughtTokens = 272_000;
 const maxBytesPerToken = 256;
 
 /** The amount of text in both directions, which bounds the plausible counts. */
-export interface Traffic {
+interface Traffic {
   /** An upper bound of the sent tokens: one for each byte, and some for each turn. */
   readonly sentTokens: number;
   /** The size of the received text and thoughts, in bytes. */
@@ -25,7 +23,7 @@ export interface Traffic {
 }
 
 /** Usage to charge by; or that it is missing; or why it can't be true, in words for the log. */
-export type JudgedUsage =
+type JudgedUsage =
   /** `hasExcess`: more reasoning was named than output, which may be counted otherwise or stand beside it. */
   | { readonly kind: 'plausible'; readonly usage: Usage; readonly hasExcess: boolean }
   | { readonly kind: 'missing' }

@@ -4,11 +4,10 @@ import type { Answer } from './answer.ts';
 import { notText, readThoughts } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { errorAmong, failure, invalidAnswer } from './failures.ts';
+import { errorAmong, failure, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import { readItem, textOf, textOfClosed, textOfMessage } from './response-items.ts';
-import { SaidParts } from './said-parts.ts';
-import type { ClosedKind } from './said-parts.ts';
+import { SaidParts } from './said-text.ts';
+import type { ClosedKind } from './said-text.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
@@ -167,4 +166,58 @@ function statusOf({ status }: Frame): string | null {
 function incompleteReason(response: Frame): string {
   const details = response['incomplete_details'];
   return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : 'incomplete';
+}
+
+/** Output items without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
+const silentItems = new Set([
+  'reasoning',
+  'compaction',
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'mcp_list_tools',
+  'mcp_call',
+  // Perplexity's
+  'search_results',
+  'fetch_url_results',
+]);
+
+/** Fails the answer for an item that is neither text nor silent: the client would have to react, and can't. */
+function readItem(item: unknown, answer: Answer): void {
+  if (!isPlainObject(item)) return;
+  const { type } = item;
+  if (type === 'message' || type === 'reasoning') answer.noteContent();
+  if (typeof type === 'string' && type !== 'message' && !silentItems.has(type)) answer.fail(toolCalled());
+}
+
+/** The text of all items of one type: a message's parts, or thoughts with their summaries. */
+function textOf(output: unknown, type: 'message' | 'reasoning', answer: Answer): string {
+  if (typeof output === 'string' && type === 'message') return output;
+  if (!Array.isArray(output)) return '';
+  return output
+    .filter((item) => isPlainObject(item) && item['type'] === type)
+    .flatMap(({ content, summary }: Frame) => [content, summary])
+    .flatMap((parts: unknown) => (Array.isArray(parts) ? parts : [parts ?? '']))
+    .map((part: unknown) => textOfPart(part, answer))
+    .join('');
+}
+
+/** The text of an item that is a message; `null` for any other. */
+function textOfMessage(item: unknown, answer: Answer): string | null {
+  const isMessage = isPlainObject(item) && item['type'] === 'message';
+  return isMessage ? textOf([item], 'message', answer) : null;
+}
+
+/** The text of a part; `null` for one of thoughts. */
+function textOfClosed(part: unknown, answer: Answer): string | null {
+  const isText = isPlainObject(part) && /^(?:output_text|refusal)$/.test(String(part['type']));
+  return isText ? textOfPart(part, answer) : null;
+}
+
+function textOfPart(part: unknown, answer: Answer): string {
+  const text = isPlainObject(part) ? (part['text'] ?? part['refusal']) : part;
+  if (typeof text === 'string') return text;
+  answer.fail(notText());
+  return '';
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { limitHeaderNames, readLimitHeaders } from '../../../src/protocol/upstream/limit-headers.ts';
+import { readLimitHeaders } from '../../../src/protocol/upstream/limit-headers.ts';
 import { hasRecordings, recordings } from '../../support/shared-recordings.ts';
 
 const read = (headers: Readonly<Record<string, string>>) => readLimitHeaders((name) => headers[name]);
@@ -157,9 +157,14 @@ describe('the limits that an answer reports', () => {
   });
 
   test('need only headers that are named', () => {
-    expect([...limitHeaderNames].filter((name) => name !== name.toLowerCase())).toEqual([]);
-    expect(limitHeaderNames.has('date')).toBe(true);
-    expect(limitHeaderNames.has('anthropic-ratelimit-input-tokens-reset')).toBe(true);
+    const needed = new Set<string>();
+    readLimitHeaders((name) => {
+      needed.add(name);
+      return '2';
+    });
+    expect([...needed].filter((name) => name !== name.toLowerCase())).toEqual([]);
+    expect([...needed]).toContain('date');
+    expect([...needed]).toContain('anthropic-ratelimit-input-tokens-reset');
   });
 });
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { classifyReported, classifyStatus } from '../../../src/protocol/upstream/classify-error.ts';
-import { readErrorWords, showWords } from '../../../src/protocol/upstream/error-words.ts';
-import { readSaidWords } from '../../../src/protocol/upstream/said-words.ts';
+import { readErrorWords, showWords, readSaidWords } from '../../../src/protocol/upstream/error-words.ts';
 import { sanitiserOf } from '../../support/sanitiser.ts';
 
 const quoting = (prompt: string) => sanitiserOf([{ role: 'user', text: prompt }]);

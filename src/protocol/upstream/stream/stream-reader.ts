@@ -7,7 +7,7 @@ import type { Answer } from '../answer.ts';
 import type { Dialect, FrameReader, UpstreamReader } from '../dialect.ts';
 import { invalidAnswer } from '../failures.ts';
 import type { FrameTemplate } from './frame-template.ts';
-import { TemplateLearner } from './template-learner.ts';
+import { TemplateLearner } from './frame-template.ts';
 
 /** Names of events that only show that the connection is alive, whatever their data is. */
 const heartbeats = /^(?:ping|heartbeat|keep-?alive)$/i;

@@ -1,5 +1,7 @@
+import type { Span } from './secret-shapes.ts';
+
 /** An escaped character: its code point, `null` for none, as of the backslash before a quotation mark, and its end. */
-export interface Escape {
+interface Escape {
   readonly point: number | null;
   readonly end: number;
 }
@@ -157,4 +159,56 @@ function pointOf(point: number, end: number): Escape {
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
   pattern.lastIndex = at;
   return pattern.exec(text);
+}
+
+/** A message, or what it says once its escapes are read. */
+interface Layer {
+  readonly text: string;
+  /** The part of the message that a part of this text was written as. */
+  readonly inMessage: (span: Span) => Span;
+}
+
+/** How often escapes are read: a text may be escaped as HTML, and that as JSON. */
+const maxDecodings = 2;
+
+/** The forms in which a message is searched: as it is, and with its escapes read, once and twice. */
+export function layersOf(message: string): readonly Layer[] {
+  const layers: Layer[] = [];
+  let layer: Layer = { text: message, inMessage: (span) => span };
+  for (;;) {
+    layers.push(layer);
+    const { text, inMessage } = layer;
+    const { decoded, starts, ends } = decode(text);
+    if (layers.length > maxDecodings || decoded === text) return layers;
+    const back = ({ start, end, mark }: Span): Span => ({
+      start: starts[start] ?? 0,
+      end: ends[end - 1] ?? text.length,
+      mark,
+    });
+    layer = { text: decoded, inMessage: (span) => inMessage(back(span)) };
+  }
+}
+
+/** Reads the escapes of a text. `starts` and `ends` are where each unit of the result was written. */
+function decode(text: string): {
+  readonly decoded: string;
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+} {
+  let decoded = '';
+  const starts: number[] = [];
+  const ends: number[] = [];
+  for (let at = 0; at < text.length;) {
+    const { point, end } = beginsEscape(text.charCodeAt(at))
+      ? readEscape(text, at)
+      : { point: text.charCodeAt(at), end: at + 1 };
+    const written = point === null ? '' : String.fromCodePoint(point);
+    decoded += written;
+    for (let unit = 0; unit < written.length; unit++) {
+      starts.push(at);
+      ends.push(end);
+    }
+    at = end;
+  }
+  return { decoded, starts, ends };
 }

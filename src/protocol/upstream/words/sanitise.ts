@@ -1,5 +1,5 @@
 import type { TextTurn } from '../../text.ts';
-import { layersOf } from './decoded-text.ts';
+import { layersOf } from './escapes.ts';
 import { findSecrets } from './find-secrets.ts';
 import { foldMessage } from './folded-text.ts';
 import { findPrompt, foldPrompt } from './hide-prompt.ts';
@@ -26,7 +26,7 @@ export interface UpstreamSecrets {
 }
 
 /** What a text must not show, and what it may. */
-export interface Withheld {
+interface Withheld {
   /** The conversation of the request. */
   readonly turns: readonly TextTurn[];
   /** The client's own key, as it was presented. */

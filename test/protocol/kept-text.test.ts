@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { KeptText } from '../../src/protocol/kept-text.ts';
-import { TextSample } from '../../src/protocol/text-sample.ts';
+import { KeptText, TextSample } from '../../src/protocol/kept-text.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 function sampleOf(texts: readonly string[]): TextSample {
