@@ -38,7 +38,7 @@ const maxResetMs = 31 * 24 * 3_600_000;
 type Unit = 'seconds' | 'milliseconds';
 
 /** The headers in which providers report a limit. */
-function family(
+function headerFamily(
   name: string,
   counts: CountedKind,
   headers: string,
@@ -57,16 +57,16 @@ function family(
  * counts.
  */
 const families = [
-  family('requests', 'requests', 'x-ratelimit-*-requests', 'steady', 'milliseconds'),
-  family('tokens', 'tokens', 'x-ratelimit-*-tokens', 'steady', 'milliseconds'),
-  family('requests', 'requests', 'anthropic-ratelimit-requests-*', 'steady', 'seconds'),
-  family('tokens', 'tokens', 'anthropic-ratelimit-tokens-*', 'steady', 'seconds'),
-  family('input-tokens', 'input', 'anthropic-ratelimit-input-tokens-*', 'steady', 'seconds'),
-  family('output-tokens', 'output', 'anthropic-ratelimit-output-tokens-*', 'steady', 'seconds'),
-  family('requests-minute', 'requests', 'x-ratelimit-*-req-minute', 'window', null),
-  family('tokens-minute', 'tokens', 'x-ratelimit-*-tokens-minute', 'window', null),
-  family('requests', 'requests', 'x-ratelimit-*', 'window', 'seconds'),
-  family('requests', 'requests', 'ratelimit-*', 'window', 'seconds'),
+  headerFamily('requests', 'requests', 'x-ratelimit-*-requests', 'steady', 'milliseconds'),
+  headerFamily('tokens', 'tokens', 'x-ratelimit-*-tokens', 'steady', 'milliseconds'),
+  headerFamily('requests', 'requests', 'anthropic-ratelimit-requests-*', 'steady', 'seconds'),
+  headerFamily('tokens', 'tokens', 'anthropic-ratelimit-tokens-*', 'steady', 'seconds'),
+  headerFamily('input-tokens', 'input', 'anthropic-ratelimit-input-tokens-*', 'steady', 'seconds'),
+  headerFamily('output-tokens', 'output', 'anthropic-ratelimit-output-tokens-*', 'steady', 'seconds'),
+  headerFamily('requests-minute', 'requests', 'x-ratelimit-*-req-minute', 'window', null),
+  headerFamily('tokens-minute', 'tokens', 'x-ratelimit-*-tokens-minute', 'window', null),
+  headerFamily('requests', 'requests', 'x-ratelimit-*', 'window', 'seconds'),
+  headerFamily('requests', 'requests', 'ratelimit-*', 'window', 'seconds'),
 ];
 
 /**
