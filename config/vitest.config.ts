@@ -61,6 +61,7 @@ const shared = {
 export default defineConfig({
   root,
   test: {
+    globalSetup: suite === 'short' ? [] : [join(root, 'test/support/postgres-for-all.ts')],
     // One more than the cores of a small machine: tests wait for deadlines, and for processes.
     maxWorkers: 3,
     reporters: [

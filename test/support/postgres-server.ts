@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
-import { onServer } from './test-postgres.ts';
+import { runSql } from './run-sql.ts';
 
 /** How long a server may take to answer, in milliseconds: after a crash it reads its log first. */
 const startMs = 60_000;
@@ -16,6 +16,9 @@ const lookMs = 100;
 
 /** The user under which servers run where tests run as root, which PostgreSQL refuses. */
 const serverUser = 'postgres';
+
+/** Each process of a gateway has 14, and several tests run at a time, each with up to four processes. */
+const maxConnections = 300;
 
 const neededPrograms = ['postgres', 'initdb', 'pg_basebackup'];
 
@@ -77,13 +80,13 @@ async function startIn(folder: string): Promise<PostgresServer> {
   const server: PostgresServer = {
     port,
     url: (at = port) => urlOf(at),
-    sql: (text) => onServer(text, urlOf(port)),
+    sql: (text) => runSql(text, urlOf(port)),
     async start() {
       const giveUpMs = performance.now() + startMs;
       while (performance.now() < giveUpMs) {
         // One that was killed leaves its shared memory for a moment, and the next one ends at once.
         if (child === null || child.exitCode !== null) child = spawnServer(data, port);
-        const answers = await onServer('SELECT 1', urlOf(port)).then(
+        const answers = await runSql('SELECT 1', urlOf(port)).then(
           () => true,
           () => false,
         );
@@ -112,7 +115,12 @@ async function startIn(folder: string): Promise<PostgresServer> {
 
 /** Durable beyond its own death, which is all that tests do to it; the machine's disk is spared. */
 function spawnServer(data: string, port: number): ChildProcess {
-  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dirname(data)}`, 'fsync=off'];
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${dirname(data)}`,
+    'fsync=off',
+    `max_connections=${maxConnections}`,
+  ];
   const child = spawn(
     program('postgres'),
     ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],

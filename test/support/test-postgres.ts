@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Client } from 'pg';
 import { describeError } from '../../src/cli/describe-error.ts';
 import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine, PostgresOptions } from '../../src/storage/postgres/engine.ts';
 import { atEndOfFile } from './end-of-file.ts';
+import { runSql } from './run-sql.ts';
 import { isOnlyListed } from './services.ts';
 import { bringBack, readBeginning, rename } from './used-databases.ts';
 import type { Beginning } from './used-databases.ts';
@@ -13,8 +13,7 @@ import type { Beginning } from './used-databases.ts';
 /** A server on which tests may make databases of their own. */
 const server = process.env['TEXTGATE_TEST_POSTGRES'] ?? 'postgres://postgres@127.0.0.1:5432/postgres';
 
-/** How long a connection may take on a busy machine, and a busy server to have room for it, in milliseconds. */
-const connectMs = 20_000;
+/** How long a busy server may take to answer, in milliseconds. */
 const patienceMs = 60_000;
 /** The pause between two tries, in milliseconds. */
 const lookMs = 200;
@@ -42,14 +41,8 @@ async function whyAbsent(): Promise<string | null> {
 }
 
 /** Runs a statement on the server's own database, or on another one. */
-export async function onServer(sql: string, url = server): Promise<readonly Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectMs });
-  await client.connect();
-  try {
-    return (await client.query<Record<string, unknown>>(sql)).rows;
-  } finally {
-    await client.end();
-  }
+export function onServer(sql: string, url = server): Promise<readonly Record<string, unknown>[]> {
+  return runSql(sql, url);
 }
 
 /** A database of a test's own. */
