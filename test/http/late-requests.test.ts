@@ -52,7 +52,11 @@ async function listen({ onTestFinished }: TestContext, answering: Promise<void> 
     server.closeAllConnections();
     server.close();
   });
-  return { client: openRaw(`http://127.0.0.1:${port}`), asked: () => asked, open: () => gate.resolve() };
+  return {
+    client: openRaw(`http://127.0.0.1:${port}`, { atEnd: onTestFinished }),
+    asked: () => asked,
+    open: () => gate.resolve(),
+  };
 }
 
 const post = (headers: string, body: string): string =>
@@ -90,6 +94,28 @@ test.concurrent('a listener sends all pending answers although it stopped readin
   client.socket.write(whole.slice(30));
   await eventually('all are answered', () => client.text().split('read 2;').length === 10);
 });
+
+test.concurrent.for([true, false])(
+  'a listener that stopped reading in the middle of a head gives its rest the usual time from then on (it arrives: %s)',
+  async (arrives, context) => {
+    const answering = Promise.withResolvers<void>();
+    const { client, asked, open } = await listen(context, answering.promise);
+    open();
+    const whole = post('Content-Length: 2\r\n', '{}');
+    client.socket.write(whole.repeat(8) + whole.slice(0, 30));
+    await eventually('the requests arrived', () => asked() === 8);
+    await wait();
+    answering.resolve();
+    if (arrives) client.socket.write(whole.slice(30));
+    await eventually('the others are answered', () => client.text().split('read 2;').length >= 9);
+    await wait();
+    expect(client.text().match(/HTTP\/1.1 \d+|read/g)).toEqual([
+      ...Array.from({ length: arrives ? 9 : 8 }, () => ['HTTP/1.1 200', 'read']).flat(),
+      ...(arrives ? [] : ['HTTP/1.1 408']),
+    ]);
+    expect(client.isClosed()).toBe(!arrives);
+  },
+);
 
 test.concurrent('a listener refuses a body that is late while it is read', async (context) => {
   const { client, asked, open } = await listen(context);

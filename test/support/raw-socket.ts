@@ -14,8 +14,14 @@ export interface RawSocket {
   readonly error: () => string | null;
 }
 
-/** Opens a connection that ends with the running test, over TLS for `https:`; it is read unless `paused`. */
-export function openRaw(url: string, { paused = false, from = '127.0.0.1' } = {}): RawSocket {
+/**
+ * Opens a connection that ends with the running test, over TLS for `https:`; it is read unless `paused`. Of tests that run
+ * at the same time, each gives its own `atEnd`.
+ */
+export function openRaw(
+  url: string,
+  { paused = false, from = '127.0.0.1', atEnd = onTestFinished } = {},
+): RawSocket {
   const { hostname, port, protocol } = new URL(url);
   const address = { port: Number(port), host: hostname, localAddress: from };
   const raw = connect(address);
@@ -28,7 +34,7 @@ export function openRaw(url: string, { paused = false, from = '127.0.0.1' } = {}
   socket.on('end', () => (isClosed = true));
   socket.on('close', () => (isClosed = true));
   if (paused) socket.pause();
-  onTestFinished(() => void socket.destroy());
+  atEnd(() => void socket.destroy());
   return { socket, text: () => text, isClosed: () => isClosed, error: () => code };
 }
 
