@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useState, useRef } from 'preact/hooks';
 
 /** A place in the console: `#/VIEW/ID?QUERY`. */
 export interface Route {
@@ -52,4 +52,16 @@ function decode(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** Whether what asks is still shown: an answer that comes later must not take a person back to where they were. */
+export function useIsHere(): () => boolean {
+  const isHere = useRef(true);
+  useEffect(
+    () => () => {
+      isHere.current = false;
+    },
+    [],
+  );
+  return () => isHere.current;
 }

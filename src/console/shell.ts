@@ -1,16 +1,34 @@
+import type { ComponentType, VNode } from 'preact';
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { VNode } from 'preact';
-import { endSession } from './api/session.ts';
-import type { Session } from './api/session.ts';
-import { SessionContext } from './api/session-context.ts';
-import { errorText } from './api/error-text.ts';
 import { linkTo, useRoute } from './route.ts';
 import type { Route } from './route.ts';
-import { views } from './views.ts';
-import type { View } from './views.ts';
+import { endSession, SessionContext } from './api/session.ts';
+import type { Session } from './api/session.ts';
+import { errorText } from './api/admin-api.ts';
 import { Fault } from './widgets/fault.ts';
 import { formatTime } from './widgets/format.ts';
+
+/** A view of the console. */
+interface View {
+  /** Its part of the address. */
+  readonly path: string;
+  readonly title: string;
+  load(): Promise<ComponentType<{ readonly route: Route }>>;
+}
+
+/** The views in the order of their links; the first one is shown at the start. */
+const views: readonly [View, ...View[]] = [
+  { path: 'now', title: 'Now', load: async () => (await import('./views/now/now.ts')).Now },
+  { path: 'usage', title: 'Usage', load: async () => (await import('./views/usage/usage.ts')).Usage },
+  { path: 'keys', title: 'Keys', load: async () => (await import('./views/keys/keys.ts')).Keys },
+  {
+    path: 'upstreams',
+    title: 'Upstreams',
+    load: async () => (await import('./views/upstreams/upstreams.ts')).Upstreams,
+  },
+  { path: 'try', title: 'Try', load: async () => (await import('./views/try/try.ts')).Try },
+];
 
 interface Props {
   readonly session: Session;

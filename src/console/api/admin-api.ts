@@ -104,3 +104,67 @@ function readError(body: string): ErrorBody | null {
     return null;
   }
 }
+
+/** What an error says to a person. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A page of a list of the admin API. */
+interface Page<Row> {
+  readonly data: readonly Row[];
+  readonly next: string | null;
+}
+
+/** What was read of a list: all of it, or as many pages as were allowed. */
+interface Pages<Row> {
+  readonly rows: readonly Row[];
+  /** The cursor of the next page; `null` at the end. */
+  readonly next: string | null;
+}
+
+interface PageOptions {
+  /** The name of the parameter that goes on behind a page. */
+  readonly cursor: 'after' | 'before';
+  readonly maxPages: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads pages of a list one after another, up to a bound: a page without rows may not be the last one. */
+export async function readPages<Row>(
+  route: string,
+  parameters: Readonly<Record<string, string | number | null>>,
+  { cursor, maxPages, signal }: PageOptions,
+): Promise<Pages<Row>> {
+  const rows: Row[] = [];
+  let next: string | null = parameters[cursor]?.toString() ?? null;
+  for (let page = 0; page < maxPages; page++) {
+    const path = adminPath(route, { ...parameters, [cursor]: next });
+    const answer: Page<Row> = await callAdmin(path, signal === undefined ? {} : { signal });
+    for (const row of answer.data) rows.push(row);
+    next = answer.next;
+    if (next === null) break;
+  }
+  return { rows, next };
+}
+
+/** Reads a list of the admin API as CSV, page by page up to a bound. `isWhole`: the bound was not reached. */
+export async function readCsv(
+  route: string,
+  parameters: Readonly<Record<string, string | null>>,
+  maxPages: number,
+): Promise<{ readonly text: string; readonly isWhole: boolean }> {
+  const pages: string[] = [];
+  let after: string | null = null;
+  do {
+    const response: Response = await fetch(adminPath(route, { ...parameters, after }), {
+      headers: { accept: 'text/csv' },
+    });
+    if (!response.ok) throw await refusalOf(response);
+    const page = await response.text();
+    // Every page has the line with the names of the columns.
+    pages.push(pages.length === 0 ? page : page.slice(page.indexOf('\n') + 1));
+    after = response.headers.get('x-textgate-next');
+  } while (after !== null && pages.length < maxPages);
+  return { text: pages.join(''), isWhole: after === null };
+}

@@ -1,3 +1,5 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
 import type { PresentedSession } from '../../http/present/session.ts';
 import { callAdmin, refusalOf } from './admin-api.ts';
 
@@ -33,4 +35,12 @@ export async function endSession(): Promise<Session> {
   const response = await fetch(path, { method: 'DELETE' });
   if (!response.ok) throw await refusalOf(response);
   return noSession;
+}
+
+/** Who is logged in, for all that is shown. */
+export const SessionContext = createContext(noSession);
+
+/** Whether who is logged in may change something. */
+export function useMayChange(): boolean {
+  return useContext(SessionContext).role === 'admin';
 }

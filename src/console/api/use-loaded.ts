@@ -1,5 +1,5 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
-import { errorText } from './error-text.ts';
+import { useCallback, useEffect, useState, useRef } from 'preact/hooks';
+import { errorText, callAdmin } from './admin-api.ts';
 
 /** What is known of an answer: the latest one stays while the next one is waited for. */
 export interface Asked<Answer> {
@@ -43,4 +43,27 @@ export function useLoaded<Answer>(
 
 function nothing(name: string | null) {
   return { name, answer: null, error: null, isWaiting: name !== null };
+}
+
+/** Asks a path of the admin API, and again whenever the path changes; `null` asks nothing. */
+export function useAnswer<Answer>(path: string | null): Asked<Answer> {
+  return useLoaded<Answer>(path, (signal) => callAdmin<Answer>(path ?? '', { signal }));
+}
+
+/**
+ * Reads an answer again at an interval, in milliseconds. A slow answer is waited for: asking again would break it off each
+ * time. A page in the background asks for nothing.
+ */
+export function usePolling(
+  { isWaiting, reload }: Pick<Asked<unknown>, 'isWaiting' | 'reload'>,
+  everyMs: number,
+): void {
+  const isBusy = useRef(isWaiting);
+  isBusy.current = isWaiting;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!isBusy.current && !document.hidden) reload();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
 }

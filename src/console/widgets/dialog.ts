@@ -1,6 +1,8 @@
 import { html } from 'htm/preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
+import { useAction } from '../api/use-action.ts';
+import { Fault } from './fault.ts';
 
 interface Props {
   readonly title: string;
@@ -22,17 +24,14 @@ export function Dialog({ title, onClose, onEscape, children }: Props): VNode {
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
-  // Browsers do not ask every time whether Escape may close a dialog, but its key can always be caught.
-  const catchEscape = (event: KeyboardEvent): void => {
-    if (onEscape === undefined || event.key !== 'Escape') return;
-    event.preventDefault();
-    onEscape();
-  };
-  // Without the focus in the dialog, its key is not caught there.
-  const catchCancel = (event: Event): void => {
+  const catchClosing = (event: Event): void => {
     if (onEscape === undefined) return;
     event.preventDefault();
     onEscape();
+  };
+  // Browsers do not ask every time whether Escape may close a dialog, but its key can be caught as long as the focus is in it.
+  const catchEscape = (event: KeyboardEvent): void => {
+    if (event.key === 'Escape') catchClosing(event);
   };
   return html`
     <dialog
@@ -40,10 +39,89 @@ export function Dialog({ title, onClose, onEscape, children }: Props): VNode {
       aria-labelledby=${id}
       onClose=${onClose}
       onKeyDown=${catchEscape}
-      onCancel=${catchCancel}
+      onCancel=${catchClosing}
     >
       <h2 id=${id}>${title}</h2>
       ${children}
     </dialog>
+  `;
+}
+
+interface FormProps {
+  readonly title: string;
+  readonly submitLabel: string;
+  readonly children?: ComponentChildren;
+  readonly onClose: () => void;
+  readonly onSubmit: () => Promise<void>;
+}
+
+/** A dialog with a form: a refusal is shown in it, and what was typed stays. */
+export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: FormProps): VNode {
+  const { run, isWaiting, error } = useAction(onSubmit);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    void run();
+  };
+  return html`
+    <${Dialog} title=${title} onClose=${onClose} onEscape=${isWaiting ? stay : undefined}>
+      <form onSubmit=${submit}>
+        ${children}
+        <${Fault} text=${error} />
+        <div class="actions">
+          <button type="button" aria-disabled=${isWaiting} onClick=${isWaiting ? stay : onClose}>
+            Go back
+          </button>
+          <button class="primary" aria-disabled=${isWaiting}>${submitLabel}</button>
+        </div>
+      </form>
+    <//>
+  `;
+}
+
+/** What was sent can't be taken back, and its answer may be shown only once: the dialog stays open for it. */
+function stay(): void {}
+
+interface ConfirmProps {
+  /** The words of the button that asks, and of the one that does it. */
+  readonly label: string;
+  /** What is asked, as the title of the dialog. */
+  readonly question: string;
+  /** Names what the button is about where its label alone does not, for screen readers. */
+  readonly subject: string;
+  /** What it does and what it does not. */
+  readonly children?: ComponentChildren;
+  readonly action: () => Promise<unknown>;
+}
+
+/** A button for what can't be undone: it asks first, and shows why it failed. */
+export function Confirm({ label, question, subject, children, action }: ConfirmProps): VNode {
+  const [isOpen, setIsOpen] = useState(false);
+  const { run, isWaiting, error, clear } = useAction(async () => {
+    await action();
+    setIsOpen(false);
+  });
+  const open = (): void => {
+    clear();
+    setIsOpen(true);
+  };
+  return html`
+    <button type="button" class="small" onClick=${open}>
+      ${label}<span class="unseen"> ${subject}</span>
+    </button>
+    ${
+      isOpen &&
+      html`
+        <${Dialog} title=${question} onClose=${() => setIsOpen(false)}>
+          ${children}
+          <${Fault} text=${error} />
+          <div class="actions">
+            <button type="button" onClick=${() => setIsOpen(false)}>Go back</button>
+            <button type="button" class="danger" aria-disabled=${isWaiting} onClick=${() => run()}>
+              ${label}
+            </button>
+          </div>
+        <//>
+      `
+    }
   `;
 }

@@ -1,14 +1,14 @@
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
-import { errorText } from '../../api/error-text.ts';
-import { useIsHere } from '../../api/use-is-here.ts';
-import { goTo, linkTo } from '../../route.ts';
+import { useMayChange } from '../../api/session.ts';
+import { goTo, linkTo, useIsHere } from '../../route.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { changesBody, valuesOf } from './form-values.ts';
+import { changesBody, emptyValues, valuesOf } from './key-fields.ts';
+import type { FormValues } from './key-fields.ts';
 import { KeyForm } from './key-form.ts';
-import type { Key } from './types.ts';
+import type { Issued, Key } from './types.ts';
 
 interface Props {
   /** The key as it was when the form was opened. */
@@ -19,37 +19,55 @@ interface Props {
 /** The change of a key's settings: only those that were changed in the form are sent. */
 export function EditKey({ of, onChanged }: Props): VNode {
   const before = useMemo(() => valuesOf(of), []);
-  const [values, setValues] = useState(before);
-  const [error, setError] = useState<string | null>(null);
-  const [isWaiting, setIsWaiting] = useState(false);
   const place = linkTo('keys', of.id);
   const isHere = useIsHere();
-  const submit = async (): Promise<void> => {
-    setError(null);
-    setIsWaiting(true);
-    try {
-      const path = adminPath(`keys/${inPath(of.id)}`);
-      await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
-      onChanged();
-      if (isHere()) goTo(place);
-    } catch (failure) {
-      setError(errorText(failure));
-      setIsWaiting(false);
-    }
+  const save = async (values: FormValues): Promise<void> => {
+    const path = adminPath(`keys/${inPath(of.id)}`);
+    await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
+    onChanged();
+    if (isHere()) goTo(place);
   };
   return html`
     <section>
       <${PlaceHeading}>Edit ${of.name}<//>
       <${KeyForm}
-        values=${values}
-        onValues=${setValues}
+        before=${before}
         isNew=${false}
-        error=${error}
-        isWaiting=${isWaiting}
         submitLabel="Save the changes"
         cancelLink=${place}
-        onSubmit=${submit}
+        onSubmit=${save}
       />
+    </section>
+  `;
+}
+
+/** The making of a key. */
+export function MakeKey({ onIssued }: { readonly onIssued: (issued: Issued) => void }): VNode {
+  const mayChange = useMayChange();
+  const make = async (values: FormValues): Promise<void> => {
+    const { id, name, key } = await callAdmin<Key & { readonly key: string }>(adminPath('keys'), {
+      method: 'POST',
+      body: changesBody(emptyValues, values),
+    });
+    onIssued({ keyId: id, keyName: name, secret: key });
+  };
+  return html`
+    <p><a href=${linkTo('keys')}>← All keys</a></p>
+    <section>
+      <${PlaceHeading}>Make a key<//>
+      ${
+        mayChange
+          ? html`<${KeyForm}
+              before=${emptyValues}
+              isNew=${true}
+              submitLabel="Make the key"
+              cancelLink=${linkTo('keys')}
+              onSubmit=${make}
+            />`
+          : html`<p class="empty">
+              This session can change nothing. Log in with the admin token to make a key.
+            </p>`
+      }
     </section>
   `;
 }

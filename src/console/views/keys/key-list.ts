@@ -2,16 +2,17 @@ import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath } from '../../api/admin-api.ts';
-import { useMayChange } from '../../api/session-context.ts';
-import { useAnswer } from '../../api/use-answer.ts';
+import { useMayChange } from '../../api/session.ts';
+import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { GroupList } from './group-list.ts';
-import { keyColumns } from './key-columns.ts';
-import { keyStates } from './key-state.ts';
+import { formatAmount, formatCount, formatShort } from '../../widgets/format.ts';
+import { GroupList, BudgetBar, usedPercent } from './budgets.ts';
+import { keyStates, KeyState, stateOf } from './types.ts';
 import type { Group, Key, Page } from './types.ts';
 
 /** How many keys are on a page. */
@@ -125,4 +126,58 @@ function Pages({ wanted, next }: { readonly wanted: Wanted; readonly next: strin
       ${next !== null && html`<a href=${linkTo('keys', null, { search, status, before: next })}>Older keys</a>`}
     </p>
   `;
+}
+
+/** The columns of the list of keys. Amounts are sorted by their nearest numbers, and shown as they are. */
+const keyColumns: readonly Column<Key>[] = [
+  {
+    title: 'Name',
+    isName: true,
+    sortBy: ({ name }) => name,
+    cell: ({ id, name }) => html`<a class="long" href=${linkTo('keys', id)}>${name}</a>`,
+  },
+  { title: 'State', sortBy: stateOf, cell: (key) => html`<${KeyState} of=${key} />` },
+  {
+    title: 'In progress',
+    isNumber: true,
+    sortBy: ({ in_flight: running }) => running,
+    cell: writeRunning,
+  },
+  {
+    title: 'Balance',
+    isNumber: true,
+    sortBy: ({ balance }) => (balance === null ? null : Number(balance)),
+    cell: ({ balance }) => (balance === null ? '–' : formatAmount(balance)),
+  },
+  {
+    title: 'Spent',
+    isNumber: true,
+    sortBy: ({ spent }) => Number(spent),
+    cell: ({ spent }) => formatAmount(spent),
+  },
+  {
+    title: 'Budget',
+    sortBy: ({ budget }) => (budget === null ? null : usedPercent(budget)),
+    cell: writeBudget,
+  },
+  { title: 'Group', sortBy: ({ group }) => group, cell: ({ group }) => group ?? '–' },
+  { title: 'Limits', cell: ({ limits }) => writeLimits(limits) },
+];
+
+/** How many of its slots a key uses. */
+export function writeRunning({ in_flight: running, limits }: Key): string {
+  return `${formatCount(running)} of ${formatCount(limits.concurrency)}`;
+}
+
+function writeBudget({ name, budget }: Key): VNode | string {
+  return budget === null ? '–' : html`<div class="budget"><${BudgetBar} budget=${budget} of=${name} /></div>`;
+}
+
+function writeLimits(limits: Key['limits']): string {
+  const { requests_per_minute: requests, tokens_per_minute: tokens, tokens_per_day: daily } = limits;
+  return [
+    `${formatShort(requests)} requests/min`,
+    ...(tokens === null ? [] : [`${formatShort(tokens)} tokens/min`]),
+    ...(daily === null ? [] : [`${formatShort(daily)} tokens/day`]),
+  ].join(', ');
 }

@@ -1,17 +1,20 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { adminPath, inPath } from '../../api/admin-api.ts';
-import { useMayChange } from '../../api/session-context.ts';
-import { useAnswer } from '../../api/use-answer.ts';
+import { useMayChange } from '../../api/session.ts';
+import { useAnswer } from '../../api/use-loaded.ts';
 import { linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
+import { Facts, Figure, Figures } from '../../widgets/facts.ts';
+import { asWords, formatAmount, formatCount, formatDuration, formatTime } from '../../widgets/format.ts';
 import { EditKey } from './edit-key.ts';
 import { KeyActions } from './key-actions.ts';
-import { KeyFacts, KeyFigures } from './key-facts.ts';
-import { KeyState } from './key-state.ts';
+import { KeyState } from './types.ts';
+import type { Issued, Key, Budget, Group, Page } from './types.ts';
 import { Statement } from './statement.ts';
-import type { Issued, Key } from './types.ts';
+import { BudgetBar, usedPercent } from './budgets.ts';
+import { writeRunning } from './key-list.ts';
 
 interface Props {
   readonly id: string;
@@ -47,4 +50,133 @@ export function KeyPage({ id, isEdited, onIssued }: Props): VNode {
           `)
     }
   `;
+}
+
+/** What a key has, has spent and does. */
+function KeyFigures({ of: key }: { readonly of: Key }): VNode {
+  const { balance, held, spent, budget } = key;
+  return html`
+    <${Figures}>
+      <${Figure}
+        label="Balance"
+        value=${balance === null ? '–' : formatAmount(balance)}
+        note=${balance === null ? 'does not pay in advance' : `besides, held for requests: ${formatAmount(held)}`}
+        mood=${balance !== null && Number(balance) <= 0 ? 'bad' : undefined}
+      />
+      <${Figure} label="Spent" value=${formatAmount(spent)} />
+      <${Figure} label="In progress" value=${writeRunning(key)} />
+      ${budget !== null && html`<${BudgetFigure} label="Left of the budget" budget=${budget} of=${key.name} />`}
+      ${key.group !== null && html`<${GroupFigure} name=${key.group} />`}
+    <//>
+  `;
+}
+
+/** What is left of the budget of a key's group, which its other keys use up as well; nothing for a group without one. */
+function GroupFigure({ name }: { readonly name: string }): VNode | null {
+  const { answer } = useAnswer<Page<Group>>(adminPath('groups'));
+  const budget = answer?.data.find((group) => group.name === name)?.budget ?? null;
+  if (budget === null) return null;
+  return html`<${BudgetFigure}
+    label="Left of the group’s budget"
+    budget=${budget}
+    of=${`the group ${name}`}
+  />`;
+}
+
+interface BudgetProps {
+  readonly label: string;
+  readonly budget: Budget;
+  /** Whose budget it is, for screen readers. */
+  readonly of: string;
+}
+
+function BudgetFigure({ label, budget, of }: BudgetProps): VNode {
+  return html`<${Figure}
+    label=${label}
+    value=${formatAmount(budget.available)}
+    note=${html`<span class="budget"><${BudgetBar} budget=${budget} of=${of} /></span>`}
+    mood=${usedPercent(budget) === 100 ? 'bad' : budget.warned_at === null ? undefined : 'warning'}
+  />`;
+}
+
+/** The settings of a key, as they are in force. */
+function KeyFacts({ of: key }: { readonly of: Key }): VNode {
+  const { limits, budget, compatibility } = key;
+  return html`
+    <div class="columns">
+      <section>
+        <h2>Limits</h2>
+        <${Facts}
+          facts=${[
+            ['requests at once', count(limits.concurrency)],
+            ['requests per minute', count(limits.requests_per_minute)],
+            ['wait for a slot', waitOf(limits.queue_wait_ms)],
+            ['weight before upstreams', formatCount(key.weight)],
+            ['tokens per minute', count(limits.tokens_per_minute)],
+            ['tokens per day', count(limits.tokens_per_day)],
+            ['refused today', writeRefused(key.refused_today)],
+          ]}
+        />
+        <h2>Money</h2>
+        <${Facts} facts=${moneyFacts(key, budget)} />
+      </section>
+      <section>
+        <h2>Access</h2>
+        <${Facts}
+          facts=${[
+            ['models', list(key.models, 'all')],
+            ['addresses', list(key.allow_from, 'all')],
+            ['tags', list(key.tags, 'none')],
+            ['made', key.created_at === null ? null : formatTime(key.created_at)],
+            ['expires', key.expires_at === null ? 'never' : formatTime(key.expires_at)],
+            ['revoked', key.revoked_at === null ? null : formatTime(key.revoked_at)],
+          ]}
+        />
+        <h2>Compatibility</h2>
+        <${Facts}
+          facts=${Object.entries(compatibility).map(([name, value]) => [asWords(name), writeChoice(value)])}
+        />
+      </section>
+    </div>
+  `;
+}
+
+function writeChoice(value: string | boolean): string {
+  if (typeof value === 'string') return value;
+  return value ? 'yes' : 'no';
+}
+
+function moneyFacts({ group, low_balance: lowBalance }: Key, budget: Key['budget']) {
+  return [
+    ['group', group ?? 'none'],
+    ['low balance', lowBalance === null ? 'as the config says' : formatAmount(lowBalance)],
+    [
+      'budget',
+      budget === null ? 'none' : `${formatAmount(budget.amount)} a ${budget.per}, ${budget.time_zone}`,
+    ],
+    ['spent of it', budget && formatAmount(budget.spent)],
+    ['held of it', budget && formatAmount(budget.held)],
+    ['warns at', budget && budget.warn_at.length > 0 ? budget.warn_at.join(', ') : null],
+    ['refills', budget && formatTime(budget.refills_at)],
+  ];
+}
+
+function count(value: number | null): string {
+  return value === null ? 'no limit' : formatCount(value);
+}
+
+function list(values: readonly string[] | null, none: string): string {
+  return values === null || values.length === 0 ? none : values.join(', ');
+}
+
+/** How many requests were refused today, by which limits. */
+function writeRefused(byLimit: Key['refused_today']): string {
+  const limits = Object.entries(byLimit).toSorted(([, one], [, other]) => other - one);
+  if (limits.length === 0) return 'none';
+  return limits.map(([limit, requests]) => `${formatCount(requests)} by ${asWords(limit)}`).join(', ');
+}
+
+/** How long a request too many may wait for a slot. */
+function waitOf(milliseconds: number): string {
+  return milliseconds === 0 ? 'no waiting' : `at most ${formatDuration(milliseconds)}`;
 }

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
-import { errorText } from '../../api/error-text.ts';
+import { useAction } from '../../api/use-action.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field } from '../../widgets/field.ts';
 import { saveFile } from '../../widgets/save-file.ts';
@@ -11,24 +11,13 @@ import { saveFile } from '../../widgets/save-file.ts';
 export function Statement({ keyId }: { readonly keyId: string }): VNode {
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
-  const [error, setError] = useState<string | null>(null);
   /** The last row of a statement that has not all rows of its period. */
   const [last, setLast] = useState<string | null>(null);
-  const [isWaiting, setIsWaiting] = useState(false);
-  const download = async (after: string | null): Promise<void> => {
-    if (isWaiting) return;
-    setError(null);
-    setIsWaiting(true);
-    try {
-      const text = await readStatement(keyId, { from: from || null, to: to || null, after });
-      saveFile(nameOf(keyId, { from, to, after }), 'text/plain', text);
-      setLast(lastRowOf(text));
-    } catch (failure) {
-      setError(errorText(failure));
-    } finally {
-      setIsWaiting(false);
-    }
-  };
+  const { run: download, error } = useAction(async (after: string | null) => {
+    const text = await readStatement(keyId, { from: from || null, to: to || null, after });
+    saveFile(nameOf(keyId, { from, to, after }), 'text/plain', text);
+    setLast(lastRowOf(text));
+  });
   const changed = (set: (value: string) => void) => (value: string) => {
     set(value);
     setLast(null);

@@ -1,17 +1,16 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { useServerTime } from '../../api/use-server-time.ts';
-import { lostNotice, useStatus } from '../../api/use-status.ts';
+import { useServerTime, lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Figure, Figures } from '../../widgets/figure.ts';
+import { Figure, Figures } from '../../widgets/facts.ts';
 import { formatAmount, formatCount, formatDuration, formatShort } from '../../widgets/format.ts';
-import { Endings } from './endings.ts';
+import { CountBars } from '../../widgets/count-bars.ts';
+import { Outcome, outcomeMood, UpstreamState } from '../../widgets/badges.ts';
+import { linkTo } from '../../route.ts';
 import { LiveChart } from './live-chart.ts';
-import { RunningTable } from './running-table.ts';
-import { UpstreamList } from './upstream-list.ts';
-import { WaitingList } from './waiting-list.ts';
+import { RunningTable, WaitingList } from './running-table.ts';
 
 /** How many requests are shown at first, and after a wish for more: the most that the gateway tells. */
 const firstRows = 200;
@@ -96,4 +95,44 @@ function State({ status }: { readonly status: Status }): VNode {
 function imbalanceOf(imbalance: string | null): string {
   if (imbalance === null) return 'not yet audited';
   return Number(imbalance) === 0 ? 'the books add up' : `the books differ by ${formatAmount(imbalance)}`;
+}
+
+/** How many requests ended in which way, most first. */
+function Endings({ endings }: { readonly endings: Readonly<Record<string, number>> }): VNode {
+  return html`<${CountBars}
+    counts=${endings}
+    label=${outcomeOf}
+    moodOf=${outcomeMood}
+    empty="No request has ended."
+  />`;
+}
+
+function outcomeOf(name: string): VNode {
+  return html`<${Outcome} name=${name} />`;
+}
+
+/** How each upstream is, and why. */
+function UpstreamList({ upstreams }: { readonly upstreams: Status['upstreams'] }): VNode {
+  const rows = Object.entries(upstreams);
+  if (rows.length === 0)
+    return html`<p class="empty">There is no upstream. Add one to <code>upstreams</code> in the config.</p>`;
+  return html`
+    <ul class="cards">
+      ${rows.map(
+        ([name, { state, cause, running, waiting }]) => html`
+          <li key=${name} class=${cause === undefined ? '' : 'broad'}>
+            <p>
+              <a href=${linkTo('upstreams', name)}><strong>${name}</strong></a
+              >${' '}
+              <${UpstreamState} state=${state} />
+            </p>
+            <p class="note">
+              ${formatCount(running)} in progress${waiting > 0 && `, ${formatCount(waiting)} waiting`}
+            </p>
+            ${cause !== undefined && html`<p class="cause">${cause}</p>`}
+          </li>
+        `,
+      )}
+    </ul>
+  `;
 }

@@ -3,15 +3,15 @@ import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { PresentedStatusRow } from '../../../http/present/status.ts';
 import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
-import { useMayChange } from '../../api/session-context.ts';
+import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
-import { Confirm } from '../../widgets/confirm.ts';
+import { Confirm } from '../../widgets/dialog.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatCount, formatDuration, formatWait, shortId } from '../../widgets/format.ts';
 
-export type RunningRow = PresentedStatusRow;
+type RunningRow = PresentedStatusRow;
 
 interface Props {
   readonly rows: readonly RunningRow[];
@@ -120,7 +120,7 @@ function columnsOf(
 }
 
 /** How long ago a request arrived, in milliseconds. */
-export function ageOf({ created_at: createdAt }: RunningRow, now: number): number {
+function ageOf({ created_at: createdAt }: RunningRow, now: number): number {
   return Math.max(0, now - Date.parse(createdAt));
 }
 
@@ -153,4 +153,52 @@ function cancelButton({ request_id: id }: RunningRow): VNode {
       <p><code>${id}</code></p>
     <//>
   `;
+}
+
+interface WaitingProps {
+  readonly rows: readonly RunningRow[];
+  /** The gateway's time in milliseconds. */
+  readonly now: number;
+}
+
+/**
+ * The queues in front of keys and of upstreams: whose requests wait for a slot, and which upstreams requests wait for, how
+ * many, and since when. Nothing if none waits.
+ */
+export function WaitingList({ rows, now }: WaitingProps): VNode | null {
+  const atKeys = Map.groupBy(
+    rows.filter(({ waits_for: what }) => what === 'slot'),
+    ({ key_id: id }) => id,
+  );
+  const atUpstreams = Map.groupBy(
+    rows.filter(({ waits_for: what }) => what === 'upstream'),
+    ({ waits_at: upstreams }) => (upstreams ?? []).join(' or '),
+  );
+  if (atKeys.size + atUpstreams.size === 0) return null;
+  return html`
+    <ul class="notices">
+      ${[...atKeys].map(([id, waiting]) => {
+        const name = waiting[0]?.key_name ?? id ?? 'no key';
+        return html`
+          <li key=${id}>
+            ${id === null ? name : html`<a href=${linkTo('keys', id)}>${name}</a>`} waits for a slot of the
+            key or its group:${' '} ${lengthOf(waiting, now)}
+          </li>
+        `;
+      })}
+      ${[...atUpstreams].map(
+        ([name, waiting]) => html`
+          <li key=${`upstream ${name}`}>
+            <strong>${name}</strong> is used up to its limits:${' '} ${lengthOf(waiting, now)}
+          </li>
+        `,
+      )}
+    </ul>
+  `;
+}
+
+/** How many requests wait, and for how long the first of them has been there. */
+function lengthOf(waiting: readonly RunningRow[], now: number): string {
+  const age = Math.max(...waiting.map((row) => ageOf(row, now)));
+  return `${formatCount(waiting.length)} waiting, the first one for ${formatDuration(age)}`;
 }

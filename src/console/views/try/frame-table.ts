@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatCount } from '../../widgets/format.ts';
-import { ShowMore } from '../../widgets/show-more.ts';
+import { ShowMore } from '../../widgets/data-table.ts';
 import type { Frame, Run } from './run.ts';
 
 /** How many rows are drawn while frames come, since each change has the whole table laid out again. */

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, inPath } from '../../api/admin-api.ts';
-import { useAnswer } from '../../api/use-answer.ts';
+import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';

@@ -2,13 +2,13 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath } from '../../api/admin-api.ts';
-import { useAnswer } from '../../api/use-answer.ts';
+import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
-import { curlLine, protocols } from './request.ts';
-import type { Protocol, TryRequest } from './request.ts';
+import { curlLine, protocols } from './use-run.ts';
+import type { Protocol, TryRequest } from './use-run.ts';
 
 interface Props {
   readonly keyId: string;

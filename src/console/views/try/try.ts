@@ -1,14 +1,16 @@
 import { html } from 'htm/preact';
 import { useEffect } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { useMayChange } from '../../api/session-context.ts';
+import { useMayChange } from '../../api/session.ts';
+import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
-import { AnswerText } from './answer-text.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Figure, Figures } from '../../widgets/facts.ts';
+import { asWords, formatAmount, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
 import { FrameTable } from './frame-table.ts';
 import { KeyChoice } from './key-choice.ts';
 import { RequestForm } from './request-form.ts';
 import type { Run } from './run.ts';
-import { RunFigures } from './run-figures.ts';
 import { useRun } from './use-run.ts';
 
 /** Sends a request as one of the keys, and shows the answer and its frames as they come. */
@@ -66,4 +68,81 @@ function Result({ run }: { readonly run: Run }): VNode {
       </section>
     </div>
   `;
+}
+
+/** The text of an answer as it grows, how it stands, and why it failed. */
+function AnswerText({ run }: { readonly run: Run }): VNode {
+  return html`
+    <p class="note" role="status">${stateOf(run)}</p>
+    <${Fault} text=${faultOf(run)} />
+    <div class="output" role="log" aria-label="Text of the answer" tabindex="0">
+      ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
+    </div>
+  `;
+}
+
+function stateOf({ ending, isStreamed, status, blocks }: Run): string {
+  switch (ending) {
+    case 'complete':
+      return 'The answer is complete.';
+    case 'stopped':
+      return 'Stopped. The key pays for what it got until then.';
+    case 'cut':
+    case 'failed':
+      return '';
+    case null:
+      if (status === null) return 'Waiting for the first byte…';
+      return isStreamed && blocks.length === 0 ? 'Waiting for the first text…' : 'Receiving…';
+  }
+}
+
+function faultOf({ ending, failure, status }: Run): string | null {
+  if (ending === 'cut')
+    return 'The answer was cut: its connection ended before the answer did. The receipt says why.';
+  if (ending !== 'failed') return null;
+  if (failure === null) return `The answer has the status ${String(status)}.`;
+  return failure.code === null ? failure.message : `${failure.code}: ${failure.message}`;
+}
+
+/** What can be measured and was said of an answer. */
+function RunFigures({ run }: { readonly run: Run }): VNode {
+  const { status, requestId, charge, firstByteMs, firstTextMs, totalMs, finish, tokens } = run;
+  return html`
+    <${Figures}>
+      <${Figure}
+        label="Status"
+        value=${status ?? '–'}
+        mood=${status === null ? undefined : status < 400 ? 'good' : 'bad'}
+      />
+      <${Figure} label="First byte" value=${time(firstByteMs)} />
+      <${Figure} label="First text" value=${time(firstTextMs)} />
+      <${Figure} label="Total" value=${time(totalMs)} />
+      <${Figure} label="Input tokens" value=${count(tokens?.input)} />
+      <${Figure} label="Output tokens" value=${count(tokens?.output)} />
+      <${Figure} label="Finish reason" value=${finish === null ? '–' : asWords(finish)} />
+      <${Figure}
+        label="Charge"
+        value=${charge === null ? '–' : formatAmount(charge)}
+        note=${charge === null && run.ending !== null ? 'in the record of the request' : undefined}
+      />
+    <//>
+    ${
+      requestId !== null &&
+      html`
+        <p>
+          Request${' '}
+          <a href=${linkTo('usage', requestId)} title=${requestId}><code>${shortId(requestId)}</code></a>
+          ${' '}<span class="note">its record, once it has ended</span>
+        </p>
+      `
+    }
+  `;
+}
+
+function count(value: number | null | undefined): string {
+  return value === null || value === undefined ? '–' : formatCount(value);
+}
+
+function time(milliseconds: number | null): string {
+  return milliseconds === null ? '–' : formatDuration(milliseconds);
 }

@@ -1,11 +1,15 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
-import { useMayChange } from '../../api/session-context.ts';
+import { useState, useCallback, useEffect, useRef } from 'preact/hooks';
+import type { presentCheck, presentDoctor } from '../../../http/present/doctor.ts';
+import { useMayChange, stopAtLogout } from '../../api/session.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
-import { CheckTable } from './check-table.ts';
-import { useDoctor } from './use-doctor.ts';
+import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { formatDuration } from '../../widgets/format.ts';
+import { AdminError, checkSession, errorText, adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
+import { openEventStream } from '../../api/event-stream.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 /** Checks an upstream on demand, as `textgate doctor` does. */
@@ -86,4 +90,109 @@ function progressText(state: DoctorState['state'], checks: DoctorState['checks']
   const [faults, warnings] = [count('fault'), count('warning')];
   if (faults + warnings === 0) return `Done: ${done}, nothing to mend.`;
   return `Done: ${done}, ${faults} with a fault, ${warnings} with a warning.`;
+}
+
+const moods = { ok: 'good', warning: 'warning', fault: 'bad', skipped: 'plain' } as const;
+
+const columns: readonly Column<Check>[] = [
+  { title: 'Check', isName: true, cell: ({ id }) => html`<code>${id}</code>` },
+  {
+    title: 'Result',
+    cell: ({ status }) => html`<span class=${`badge ${moods[status]}`}>${status}</span>`,
+  },
+  { title: 'Found', isText: true, cell: ({ detail }) => detail },
+  {
+    title: 'What to do',
+    isText: true,
+    cell: ({ advice, status }) => advice ?? (status === 'fault' ? 'see the next check' : '–'),
+  },
+  { title: 'Took', isNumber: true, cell: ({ ms }) => (ms === null ? '–' : formatDuration(ms)) },
+];
+
+/** The checks of an upstream, in the order in which they were made. */
+function CheckTable({ checks }: { readonly checks: readonly Check[] }): VNode {
+  return html`<${DataTable}
+    caption="Checks"
+    columns=${columns}
+    rows=${checks}
+    keyOf=${({ id }: Check) => id}
+  />`;
+}
+
+/** A run of the checks. */
+interface Run {
+  readonly state: 'none' | 'running' | 'done' | 'stopped' | 'failed';
+  readonly checks: readonly Check[];
+  readonly error: string | null;
+}
+
+const none: Run = { state: 'none', checks: [], error: null };
+
+/** Runs the checks of an upstream. They end when the page is left. */
+function useDoctor(name: string) {
+  const [run, setRun] = useState(none);
+  const controller = useRef<AbortController | null>(null);
+  const stop = useCallback(() => controller.current?.abort(), []);
+  useEffect(() => stop, [name]);
+  useEffect(() => stopAtLogout(stop), []);
+  const start = async (model: string | null): Promise<void> => {
+    stop();
+    const own = new AbortController();
+    controller.current = own;
+    setRun({ ...none, state: 'running' });
+    const update = (change: (before: Run) => Run): void => {
+      if (controller.current === own) setRun(change);
+    };
+    try {
+      const onCheck = (check: Check): void =>
+        update((before) => ({ ...before, checks: [...before.checks, check] }));
+      const checks = await runDoctor(name, { model, signal: own.signal, onCheck });
+      update(() => ({ state: 'done', checks, error: null }));
+    } catch (failure) {
+      const state = own.signal.aborted ? 'stopped' : 'failed';
+      // The connection broke off, perhaps because the session ended in another tab or by its time: the checks end with it.
+      if (state === 'failed' && !(failure instanceof AdminError && failure.status !== null)) checkSession();
+      update(({ checks }) => ({ state, checks, error: state === 'failed' ? errorText(failure) : null }));
+    }
+  };
+  return { run, start, stop };
+}
+
+/** A check of an upstream. */
+type Check = ReturnType<typeof presentCheck>;
+
+type Report = ReturnType<typeof presentDoctor>;
+
+/** How an upstream is checked. */
+interface DoctorOptions {
+  /** The model's name there; `null` for the usual one. */
+  readonly model: string | null;
+  readonly signal: AbortSignal;
+  /** Called with each check as it is done. */
+  readonly onCheck: (check: Check) => void;
+}
+
+/** Has the gateway check an upstream. Resolves with all checks; throws what the gateway says against it. */
+async function runDoctor(name: string, { model, signal, onCheck }: DoctorOptions): Promise<readonly Check[]> {
+  const response = await fetch(adminPath(`upstreams/${inPath(name)}/doctor`), {
+    method: 'POST',
+    headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
+    body: JSON.stringify(model === null ? {} : { model }),
+    signal,
+  }).catch((error: unknown) => {
+    throw signal.aborted ? error : new AdminError('The gateway can not be reached.');
+  });
+  if (!response.ok) throw await refusalOf(response);
+  const events = openEventStream();
+  const reader = response.body?.getReader();
+  for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
+    for (const { type, name: event, text } of events.read(read.value)) {
+      if (type !== 'event') continue;
+      const value: unknown = JSON.parse(text);
+      if (event === 'check') onCheck(value as Check);
+      if (event === 'report') return (value as Report).upstreams[0]?.checks ?? [];
+      if (event === 'error') throw new AdminError((value as { error: { message: string } }).error.message);
+    }
+  }
+  throw new AdminError('The connection to the gateway ended before the last check.');
 }

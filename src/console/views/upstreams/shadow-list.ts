@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { PresentedShadow } from '../../../http/present/shadow.ts';
 import { linkTo } from '../../route.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
@@ -13,8 +14,8 @@ import {
   formatDuration,
   formatTime,
 } from '../../widgets/format.ts';
-import { useShadows } from './use-shadows.ts';
-import type { Shadow } from './use-shadows.ts';
+import { adminPath } from '../../api/admin-api.ts';
+import { useAnswer, usePolling } from '../../api/use-loaded.ts';
 
 /** The shadow routes with what was found by comparing; nothing where the config has none. */
 export function ShadowList(): VNode | null {
@@ -179,4 +180,16 @@ function orDash(value: number | null, write: (value: number) => string): string 
 function ratioText({ answers, shadows }: Mean): string {
   if (answers === null || shadows === null || answers <= 0) return '–';
   return `× ${(shadows / answers).toFixed(2)}`;
+}
+
+type Shadow = PresentedShadow;
+
+/** How often the counts are read again, in milliseconds. */
+const everyMs = 10_000;
+
+/** Reads the shadow routes with their counts, and reads them again; `null` before the first answer. */
+function useShadows(): { readonly shadows: readonly Shadow[] | null; readonly error: string | null } {
+  const asked = useAnswer<{ readonly data: readonly Shadow[] }>(adminPath('shadow'));
+  usePolling(asked, everyMs);
+  return { shadows: asked.answer?.data ?? null, error: asked.error };
 }

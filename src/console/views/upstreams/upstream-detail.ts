@@ -1,14 +1,14 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { Figure, Figures } from '../../widgets/figure.ts';
-import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
-import { CircuitBadge, CircuitText } from './circuit-text.ts';
-import { DoctorRun } from './doctor-run.ts';
-import { LimiterText } from './limiter-text.ts';
-import { RoutesTable } from './routes-table.ts';
-import { Health } from './upstream-card.ts';
-import type { Upstream } from './use-upstreams.ts';
+import { Figure, Figures } from '../../widgets/facts.ts';
+import { asWords, formatCount, formatTime, formatDuration, formatWait } from '../../widgets/format.ts';
 import { CountBars } from '../../widgets/count-bars.ts';
+import { CircuitBadge, CircuitText, Health } from './upstream-card.ts';
+import { DoctorRun } from './doctor-run.ts';
+import { RoutesTable } from './routes-table.ts';
+import type { Upstream } from './use-upstreams.ts';
+import { limitsOf, usageOf } from './limit-texts.ts';
+import type { UpstreamLimiter } from './limit-texts.ts';
 
 interface Props {
   readonly upstream: Upstream;
@@ -83,5 +83,29 @@ function Facts({ upstream }: Pick<Props, 'upstream'>): VNode {
         value=${lastFailed === null ? '–' : formatTime(lastFailed)}
       />
     <//>
+  `;
+}
+
+/** How the limits of an upstream and of its models are used, what is left of them, and who waits. */
+function LimiterText({ limiter }: { readonly limiter: UpstreamLimiter }): VNode {
+  const { paused_ms: paused, pauses, models, waiting, expected_wait_ms: expected } = limiter;
+  return html`
+    <ul>
+      ${limitsOf(limiter).map(([name, text]) => html`<li key=${name}>${text}</li>`)}
+      ${models.map((limits) => html`<li key=${`model ${limits.model}`}>${limits.model}: ${usageOf(limits)}</li>`)}
+    </ul>
+    ${paused > 0 && html`<p>It asked for a pause, which ends in ${formatDuration(paused)}.</p>`}
+    ${pauses.map(
+      ({ model, paused_ms: left }) =>
+        html`<p key=${model}>
+          It asked for a pause of ${model ?? 'what is passed on'}, which ends in ${formatDuration(left)}.
+        </p>`,
+    )}
+    ${
+      waiting > 0 &&
+      html`<p>
+        ${formatCount(waiting)} waiting; the next one that comes has to expect about ${formatWait(expected)}.
+      </p>`
+    }
   `;
 }

@@ -1,16 +1,15 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { useServerTime } from '../../api/use-server-time.ts';
+import { useServerTime } from '../../api/use-status.ts';
 import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { ChangeLog } from './change-log.ts';
-import { NoUpstreams } from './no-upstreams.ts';
+import { CopyButton } from '../../widgets/copy-button.ts';
+import { ChangeLog, useChanges } from './changes.ts';
 import { ShadowList } from './shadow-list.ts';
 import { UpstreamCard } from './upstream-card.ts';
 import { UpstreamDetail } from './upstream-detail.ts';
-import { useChanges } from './use-changes.ts';
 import { useUpstreams } from './use-upstreams.ts';
 import type { Upstream } from './use-upstreams.ts';
 
@@ -64,5 +63,27 @@ function Detail({ name, upstreams, now }: Props & { readonly name: string }): VN
           </p>`
         : html`<${UpstreamDetail} upstream=${upstream} now=${now} />`
     }
+  `;
+}
+
+const lines = `upstreams:
+  local:
+    url: http://127.0.0.1:8000/v1
+    # apiKey: \${UPSTREAM_API_KEY}
+models:
+  small:
+    routes: [{ upstream: local, model: the-name-there }]
+    price: { input: "0.15", output: "0.60" } # USD per million tokens; or free: true
+`;
+
+/** What to add to the config of a gateway without upstreams. */
+function NoUpstreams(): VNode {
+  return html`
+    <p>
+      The config has no upstream. Add one, and a model that it serves; the running gateway takes it over on a
+      reload.
+    </p>
+    <pre>${lines}</pre>
+    <p><${CopyButton} text=${lines} subject="the lines" /></p>
   `;
 }

@@ -1,8 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { PresentedUpstream } from '../../../http/present/upstream.ts';
 import { adminPath } from '../../api/admin-api.ts';
-import { useAnswer } from '../../api/use-answer.ts';
-import { usePolling } from '../../api/use-polling.ts';
+import { useAnswer, usePolling } from '../../api/use-loaded.ts';
 import { lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 

@@ -2,9 +2,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { asWords } from '../../widgets/format.ts';
+import { useKeyNames } from '../../api/use-key-names.ts';
 import { groupNames, groups, none } from './groups.ts';
 import type { GroupName } from './groups.ts';
-import { useKeyNames } from './use-key-names.ts';
 import type { Filters } from './usage-query.ts';
 
 interface Props {

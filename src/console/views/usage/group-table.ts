@@ -1,11 +1,10 @@
 import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { DataTable } from '../../widgets/data-table.ts';
+import { DataTable, ShowMore } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { formatAmount, formatCount } from '../../widgets/format.ts';
-import { ShowMore } from '../../widgets/show-more.ts';
 import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
 import type { MeasureName, UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';

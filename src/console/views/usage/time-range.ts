@@ -154,3 +154,16 @@ function wholeHour(momentMs: number): number {
 function isoOf(momentMs: number): string {
   return new Date(momentMs).toISOString();
 }
+
+const dayFormat = new Intl.DateTimeFormat('en', {
+  weekday: 'short',
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  timeZone: 'UTC',
+});
+
+/** A day such as `2030-01-31`, with its name. */
+export function formatDay(text: string): string {
+  return dayFormat.format(Date.parse(text));
+}

@@ -1,13 +1,14 @@
 import { html } from 'htm/preact';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { Chart } from '../../widgets/chart.ts';
 import type { Series } from '../../widgets/chart.ts';
-import { formatCount, formatShort } from '../../widgets/format.ts';
-import { CourseTable } from './course-table.ts';
+import { formatCount, formatShort, formatTime } from '../../widgets/format.ts';
+import { DataTable, ShowMore } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
 import { groups, measureOf, measureTitles } from './groups.ts';
 import type { GroupName, MeasureName, UsageRow } from './groups.ts';
-import { placeOf } from './time-range.ts';
+import { placeOf, formatDay, dayAt } from './time-range.ts';
 import type { TimeRange } from './time-range.ts';
 import type { Course } from './use-report.ts';
 
@@ -70,4 +71,76 @@ function uniqueNames(names: readonly string[]): readonly string[] {
     const before = names.slice(0, index).filter((other) => other === name).length;
     return before === 0 ? name : `${name} (${before + 1})`;
   });
+}
+
+/** How many rows are shown at first, and how many more at each wish: there may be thousands of days. */
+const firstRows = 60;
+const moreRows = 500;
+
+/** Amounts are counted in billionths of a dollar; sums of them are written without what computing adds behind that. */
+const amount = new Intl.NumberFormat('en', { maximumFractionDigits: 9, useGrouping: false });
+
+interface TableProps {
+  readonly caption: string;
+  readonly series: readonly Series[];
+  readonly range: TimeRange;
+  readonly show: MeasureName;
+}
+
+/** One hour or day. */
+interface Row {
+  readonly place: number;
+  readonly startMs: number;
+}
+
+/** The figures of the chart, for those who can't see it or want them exactly. It is drawn once it is opened. */
+function CourseTable(props: TableProps): VNode {
+  const [isOpen, setIsOpen] = useState(false);
+  return html`
+    <details onToggle=${(event: Event) => setIsOpen((event.currentTarget as HTMLDetailsElement).open)}>
+      <summary>The figures of the chart</summary>
+      ${isOpen && html`<${FigureTable} ...${props} />`}
+    </details>
+  `;
+}
+
+function FigureTable({ caption, series, range, show }: TableProps): VNode {
+  const [limit, setLimit] = useState(firstRows);
+  const rows = useMemo(
+    () => range.starts.map((startMs, place) => ({ place, startMs })).slice(0, limit),
+    [range, limit],
+  );
+  const columns = useMemo(() => columnsOf(series, range, show), [series, range, show]);
+  return html`
+    <${DataTable}
+      caption=${caption}
+      columns=${columns}
+      rows=${rows}
+      keyOf=${({ startMs }: Row) => String(startMs)}
+    />
+    <${ShowMore}
+      shown=${rows.length}
+      total=${range.starts.length}
+      plural=${`${range.unit}s`}
+      onMore=${() => setLimit(limit + moreRows)}
+    />
+  `;
+}
+
+function columnsOf(series: readonly Series[], range: TimeRange, show: MeasureName): readonly Column<Row>[] {
+  const write = show === 'charge' ? (value: number) => `$${amount.format(value)}` : formatCount;
+  const isHourly = range.unit === 'hour';
+  return [
+    {
+      title: isHourly ? 'From' : 'Day',
+      isName: true,
+      cell: ({ place, startMs }) =>
+        isHourly ? formatTime(new Date(startMs).toISOString()) : formatDay(dayAt(range, place)),
+    },
+    ...series.map(({ name, values }) => ({
+      title: name,
+      isNumber: true,
+      cell: ({ place }: Row) => write(values[place] ?? 0),
+    })),
+  ];
 }

@@ -1,9 +1,9 @@
-import { readPages } from '../../api/read-pages.ts';
+import { readPages } from '../../api/admin-api.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
 import type { Asked } from '../../api/use-loaded.ts';
 import { maxSeries } from '../../widgets/chart.ts';
-import type { UsageRow } from './groups.ts';
 import { groups, sortGroups } from './groups.ts';
+import type { UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
 import { filterParameters } from './usage-query.ts';
 import type { UsageQuery } from './usage-query.ts';

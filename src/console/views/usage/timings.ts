@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
 import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
-import type { PresentedRecord } from '../../../../http/present/record.ts';
-import { DataTable } from '../../../widgets/data-table.ts';
-import type { Column } from '../../../widgets/data-table.ts';
-import { formatCount } from '../../../widgets/format.ts';
+import type { PresentedRecord } from '../../../http/present/record.ts';
+import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { formatCount } from '../../widgets/format.ts';
 
 /** A part of a request's time, in milliseconds after its arrival. */
 interface Span {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { readKeyNames } from '../../api/read-key-names.ts';
-import type { KeyNames } from '../../api/read-key-names.ts';
+import { readKeyNames } from './read-key-names.ts';
+import type { KeyNames } from './read-key-names.ts';
 
 /** What is shown of a key beside its requests. */
 export interface ManagedKey {

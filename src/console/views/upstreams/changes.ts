@@ -1,11 +1,15 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { linkTo } from '../../route.ts';
+import { formatTime } from '../../widgets/format.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 /** How many changes are kept; older ones are forgotten. */
 const maxChanges = 100;
 
 /** A change of an upstream that was seen. */
-export interface Change {
+interface Change {
   /** Its number, from 1 on. */
   readonly number: number;
   /** When it was seen, by the gateway's time in milliseconds. */
@@ -61,4 +65,28 @@ function stateChange(state: Upstream['state']): Pick<Change, 'what' | 'mood'> {
   if (state === 'ok') return { what: 'answers', mood: 'good' };
   if (state === 'unknown') return { what: 'not asked yet', mood: 'plain' };
   return { what: state, mood: state === 'failing' ? 'bad' : 'warning' };
+}
+
+/** The changes that were seen, newest first, each read aloud when it appears. */
+export function ChangeLog({ changes }: { readonly changes: readonly Change[] }): VNode {
+  return html`
+    <section>
+      <h2 id="changes">Since you opened this page</h2>
+      <div role="log" aria-labelledby="changes">
+        <ul class="log">
+          ${changes.map(
+            ({ number, atMs, upstream, what, mood, cause }) => html`
+              <li key=${number}>
+                <time class="note">${formatTime(new Date(atMs).toISOString())}</time>${' '}
+                <a href=${linkTo('upstreams', upstream)}>${upstream}</a>${' '}
+                <span class=${mood}>${what}</span>
+                ${cause !== null && html`<p class="note">${cause}</p>`}
+              </li>
+            `,
+          )}
+        </ul>
+      </div>
+      ${changes.length === 0 && html`<p class="empty">No upstream has changed its state.</p>`}
+    </section>
+  `;
 }
