@@ -1,7 +1,7 @@
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyLookUp } from '../domain/ports/key-store.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
 
 /** How long a request waits for the look-up of its key before it is refused, in milliseconds. */
 const lookUpLimitMs = 5_000;

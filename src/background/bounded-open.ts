@@ -1,9 +1,9 @@
+import { TimeLimit } from '../domain/limits/time-limit.ts';
+import type { Wait } from '../domain/limits/time-limit.ts';
 import type { OpenedRecord, Reservation } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Records } from '../domain/ports/records.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
-import type { Wait } from '../domain/limits/time-limit.ts';
 import type { WriteHealth } from './write-health.ts';
 
 /** How long a request waits for its record to be begun before it is refused, in milliseconds. */

@@ -1,7 +1,7 @@
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { ownLimitOf } from '../domain/limits/own-limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { RefusedRequests, Refusals } from '../domain/ports/refusals.ts';
+import type { Refusals, RefusedRequests } from '../domain/ports/refusals.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { repeat } from './repeat.ts';
 

@@ -1,3 +1,4 @@
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { FoundChanges, SharedChanges } from '../domain/ports/shared-changes.ts';
@@ -5,7 +6,6 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
 
 /** The pause between two reads of the changes, in milliseconds. */
 const pollMs = 1_000;

@@ -1,10 +1,10 @@
 import { leaseMs } from '../domain/lease.ts';
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
 
 /** How often the lease of this process is renewed, in milliseconds: two renewals may fail before it is over. */
 const renewMs = 5_000;

@@ -1,10 +1,10 @@
 import { createPause } from '../domain/pause.ts';
-import type { LedgerRoot } from '../domain/statements/root.ts';
-import { makeRoot } from '../operations/make-root.ts';
-import type { RootTools } from '../operations/make-root.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { SharedDuty } from '../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
+import type { LedgerRoot } from '../domain/statements/root.ts';
+import { makeRoot } from '../operations/make-root.ts';
+import type { RootTools } from '../operations/make-root.ts';
 import { repeat } from './repeat.ts';
 
 /** How often it is seen whether a root is due, in milliseconds. */

@@ -1,14 +1,14 @@
+import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { SettledRecord } from '../domain/money/consumption.ts';
-import { Roster } from '../shared/roster.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords, WatchedRecords } from '../domain/ports/records.ts';
 import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { StorageError, describeReason } from '../domain/storage-refusal.ts';
+import { describeReason, StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
+import { Roster } from '../shared/roster.ts';
 import { boundOpens } from './bounded-open.ts';
-import { SettlementQueue, isPassing } from './settlement-queue.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { isPassing, SettlementQueue } from './settlement-queue.ts';
 import { stuckMs, watchWrites } from './write-health.ts';
 
 /** Records whose settlements are not lost while the database is full, locked or away. */

@@ -1,6 +1,6 @@
-import type { RefusedByLimit, RefusedRequests, Refusals } from '../domain/ports/refusals.ts';
+import type { Refusals, RefusedByLimit, RefusedRequests } from '../domain/ports/refusals.ts';
 import type { Engine, Statement } from './engine.ts';
-import { placesOf, lookUpRows } from './statements.ts';
+import { lookUpRows, placesOf } from './statements.ts';
 
 /** How long the sums of a day are kept, in milliseconds. */
 const keptMs = 32 * 86_400_000;

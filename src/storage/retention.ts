@@ -1,11 +1,11 @@
 import { ChainError } from '../domain/ports/ledger-chain.ts';
-import type { Retention, ReadRecord, RecordPlace } from '../domain/ports/retention.ts';
+import type { ReadRecord, RecordPlace, Retention } from '../domain/ports/retention.ts';
 import type { ChainState } from '../domain/statements/chain.ts';
-import type { Engine, Statement, Row } from './engine.ts';
+import type { Engine, Row, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
 import { readRecord } from './records/record-pages.ts';
-import { placesOf, lookUpRows, readRows } from './statements.ts';
+import { lookUpRows, placesOf, readRows } from './statements.ts';
 
 /** Ends old records over any engine, beside the units that write new ones. */
 export function createRetention(engine: Engine): Retention {

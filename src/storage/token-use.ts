@@ -2,7 +2,7 @@ import { dayWindow, minuteWindow } from '../domain/limits/token-limits.ts';
 import type { TokenWindow } from '../domain/limits/token-limits.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TokenUse } from '../domain/ports/token-use.ts';
-import type { Engine, Statement, FixedUnit } from './engine.ts';
+import type { Engine, FixedUnit, Statement } from './engine.ts';
 import { lookUpRows } from './statements.ts';
 
 const slicesOf = ({ lengthMs, sliceMs }: TokenWindow): string =>

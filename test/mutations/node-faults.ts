@@ -95,7 +95,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'slots that are freed although the lease is only over, and not ended',
-    file: 'src/storage/postgres/slots/search-functions.ts',
+    file: 'src/storage/postgres/slots/slot-searches.ts',
     find: "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';",
     replace:
       "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner AND renewed_at > now_ms() - 15000)';",
@@ -103,7 +103,7 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a raised limit by which no queued request gets a slot',
-    file: 'src/storage/postgres/slots/search-functions.ts',
+    file: 'src/storage/postgres/slots/slot-searches.ts',
     find: 'AND ${slotsOfGroup} IS NOT NULL;\n        key := ${serveLine.called}(key);',
     replace: 'AND ${slotsOfGroup} IS NOT NULL;',
     tests: ['test/storage/postgres-slots.long.test.ts'],

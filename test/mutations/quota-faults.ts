@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts';
 
 const quota = 'src/coordination/quotas/own-quota.ts';
 const agreed = 'src/coordination/quotas/agreed-quotas.ts';
-const stored = 'src/storage/postgres/nodes/quota-functions.ts';
+const stored = 'src/storage/postgres/nodes/quota-store.ts';
 const units = ['test/coordination/quotas.test.ts'];
 const database = ['test/storage/postgres-quotas.long.test.ts'];
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { pickValues, takeValues, toPlain } from '../../src/storage/engine.ts';
 import type { Taken } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
-import { migrate } from '../../src/storage/sqlite/migrate.ts';
+import { migrate } from '../../src/storage/sqlite/schema.ts';
 import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
 import type { Unit } from '../../src/storage/sqlite/thread-messages.ts';
 import { fixedUnitValues } from '../support/fixed-units.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';
-import { AnsweredError } from '../../src/storage/postgres/connection/failure-reason.ts';
+import { AnsweredError } from '../../src/storage/postgres/connection/failures.ts';
 import { LockedRows } from '../../src/storage/postgres/locked-rows.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

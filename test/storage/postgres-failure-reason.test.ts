@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { readTransaction } from '../../src/storage/postgres/connection/queries.ts';
-import { storageErrorOf } from '../../src/storage/postgres/connection/failure-reason.ts';
+import { storageErrorOf } from '../../src/storage/postgres/connection/failures.ts';
 
 /** An error as pg makes it of the database's answer. */
 function answered(code: string): Error {

@@ -6,7 +6,7 @@ import { nextId } from '../../src/composition/next-id.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { functionOf } from '../../src/storage/postgres/fixed-functions.ts';
+import { functionOf } from '../../src/storage/postgres/database-function.ts';
 import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
-import { Lanes } from '../../src/storage/postgres/connection/lanes.ts';
+import { Lanes } from '../../src/storage/postgres/connection/connections.ts';
 import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';

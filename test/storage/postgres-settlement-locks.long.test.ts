@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { nextId } from '../../src/composition/next-id.ts';
-import { functionOf } from '../../src/storage/postgres/fixed-functions.ts';
+import { functionOf } from '../../src/storage/postgres/database-function.ts';
 import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';

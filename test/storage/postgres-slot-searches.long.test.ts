@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
-import { freeLost } from '../../src/storage/postgres/slots/search-functions.ts';
+import { freeLost } from '../../src/storage/postgres/slots/slot-searches.ts';
 import { openPostgres, onServer, postgresAbsence } from '../support/test-postgres.ts';
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;

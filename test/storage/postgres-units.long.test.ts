@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { Lanes } from '../../src/storage/postgres/connection/lanes.ts';
+import { Lanes } from '../../src/storage/postgres/connection/connections.ts';
 import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';

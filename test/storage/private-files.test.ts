@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeNewFile } from '../../src/storage/sqlite/new-file.ts';
+import { makeNewFile } from '../../src/storage/sqlite/writer-connection.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import type { ThreadReply, ThreadRequest, UnitResult } from '../../src/storage/sqlite/thread-messages.ts';
 import { copyDatabase } from '../../src/storage/sqlite/copy.ts';
-import { keepReader } from '../../src/storage/sqlite/reader.ts';
+import { keepReader } from '../../src/storage/sqlite/threads.ts';
 import { startDatabaseThread } from '../../src/storage/sqlite/thread.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

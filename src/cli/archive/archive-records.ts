@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { once } from 'node:events';
 import { json as readJson } from 'node:stream/consumers';
-import { databaseOf } from '../../storage/private-files.ts';
+import { databaseOf } from '../../storage/database-files.ts';
 import { count } from '../../shared/count.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { callAdmin, openAdmin } from '../admin-client.ts';

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { databaseOf } from '../../storage/private-files.ts';
+import { databaseOf } from '../../storage/database-files.ts';
 import { whyDamaged } from '../../storage/sqlite/check-file.ts';
 import { openAdmin } from '../admin-client.ts';
 import { describeError } from '../describe-error.ts';

@@ -14,7 +14,7 @@ import type { PostgresEngine } from '../../storage/postgres/engine.ts';
 import { readDatabaseId, watchSharedDatabase } from '../../storage/postgres/shared-database.ts';
 import { createQuotaStore } from '../../storage/postgres/nodes/quota-store.ts';
 import { createSlotStore } from '../../storage/postgres/slots/slot-store.ts';
-import { makeFilesPrivate, realDatabasePath, spoolOf } from '../../storage/private-files.ts';
+import { makeFilesPrivate, realDatabasePath, spoolOf } from '../../storage/database-files.ts';
 import { createSettlementSpool } from '../../storage/spool/settlement-spool.ts';
 import { createSpoolInFolder } from '../../storage/spool/spool-folder.ts';
 import { createSqliteEngine } from '../../storage/sqlite/engine.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { KeyLookUp } from '../../domain/ports/key-store.ts';
 import type { DeclaredHashes, KeyDirectory, NamedKey } from '../../domain/ports/keys.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { storageUnavailable, StorageError } from '../../domain/storage-refusal.ts';
+import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
 import { sumFaults } from '../../domain/summed-fault.ts';
 import { atMost } from '../../shared/at-most.ts';
 import { refuse } from '../../shared/errors.ts';

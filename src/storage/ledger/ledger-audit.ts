@@ -2,16 +2,16 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRecord } from '../records/record-pages.ts';
+import { placesOf } from '../statements.ts';
 import { readExtent } from '../usage/usage-plan.ts';
 import {
   readKeyUsage,
+  selectKeyBehind,
   selectKeyUsage,
   selectWholeExtent,
-  selectKeyBehind,
 } from '../usage/usage-statements.ts';
 import { auditBudgets, auditSpending } from './budget-audit.ts';
 import { createSealAudit } from './seal-audit.ts';
-import { placesOf } from '../statements.ts';
 
 /** How many accounts and records are read at once: each takes a few milliseconds. */
 const accountsPerRead = 500;

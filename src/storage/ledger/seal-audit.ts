@@ -1,12 +1,12 @@
-import { ChainError } from '../../domain/ports/ledger-chain.ts';
-import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Pause } from '../../domain/pause.ts';
+import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
+import { ChainError } from '../../domain/ports/ledger-chain.ts';
 import { buildTree, hashOfRoot, leafOf, noPrevious, topOf } from '../../domain/statements/root.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { rowsPerStep, nextSeal, recompute } from './ledger-chain.ts';
-import { createRootReads } from './ledger-roots.ts';
 import { readRows } from '../statements.ts';
+import { nextSeal, recompute, rowsPerStep } from './ledger-chain.ts';
+import { createRootReads } from './ledger-roots.ts';
 
 /** How many accounts and roots are read at once. */
 const entriesPerRead = 500;

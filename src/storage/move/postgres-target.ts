@@ -2,16 +2,16 @@ import type { QueryConfig, QueryResult } from 'pg';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Engine } from '../engine.ts';
-import { explainUnreachable } from '../postgres/connection/connection-advice.ts';
 import { readTarget } from '../postgres/connection/connection-target.ts';
 import type { ConnectionTarget } from '../postgres/connection/connection-target.ts';
-import { explainSteps, makeSteps, migrationLimits } from '../postgres/migrate.ts';
+import { explainUnreachable } from '../postgres/connection/failures.ts';
 import { queryOf } from '../postgres/connection/queries.ts';
-import { createPartitionsWithin } from '../postgres/partitions/record-partitions.ts';
 import { Session } from '../postgres/connection/session.ts';
-import { copiedTables } from './table-plan.ts';
-import type { TablePlan, TargetColumn, TableSums } from './table-plan.ts';
+import { explainSteps, makeSteps, migrationLimits } from '../postgres/migrate.ts';
+import { createPartitionsWithin } from '../postgres/partitions.ts';
 import type { Page } from './sqlite-source.ts';
+import { copiedTables } from './table-plan.ts';
+import type { TablePlan, TableSums, TargetColumn } from './table-plan.ts';
 
 /** How long the server waits for the locks of processes that use the database, in milliseconds. */
 const lockMs = 10_000;

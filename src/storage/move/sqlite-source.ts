@@ -2,9 +2,8 @@ import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue, StatementSync } from 'node:sqlite';
 import { findPending } from '../migration.ts';
-import { madeSteps } from '../sqlite/migrate.ts';
-import { migrations } from '../sqlite/schema.ts';
-import type { TablePlan, TableSums, ColumnType, CopiedColumn } from './table-plan.ts';
+import { madeSteps, migrations } from '../sqlite/schema.ts';
+import type { ColumnType, CopiedColumn, TablePlan, TableSums } from './table-plan.ts';
 
 /** The rows of a page, and about how many characters of them: it ends with the row that exceeds them. */
 const rowsPerPage = 1_000;

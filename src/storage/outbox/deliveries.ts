@@ -2,12 +2,12 @@ import type { StoredEvent } from '../../domain/events.ts';
 import type {
   Deliveries,
   DeliveryState,
-  ManagedDeliveries,
   DueDelivery,
+  ManagedDeliveries,
   Subscriptions,
 } from '../../domain/ports/outbox.ts';
 import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
-import { lookUpRows, readRows, declareTable, rowsOf } from '../statements.ts';
+import { declareTable, lookUpRows, readRows, rowsOf } from '../statements.ts';
 
 /** The longest wait between two attempts, in milliseconds: one that is due later was written before a clock was set back. */
 const longestWaitMs = 7_200_000;

@@ -4,7 +4,7 @@ import type { NextId } from '../../domain/ports/clock.ts';
 import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { Engine, Statement } from '../engine.ts';
 import { markOf } from '../schema/events.ts';
-import { placesOf, lookUpRows } from '../statements.ts';
+import { lookUpRows, placesOf } from '../statements.ts';
 
 /** How many events one unit adds. */
 const eventsPerUnit = 100;

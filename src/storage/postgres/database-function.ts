@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { QueryConfig } from 'pg';
-import type { SqlValue } from '../engine.ts';
-import { checkValues } from './connection/values.ts';
+import { replacePlaceholders } from '../engine.ts';
+import type { FixedUnit, ResultRow, SqlValue } from '../engine.ts';
+import { checkValues } from './connection/queries.ts';
 
 /** A function of the database: one call is one transaction, which waits for nothing on the way. */
 export interface DatabaseFunction {
@@ -57,3 +58,43 @@ export const withoutFlush = `PERFORM set_config('synchronous_commit', 'off', tru
  * a plan for partitions takes longer than the work itself; and by an index, also where a table is empty so far.
  */
 export const searchByIndex = 'SET plan_cache_mode = force_generic_plan SET enable_seqscan = off';
+
+/** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
+export function functionOf(unit: FixedUnit): DatabaseFunction {
+  const { name, takes, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const names = Object.keys(takes);
+  const writeStep = (step: string): string =>
+    replacePlaceholders(step, { value: (value) => `$${names.indexOf(value) + 1}`, decided: variable });
+  const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
+  const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
+  const steps = [
+    ...firstOf(locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE;`)),
+    ...preparations.map((preparation) => `${preparation};`),
+    ...firstOf(decisions.map((decision) => `${decision} ${into};`)),
+    'IF NOT FOUND THEN RETURN NULL; END IF;',
+    ...changes.map((change) => `${change};`),
+    `RETURN ARRAY[${columns.map(variable).join(', ')}];`,
+  ];
+  return defineFunction({
+    name,
+    types: Object.values(takes),
+    returns: 'bigint[]',
+    settings: searchByIndex,
+    body: `DECLARE ${variables.join(' ')}
+BEGIN ${mayBeForgotten ? withoutFlush : ''} ${steps.map(writeStep).join('\n')} END`,
+  });
+}
+
+/** The variable of a column of the row that decides: no column of a table has such a name. */
+const variable = (column: string): string => `decided_${column}`;
+
+/** Statements of which each is run only where the ones before it found no row. */
+function firstOf(statements: readonly string[]): readonly string[] {
+  return statements.map((statement, at) => (at === 0 ? statement : `IF NOT FOUND THEN ${statement} END IF;`));
+}
+
+/** The row of a call. */
+export function readFixedRow(rows: readonly unknown[]): ResultRow {
+  const [row] = rows as readonly { readonly row: ResultRow }[];
+  return row?.row ?? null;
+}

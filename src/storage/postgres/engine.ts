@@ -1,20 +1,19 @@
 import type { QueryConfig } from 'pg';
-import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Engine, FixedUnitName, Results, Row, SqlValue, Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import type { Migration } from '../migration.ts';
-import type { ConnectionWatch, KeptConnection } from './connection/connection.ts';
-import { readTarget } from './connection/connection-target.ts';
-import { functionOf, readFixedRow } from './fixed-functions.ts';
-import type { DatabaseFunction } from './database-function.ts';
-import { openConnections } from './connection/connections.ts';
-import type { Lanes } from './connection/lanes.ts';
-import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
-import { LockedRows } from './locked-rows.ts';
-import { repeatUnit } from './repeat-unit.ts';
 import type { ServerLimits } from './connection/client-config.ts';
+import { readTarget } from './connection/connection-target.ts';
+import type { ConnectionWatch, KeptConnection } from './connection/connection.ts';
+import { openConnections } from './connection/connections.ts';
+import type { Lanes } from './connection/connections.ts';
+import { readTransaction, repeatUnit, snapshotOf, transactionOf } from './connection/queries.ts';
+import { functionOf, readFixedRow } from './database-function.ts';
+import type { DatabaseFunction } from './database-function.ts';
+import { LockedRows } from './locked-rows.ts';
 
 /** How long the server may work on a statement of a unit, and wait in it for a lock, in milliseconds. */
 const unitLimits: ServerLimits = { statementMs: 5_000, lockMs: 4_000 };

@@ -1,6 +1,6 @@
-import { KeyLockedError, StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import { AnsweredError } from './connection/failure-reason.ts';
+import { KeyLockedError, StorageError } from '../../domain/storage-refusal.ts';
+import { AnsweredError } from './connection/failures.ts';
 
 /** How long calls are refused after one that waited for a lock to no avail, in milliseconds; then one of them is a trial. */
 const refusalMs = 3_000;

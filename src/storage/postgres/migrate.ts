@@ -4,16 +4,14 @@ import type { Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import { createMigrationTable, findPending, runsWithOf } from '../migration.ts';
 import type { MadeMigration, Migration } from '../migration.ts';
-import type { KeptConnection } from './connection/connection.ts';
-import { adviceOn } from './connection/connection-advice.ts';
-import { functionOf } from './fixed-functions.ts';
-import { createJsonPatch } from './json-patch.ts';
-import { migrations } from './schema.ts';
-import { quotaFunctions } from './nodes/quota-functions.ts';
-import { queryOf } from './connection/queries.ts';
-import { repeatUnit } from './repeat-unit.ts';
-import { slotFunctions } from './slots/slot-functions.ts';
 import type { ServerLimits } from './connection/client-config.ts';
+import type { KeptConnection } from './connection/connection.ts';
+import { adviceOn } from './connection/failures.ts';
+import { queryOf, repeatUnit } from './connection/queries.ts';
+import { functionOf } from './database-function.ts';
+import { quotaFunctions } from './nodes/quota-store.ts';
+import { migrations } from './schema.ts';
+import { slotFunctions } from './slots/slot-searches.ts';
 
 /** Nodes that start together make the steps one after the other. */
 const migrationLock = 7_483_912;
@@ -96,3 +94,10 @@ export function explainSteps(error: unknown): unknown {
 function say(sql: string, ...values: Statement['values']): Statement {
   return { sql, values };
 }
+
+/**
+ * Creates SQLite's function `json_patch` for texts of flat objects, which statements of all engines call: the values of a
+ * patch replace those of the same names, and `null` removes one.
+ */
+const createJsonPatch = `CREATE OR REPLACE FUNCTION json_patch(target TEXT, patch TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS
+  $$ SELECT CAST(jsonb_strip_nulls(CAST(target AS jsonb) || CAST(patch AS jsonb)) AS TEXT) $$`;

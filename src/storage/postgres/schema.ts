@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts';
-import { markOf, addBudgetLevel, addLowBalance, events } from '../schema/events.ts';
 import { books } from '../schema/books.ts';
+import { addBudgetLevel, addLowBalance, events, markOf } from '../schema/events.ts';
 import { ledger } from '../schema/ledger.ts';
 import { filled, id, sql } from '../schema/parts.ts';
 import { countRecord, usage } from '../schema/usage.ts';

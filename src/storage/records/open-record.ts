@@ -1,4 +1,4 @@
-import type { BudgetOwner, BudgetClaim, StoredPeriod } from '../../domain/budgets/budget.ts';
+import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
 import { groupNameOf } from '../../domain/limits/groups.ts';
 import type { OpenedRecord, RecordBeginning, Reservation } from '../../domain/money/consumption.ts';
 import { takeValues, typesOf } from '../engine.ts';

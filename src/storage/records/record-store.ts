@@ -7,17 +7,17 @@ import type { Engine, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
 import type { Owner } from '../leases.ts';
+import { lookUpRows, placesOf, readCount } from '../statements.ts';
 import {
+  budgetColumns,
   openingOf,
-  readBudgetedReservation,
-  valuesToOpenBudgeted,
   openRecord,
+  readBudgetedReservation,
   readReservation,
   valuesToOpen,
-  budgetColumns,
+  valuesToOpenBudgeted,
 } from './open-record.ts';
 import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-record.ts';
-import { placesOf, lookUpRows, readCount } from '../statements.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;

@@ -2,7 +2,7 @@ import { constants, promises as files } from 'node:fs';
 import { dirname } from 'node:path';
 import type { SettlementSpool } from '../../domain/ports/settlement-spool.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { lookUpFile } from '../sqlite/file-ids.ts';
+import { lookUpFile } from '../database-files.ts';
 import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';
 
 /**

@@ -1,11 +1,10 @@
-import { createReadStream, promises, readdirSync, rmSync, statSync, statfsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
 import { randomUUID } from 'node:crypto';
+import { createReadStream, promises, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { DatabaseCopy } from '../../operations/maintenance.ts';
-import { makePrivateFile } from '../private-files.ts';
-import { filesOf } from './file-ids.ts';
+import { filesOf, makePrivateFile, sizeOf } from '../database-files.ts';
 import { startDatabaseThread } from './thread.ts';
 import type { StartThread } from './thread.ts';
 
@@ -75,7 +74,7 @@ async function syncUntil(written: Promise<unknown>, target: string, clock: Clock
  * commits wait, and deleting it synchronously would stop the requests of this thread.
  */
 async function removeInPieces(path: string): Promise<void> {
-  for (let bytes = sizeOf(path) - pieceBytes; bytes > 0; bytes -= pieceBytes)
+  for (let bytes = (sizeOf(path) ?? 0) - pieceBytes; bytes > 0; bytes -= pieceBytes)
     await promises.truncate(path, bytes);
   await promises.rm(path, { force: true });
 }
@@ -91,13 +90,9 @@ export function removeOldCopies(path: string): void {
 function checkRoom(path: string): void {
   const { bavail, bsize } = statfsSync(dirname(path));
   const { database, log } = filesOf(path);
-  const wanted = sizeOf(database) + sizeOf(log) + spareBytes;
+  const wanted = (sizeOf(database) ?? 0) + (sizeOf(log) ?? 0) + spareBytes;
   if (bavail * bsize < wanted)
     throw new StorageError(
       `a copy needs ${wanted} bytes on the disk of the database, which has ${bavail * bsize}`,
     );
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,36 +1,11 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Clock } from '../../domain/ports/clock.ts';
-import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { realDatabasePath } from '../database-files.ts';
 import type { Engine } from '../engine.ts';
 import { endAllLeases } from '../leases.ts';
-import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
-import { watchFiles } from './file-watch.ts';
-import type { FileWatch } from './file-watch.ts';
-import { watchLogGrowth } from './log-growth.ts';
-import type { LogGrowth } from './log-growth.ts';
-import type { ThreadOptions } from './thread-messages.ts';
-import { keepReader } from './reader.ts';
-import type { Reader } from './reader.ts';
-import { startDatabaseThread } from './thread.ts';
-import type { DatabaseThread, StartThread } from './thread.ts';
-import { keepWriter } from './writer.ts';
-import type { Writer } from './writer.ts';
-
-/** How many units may wait for a commit, and how many reads for their turn; more are refused. */
-const maxWaitingUnits = 10_000;
-const maxWaitingReads = 2_000;
-
-interface SqliteOptions {
-  /** A file, or `:memory:`. */
-  readonly path: string;
-  readonly durability: 'normal' | 'full';
-  /** Whether a database that was copied to PostgreSQL is opened all the same. */
-  readonly allowMigrated?: boolean;
-  readonly clock: Clock;
-  readonly onFault: ReportFault;
-  readonly startThread?: StartThread;
-}
+import type { DatabaseThread } from './thread.ts';
+import { keepThreads } from './threads.ts';
+import type { SqliteOptions } from './threads.ts';
 
 /**
  * Runs units on SQLite in one thread, and reads in another over a second connection, so that no commit waits for a read.
@@ -103,85 +78,6 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
       await reader?.close();
       const rescued = await writer.close(isGone);
       if (rescued !== null) onFault('the database was written back to the disk', rescued);
-    },
-  };
-}
-
-/** The threads of one database, and the watch over its files. A database in memory has the writer alone. */
-interface Threads {
-  readonly writer: Writer;
-  /** `null` until the database is open. */
-  readonly reader: Reader | null;
-  readonly watch: FileWatch | null;
-  /** `null` for a database in memory. */
-  readonly growth: LogGrowth | null;
-  /** Makes a copy, whose thread folds the log at its end. */
-  whileCopying<Made>(work: () => Promise<Made>): Promise<Made>;
-}
-
-/** Starts the writer, and the reader once the database is open. `onLost` gets the reason when it can't be kept in use. */
-function keepThreads(
-  file: string,
-  { path, durability, allowMigrated = false, clock, onFault, startThread }: SqliteOptions,
-  onLost: (reason: Error) => void,
-): Threads {
-  const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
-    startDatabaseThread(
-      { role, path: file, name: path, durability, allowMigrated },
-      {
-        maxWaiting,
-        clock,
-        start: startThread,
-        onDamaged: (error) => watch?.damaged(error),
-        onChanged: (change) => watch?.changed(change),
-      },
-    );
-  let reader: Reader | null = null;
-  let watch: FileWatch | null = null;
-  let copies = 0;
-  const growth = watchLogGrowth(file, () => copies > 0, onFault);
-  const check = async (): Promise<void> => {
-    const thread = start('checker', 0);
-    try {
-      await thread.opened;
-    } finally {
-      await thread.close();
-    }
-  };
-  const writer = keepWriter({
-    start: () => start('writer', maxWaitingUnits),
-    canRestart: () => watch !== null && watch.fault === null && !watch.isDatabaseGone(),
-    onOpened(files) {
-      if (files === null) return;
-      watch?.stop();
-      watch = watchFiles(file, files, { clock, onFault, writer: writer.thread, check, growth, onLost });
-      reader ??= keepReader(
-        () => (watch?.isDatabaseGone() === true ? null : start('reader', maxWaitingReads)),
-        clock,
-        onFault,
-      );
-    },
-    clock,
-    onFault,
-  });
-  void writer.lost.then(onLost);
-  return {
-    writer,
-    get reader() {
-      return reader;
-    },
-    get watch() {
-      return watch;
-    },
-    growth: file === ':memory:' ? null : growth,
-    async whileCopying(work) {
-      // Of copies that are made at the same time the last one ends it.
-      if (++copies === 1) writer.thread.tell({ kind: 'copying', isCopying: true });
-      try {
-        return await work();
-      } finally {
-        if (--copies === 0) writer.thread.tell({ kind: 'copying', isCopying: false });
-      }
     },
   };
 }

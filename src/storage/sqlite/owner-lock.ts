@@ -1,8 +1,6 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { makePrivateFile } from '../private-files.ts';
-import { filesOf } from './file-ids.ts';
-import { lockHolders } from './lock-holders.ts';
+import { filesOf, lockHolders, makePrivateFile } from '../database-files.ts';
 
 /** How long the previous process may take to release the database, in milliseconds. */
 const ownerTimeoutMs = 2_000;

@@ -1,27 +1,21 @@
 import {
   chmodSync,
   chownSync,
-  closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
-  openSync,
   promises,
   renameSync,
-  rmSync,
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { findPending } from '../migration.ts';
-import { databaseOf } from '../private-files.ts';
 import { realPlace } from '../../shared/real-place.ts';
+import { databaseOf, filesOf, removeDatabase, removeLog, stampOf, syncToDisk } from '../database-files.ts';
+import { findPending } from '../migration.ts';
 import { checkBeforeUse, whyDamaged, whyMoved } from './check-file.ts';
-import { filesOf } from './file-ids.ts';
-import { madeSteps } from './migrate.ts';
-import { migrations } from './schema.ts';
 import { lockOwnership } from './owner-lock.ts';
+import { madeSteps, migrations } from './schema.ts';
 
 /** What was restored. */
 interface Restored {
@@ -31,20 +25,15 @@ interface Restored {
   readonly kept: string | null;
 }
 
-/** Whether a database that was copied to PostgreSQL is restored, and one is put in the place of such a database. */
-interface RestoreSettings {
-  readonly allowMigrated: boolean;
-}
-
 /**
  * Puts a copy of a backup, which is a file or `-` for what is read from the standard input, in the place of a database, under
  * the lock of a gateway, which must not run. The copy is checked first; the file that was there stays beside it, with its log.
- * Rejects, and changes nothing, with why it can't be done.
+ * `allowMigrated`: also where one of them was copied to PostgreSQL. Rejects, and changes nothing, with why it can't be done.
  */
 export async function restoreDatabase(
   backup: string,
   database: string,
-  { allowMigrated }: RestoreSettings,
+  { allowMigrated }: { readonly allowMigrated: boolean },
 ): Promise<Restored> {
   const owner = backup === '-' ? null : databaseOf(backup);
   if (owner !== null)
@@ -67,14 +56,14 @@ export async function restoreDatabase(
     chmodSync(copy, 0o600);
     const counts = check(copy, backup === '-' ? 'the standard input' : backup, allowMigrated);
     giveTo(copy, model);
-    sync(copy);
+    syncToDisk(copy);
     const kept = existsSync(path) ? keep(path) : null;
-    for (const end of ['-wal', '-shm']) rmSync(path + end, { force: true });
+    removeLog(path);
     renameSync(copy, path);
-    sync(dirname(path));
+    syncToDisk(dirname(path));
     return { ...counts, kept };
   } finally {
-    for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
+    removeDatabase(copy);
     lock.close();
   }
 }
@@ -120,7 +109,7 @@ function check(copy: string, name: string, allowMigrated: boolean): Pick<Restore
  * killed leaves no moment without a database, in which a start would make an empty one.
  */
 function keep(path: string): string {
-  const kept = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+  const kept = `${path}.before-restore-${stampOf(new Date())}`;
   for (const end of ['-wal', '']) if (existsSync(path + end)) nameAlso(path + end, kept + end);
   return kept;
 }
@@ -139,13 +128,4 @@ function giveTo(file: string, model: string): void {
   const { uid, gid } = statSync(model);
   const own = statSync(file);
   if (process.platform !== 'win32' && (own.uid !== uid || own.gid !== gid)) chownSync(file, uid, gid);
-}
-
-function sync(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

@@ -1,6 +1,8 @@
-import type { Migration } from '../migration.ts';
-import { markOf, addBudgetLevel, addLowBalance, events } from '../schema/events.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { createMigrationTable, findPending } from '../migration.ts';
+import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
 import { books } from '../schema/books.ts';
+import { addBudgetLevel, addLowBalance, events, markOf } from '../schema/events.ts';
 import { ledger } from '../schema/ledger.ts';
 import { sql } from '../schema/parts.ts';
 import { countRecord, usage } from '../schema/usage.ts';
@@ -59,3 +61,27 @@ export const migrations: readonly Migration[] = [
     sql: sql`${books}${ledger}${usage}${events}${triggers}`('sqlite'),
   },
 ];
+
+/** Brings the schema up to date. A database with other steps than this version has is refused, and stays as it is. */
+export function migrate(database: DatabaseSync, steps: readonly Migration[] = migrations): void {
+  for (const step of findPending(steps, madeSteps(database))) apply(database, step);
+}
+
+/** The steps that a database has: a file is used by one version at a time, so each needs a version that knows it. */
+export function madeSteps(database: DatabaseSync): ReadonlyMap<number, MadeMigration> {
+  const [table] = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'migrations'`).all();
+  if (table === undefined) return new Map();
+  const rows = database.prepare('SELECT number, checksum FROM migrations').all();
+  return new Map(
+    rows.map((row) => {
+      const number = Number(row['number']);
+      return [number, { checksum: String(row['checksum']), runsWith: number }];
+    }),
+  );
+}
+
+function apply(database: DatabaseSync, step: PendingMigration): void {
+  database.exec(`BEGIN IMMEDIATE; ${createMigrationTable()}; ${step.sql}`);
+  database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(step.number, step.name, step.checksum);
+  database.exec('COMMIT');
+}

@@ -1,12 +1,11 @@
-import { receiveMessageOnPort } from 'node:worker_threads';
-import type { MessagePort } from 'node:worker_threads';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import { receiveMessageOnPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { whyDamaged } from './check-file.ts';
-import { writeCopy } from './rescue.ts';
-import { UnitRunner, messageOf } from './run-unit.ts';
+import { messageOf, UnitRunner } from './run-unit.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest, Unit } from './thread-messages.ts';
-import { busyTimeoutMs, WriterConnection } from './writer-connection.ts';
+import { busyTimeoutMs, writeCopy, WriterConnection } from './writer-connection.ts';
 
 /** How many units share a commit at the most. */
 const maxUnitsPerCommit = 500;

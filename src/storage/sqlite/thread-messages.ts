@@ -1,6 +1,6 @@
+import type { FileIds } from '../database-files.ts';
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
-import type { FileIds } from './file-ids.ts';
-import type { FileChange } from './main-file.ts';
+import type { FileChange } from './write-ahead-log.ts';
 
 /** What a database thread is started with. */
 export interface ThreadOptions {

@@ -2,11 +2,11 @@ import { MessageChannel } from 'node:worker_threads';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { startThread } from '../../shared/thread-file.ts';
+import type { FileIds } from '../database-files.ts';
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
-import type { FileIds } from './file-ids.ts';
-import type { FileChange } from './main-file.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
 import { WaitingUnits } from './waiting-units.ts';
+import type { FileChange } from './write-ahead-log.ts';
 
 /** The part of a worker thread that is used here. */
 interface ThreadPort {

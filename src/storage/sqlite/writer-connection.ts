@@ -1,15 +1,24 @@
+import { existsSync, renameSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import {
+  fileIdOf,
+  filesOf,
+  idsOf,
+  makePrivateFile,
+  removeDatabase,
+  removeLog,
+  sizeOf,
+  stampOf,
+  syncToDisk,
+} from '../database-files.ts';
+import type { FileIds } from '../database-files.ts';
 import { checkBeforeUse, explainOpenFailure } from './check-file.ts';
-import { idsOf } from './file-ids.ts';
-import type { FileIds } from './file-ids.ts';
-import { MainFile } from './main-file.ts';
-import { migrate } from './migrate.ts';
-import { makeNewFile } from './new-file.ts';
 import { lockOwnership } from './owner-lock.ts';
-import { rescue } from './rescue.ts';
 import { messageOf, UnitRunner } from './run-unit.ts';
+import { migrate } from './schema.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest, Unit, UnitResult } from './thread-messages.ts';
-import { WriteAheadLog } from './write-ahead-log.ts';
+import { MainFile, WriteAheadLog } from './write-ahead-log.ts';
 
 /** How long another process may hold the database before a statement gives up, in milliseconds. */
 export const busyTimeoutMs = 5_000;
@@ -135,4 +144,55 @@ function openDatabase(options: ThreadOptions): DatabaseSync {
     database.close();
     throw error;
   }
+}
+
+/**
+ * Makes the file of a database where none of its files is, under the lock of its owner. It appears with its header, so that a
+ * start that is killed leaves no empty file. Throws, and changes nothing, where the file is empty or only its log is left: a
+ * database was there, and a new one would have none of its keys and balances.
+ */
+export function makeNewFile(path: string, name: string): void {
+  const size = sizeOf(path);
+  const { log } = filesOf(path);
+  if (size === 0) throw new Error(`its file is empty (0 bytes). ${whatToDo(name)}`);
+  if (size !== null) return;
+  if ((sizeOf(log) ?? 0) > 0)
+    throw new Error(`its file is gone, and only its log is there. ${whatToDo(name)}`);
+  const made = `${path}.new-${process.pid}`;
+  try {
+    makePrivateFile(made);
+    const database = new DatabaseSync(made);
+    database.exec('PRAGMA journal_mode = WAL');
+    database.close();
+    renameSync(made, path);
+  } finally {
+    removeDatabase(made);
+  }
+}
+
+function whatToDo(name: string): string {
+  return `If it had keys and balances, restore a backup:\n  textgate restore BACKUP --to ${name}\nOtherwise, to begin anew, remove ${name} and ${name}-wal`;
+}
+
+/**
+ * Writes an open database whose file was deleted or replaced back to the disk, and closes it: to its own path if no file
+ * is there, else beside it. Returns its new path. Throws when it can't be written, and is lost.
+ */
+function rescue(database: DatabaseSync, path: string, files: FileIds): string {
+  const beside = `${path}.rescued-${stampOf(new Date())}`;
+  writeCopy(database, beside);
+  database.close();
+  // SQLite leaves the log of a moved database where it is.
+  if (files.log !== null && fileIdOf(filesOf(path).log) === files.log) removeLog(path);
+  if (existsSync(path)) return beside;
+  renameSync(beside, path);
+  syncToDisk(dirname(path));
+  return path;
+}
+
+/** Writes a consistent copy to an empty file, and syncs it to the disk before it returns. */
+export function writeCopy(database: DatabaseSync, target: string): void {
+  makePrivateFile(target);
+  database.prepare('VACUUM INTO ?').run(target);
+  syncToDisk(target);
 }

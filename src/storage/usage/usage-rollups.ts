@@ -2,19 +2,19 @@ import type { Pause } from '../../domain/pause.ts';
 import { usageDimensions } from '../../domain/ports/usage.ts';
 import type { UsageRollups } from '../../domain/ports/usage.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
+import { placesOf, readCount, readRows } from '../statements.ts';
 import {
+  columnOf,
   dayMs,
   dayOf,
   firstRolledMs,
   hourMs,
   monthOf,
   rolledKinds,
-  columnOf,
   sumColumns,
 } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 import { selectHourBehind } from './usage-statements.ts';
-import { placesOf, readCount, readRows } from '../statements.ts';
 
 /** How long a day must be over before it is rolled up, in milliseconds: most of its requests have ended by then. */
 const graceMs = 3_600_000;

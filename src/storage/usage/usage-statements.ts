@@ -8,11 +8,11 @@ import type {
   UsageRow,
 } from '../../domain/ports/usage.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
-import { columnOf, dayMs, hourMs, monthOf, sumColumns, smallestKind } from './usage-kinds.ts';
+import { placesOf } from '../statements.ts';
+import { columnOf, dayMs, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 import { countHours, planUsage, selectExtent } from './usage-plan.ts';
-import type { TimeRange, UsagePlan, UsageExtent } from './usage-plan.ts';
-import { placesOf } from '../statements.ts';
+import type { TimeRange, UsageExtent, UsagePlan } from './usage-plan.ts';
 
 /** How many days or hours are named one by one, so that rows of some keys are found by the index; more are a range. */
 const maxNamed = 1_500;

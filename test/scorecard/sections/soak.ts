@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { spoolOf } from '../../../src/storage/private-files.ts';
+import { spoolOf } from '../../../src/storage/database-files.ts';
 import { databaseIn, servedModel } from '../../chaos/served-process.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import type { ClientConfig } from 'pg';
 import type { Clock } from '../../../domain/ports/clock.ts';
 import type { ConnectionTarget } from './connection-target.ts';
-import { valueTypes } from './values.ts';
+import { valueTypes } from './queries.ts';
 
 /** How long a connection may be idle before either side looks whether the other one is there, in seconds. */
 const keepAliveSeconds = 10;

@@ -1,9 +1,8 @@
 import type { QueryConfig, QueryResult } from 'pg';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import { explainUnreachable } from './connection-advice.ts';
-import { isRefusedForGood } from './failure-reason.ts';
-import { Session } from './session.ts';
 import type { ConnectionOptions } from './client-config.ts';
+import { explainUnreachable, isRefusedForGood } from './failures.ts';
+import { Session } from './session.ts';
 
 /** How long the first connection is tried again, as while the database starts, in milliseconds. */
 const firstConnectionMs = 10_000;

@@ -1,12 +1,12 @@
 import type { ReportFault } from '../../../domain/ports/telemetry.ts';
 import type { StorageError } from '../../../domain/storage-refusal.ts';
+import type { SqlValue } from '../../engine.ts';
 import type { Migration } from '../../migration.ts';
+import { migrate, migrationLimits } from '../migrate.ts';
+import { keepPartitions } from '../partitions.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
 import { KeptConnection } from './connection.ts';
 import type { ConnectionWatch } from './connection.ts';
-import { keepPartitions } from '../partitions/keep-partitions.ts';
-import { Lanes } from './lanes.ts';
-import { migrate, migrationLimits } from '../migrate.ts';
 
 /** How many connections the fixed units share, the reads, and the look-ups. */
 const unitLanes = 8;
@@ -30,7 +30,7 @@ const lookUpLimits: ServerLimits = { statementMs: 3_000, lockMs: 1_500 };
 const laneLockMs = 1_500;
 
 /** The connections of an engine. */
-export interface Connections {
+interface Connections {
   /** Units of statements. */
   readonly statements: KeptConnection;
   /** Fixed units. */
@@ -108,4 +108,69 @@ function watchAll(watch: ConnectionWatch): ConnectionWatch {
       if (--lost === 0) watch.regained();
     },
   };
+}
+
+/** Some connections to the same database, side by side. */
+export class Lanes {
+  /** Resolves when all of them are open. */
+  readonly opened: Promise<unknown>;
+  readonly #connections: readonly KeptConnection[];
+
+  constructor(count: number, options: ConnectionOptions, watch: ConnectionWatch | null = null) {
+    const watchLane: ConnectionWatch = {
+      lost: (fault) => {
+        watch?.lost(fault);
+        if (fault.reason === 'slow') this.#replaceIdle();
+      },
+      regained: () => watch?.regained(),
+    };
+    this.#connections = Array.from({ length: count }, () => new KeptConnection(options, watchLane));
+    this.opened = Promise.all(this.#connections.map(({ opened }) => opened));
+    this.opened.catch(() => {});
+  }
+
+  /** Why none of them is open; `null` while one is. */
+  get fault(): StorageError | null {
+    const faults = this.#connections.map(({ fault }) => fault);
+    return faults.includes(null) ? null : (faults[0] ?? null);
+  }
+
+  /**
+   * The same one for the same value, so that what has to wait for each other waits here rather than there. While that one
+   * is lost it is the next one that is open.
+   */
+  of(value: SqlValue | undefined): KeptConnection {
+    const at = hash(String(value));
+    if (this.#at(at).fault === null) return this.#at(at);
+    const next = this.#connections.findIndex((_, index) => this.#at(at + index).fault === null);
+    return this.#at(at + Math.max(0, next));
+  }
+
+  /** The open one with the fewest waiting queries: a short read does not wait for a long one while another lane is free. */
+  leastBusy(): KeptConnection {
+    const open = this.#connections.filter(({ fault }) => fault === null);
+    return open.toSorted((a, b) => a.waiting - b.waiting)[0] ?? this.#at(0);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+  }
+
+  /** A network that has forgotten one connection without a word has often forgotten all of them. */
+  #replaceIdle(): void {
+    for (const connection of this.#connections) connection.replaceIdle();
+  }
+
+  #at(number: number): KeptConnection {
+    const connection = this.#connections[number % this.#connections.length];
+    if (connection === undefined) throw new Error('there are no connections');
+    return connection;
+  }
+}
+
+/** A number of 31 bits that spreads texts evenly (FNV-1a). */
+function hash(text: string): number {
+  let sum = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193);
+  return sum >>> 1;
 }

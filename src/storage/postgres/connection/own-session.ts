@@ -4,7 +4,7 @@ import type { Clock } from '../../../domain/ports/clock.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { createClient } from './client-config.ts';
 import type { ConnectionTarget } from './connection-target.ts';
-import { SharedSessionError } from './failure-reason.ts';
+import { SharedSessionError } from './failures.ts';
 
 /** How long the check may take, in milliseconds. */
 const checkMs = 5_000;

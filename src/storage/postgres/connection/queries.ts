@@ -1,7 +1,7 @@
-import type { QueryConfig, QueryResult } from 'pg';
+import type { CustomTypesConfig, QueryConfig, QueryResult } from 'pg';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import type { Results, Statement } from '../../engine.ts';
-import { checkValues } from './values.ts';
+import type { Results, SqlValue, Statement } from '../../engine.ts';
+import { AnsweredError } from './failures.ts';
 
 /** Writes the placeholders of a statement as PostgreSQL numbers them: `?` as `$1`, `$2`, … None of them is in a text. */
 function numberPlaceholders(sql: string): string {
@@ -41,4 +41,66 @@ export function readTransaction(results: readonly QueryResult[]): Results {
 export function snapshotOf(statements: readonly Statement[]): readonly QueryConfig[] {
   if (statements.length === 1) return statements.map(queryOf);
   return [{ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ' }, ...statements.map(queryOf), { text: 'COMMIT' }];
+}
+
+/** The ids of the types that the statements read (`pg_type.dat` of PostgreSQL). */
+const type = { bool: 16, int8: 20, int2: 21, int4: 23, text: 25, int8Array: 1016, numeric: 1700 } as const;
+
+const parsers: Readonly<Record<number, (text: string) => unknown>> = {
+  [type.bool]: (text) => (text === 't' ? 1 : 0),
+  [type.int2]: Number,
+  [type.int4]: Number,
+  // Integers beyond 2^53, which no version writes, are read as the nearest number: their row can still be read.
+  [type.int8]: Number,
+  // The type of a sum of integers.
+  [type.numeric]: Number,
+  [type.int8Array]: readIntegers,
+};
+
+/** Reads integers as numbers, conditions as 1 or 0, and everything else as text: like SQLite. */
+export const valueTypes: CustomTypesConfig = {
+  getTypeParser: ((id: number) => parsers[id] ?? String) as CustomTypesConfig['getTypeParser'],
+};
+
+/** Reads `{1,NULL,3}`. */
+function readIntegers(text: string): readonly (number | null)[] {
+  const items = text.slice(1, -1);
+  return items === '' ? [] : items.split(',').map((item) => (item === 'NULL' ? null : Number(item)));
+}
+
+/** How many values a statement may have: their number has 16 bits, and pg would send what is left of a larger one. */
+const maxValues = 65_535;
+
+/** The values of a statement. Throws for one that is none of SQL's: pg would send `undefined` as a null. */
+export function checkValues(values: readonly SqlValue[]): SqlValue[] {
+  if (values.length > maxValues)
+    throw new StorageError(`a statement has more than ${maxValues} values`, 'rejected');
+  for (const value of values) {
+    const isValue = typeof value === 'string' || value === null || Number.isFinite(value);
+    if (!isValue) throw new StorageError(`a value of a statement is ${typeof value}`, 'rejected');
+    // PostgreSQL has no such character; SQLite would cut the text there.
+    if (typeof value === 'string' && value.includes('\0'))
+      throw new StorageError('a text of a statement has a character of code 0', 'rejected');
+  }
+  return [...values];
+}
+
+/** How often a unit is repeated before it is rejected. */
+const maxRepeats = 3;
+
+/**
+ * A serialization failure and a deadlock: the database has undone the whole unit for the sake of another one. No other
+ * error says so, and a unit whose connection was lost may have been done.
+ */
+const undoneCodes: ReadonlySet<string> = new Set(['40001', '40P01']);
+
+/** Runs a unit, and runs it again when the database has undone it for the sake of another one. */
+export async function repeatUnit<Done>(unit: () => Promise<Done>): Promise<Done> {
+  for (let repeats = 0; ; repeats++)
+    try {
+      return await unit();
+    } catch (error) {
+      const isUndone = error instanceof AnsweredError && undoneCodes.has(error.code);
+      if (!isUndone || repeats === maxRepeats) throw error;
+    }
 }

@@ -2,7 +2,7 @@ import { groupIdPrefix } from '../../../domain/limits/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { placesOf, lookUpRows, readRows } from '../../statements.ts';
+import { lookUpRows, placesOf, readRows } from '../../statements.ts';
 
 /** How many requests of other nodes are listed: those that arrived first. */
 const maxListed = 1_000;

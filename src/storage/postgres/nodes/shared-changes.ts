@@ -1,7 +1,7 @@
 import type { FoundChanges, SharedChanges } from '../../../domain/ports/shared-changes.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { placesOf, lookUpRows } from '../../statements.ts';
+import { lookUpRows, placesOf } from '../../statements.ts';
 
 /** How many cancellations one read finds; the next read finds the others. */
 const maxCancellations = 500;

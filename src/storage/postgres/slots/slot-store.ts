@@ -2,10 +2,10 @@ import type { LimitDecision } from '../../../domain/limits/limits.ts';
 import type { EndedWait, SlotHolder, SlotStore } from '../../../domain/ports/slot-store.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Row } from '../../engine.ts';
-import type { PostgresEngine } from '../engine.ts';
-import { followLimits, forgetIdleStarts, freeLost } from './search-functions.ts';
-import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './step-functions.ts';
 import { lookUpRows } from '../../statements.ts';
+import type { PostgresEngine } from '../engine.ts';
+import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './slot-functions.ts';
+import { followLimits, forgetIdleStarts, freeLost } from './slot-searches.ts';
 
 /** How many keys are looked through at once for old starts. */
 const keysPerSearch = 1_000;

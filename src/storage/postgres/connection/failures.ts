@@ -1,6 +1,101 @@
+import { DatabaseError } from 'pg';
 import { StorageError } from '../../../domain/storage-refusal.ts';
+import type { StorageReason } from '../../../domain/storage-refusal.ts';
 import type { ConnectionTarget } from './connection-target.ts';
-import { codeOf, isFaultOfPassword, storageErrorOf } from './failure-reason.ts';
+
+/** By PostgreSQL's error codes; a code that is not listed has the reason of its class. */
+const reasonByCode: ReadonlyMap<string, StorageReason> = new Map([
+  // "cannot set transaction read-write mode during recovery": the server is a standby.
+  ['0A000', 'read_only'],
+  ['25006', 'read_only'],
+  ['25P03', 'slow'],
+  ['26000', 'unavailable'],
+  ['40001', 'locked'],
+  ['40P01', 'locked'],
+  // A missing right, table, function or column is for the operator to mend. Taken for a fault of the values of a unit,
+  // it would have settlements given up.
+  ['42501', 'unknown'],
+  ['42703', 'unknown'],
+  ['42883', 'unknown'],
+  ['42P01', 'unknown'],
+  ['42P05', 'unavailable'],
+  ['53100', 'full'],
+  ['55P03', 'locked'],
+  ['57014', 'slow'],
+]);
+
+/**
+ * By the class of a code, its first two characters (https://www.postgresql.org/docs/current/errcodes-appendix.html). Only a
+ * fault of a unit's own values is `rejected`: a settlement that is rejected is not offered again. What a pooler answers
+ * for a server that is away (08P01) and the state of a connection (class 25) are no such faults.
+ */
+const reasonByClass: ReadonlyMap<string, StorageReason> = new Map([
+  ['08', 'unavailable'],
+  ['22', 'rejected'],
+  ['23', 'rejected'],
+  ['28', 'unavailable'],
+  ['3D', 'unavailable'],
+  ['42', 'rejected'],
+  ['53', 'unavailable'],
+  // A text that is too long for an index, a list that is too long for a statement.
+  ['54', 'rejected'],
+  ['55', 'unavailable'],
+  ['57', 'unavailable'],
+  ['58', 'io'],
+]);
+
+/** An error that the database answered, with its code. */
+export class AnsweredError extends StorageError {
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message, reasonByCode.get(code) ?? reasonByClass.get(code.slice(0, 2)) ?? 'unknown');
+    this.code = code;
+  }
+}
+
+/** A pooler gives each transaction any of its sessions. */
+export class SharedSessionError extends StorageError {
+  constructor() {
+    super(
+      'a pooler gives each transaction another session: set pool_mode = session for this database in PgBouncer (what other poolers call session mode), or name the server itself in storage.url',
+    );
+  }
+}
+
+/** A statement that this session has prepared is not there, or one that it has not is: a pooler has changed the session. */
+export function isOfOtherSession(error: StorageError): boolean {
+  return error instanceof AnsweredError && ['26000', '42P05'].includes(error.code);
+}
+
+/** An error of a connection or of the database, as the store reports it. */
+export function storageErrorOf(error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  if (!(error instanceof Error)) return new StorageError(String(error), 'unknown');
+  if (error instanceof DatabaseError && error.code !== undefined)
+    return new AnsweredError(error.message, error.code);
+  // All others come from the connection.
+  return new StorageError(error.message === '' ? (codeOf(error) ?? error.name) : error.message);
+}
+
+/** The code of an error: PostgreSQL's five characters, or Node's word. */
+function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error ? (error as Error & { readonly code?: unknown }).code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** Whether a connection is refused for good: a wrong password or role, no such database, or a pooler's shared sessions. */
+export function isRefusedForGood(error: unknown): boolean {
+  if (error instanceof SharedSessionError) return true;
+  const code = codeOf(error);
+  if (code === undefined) return error instanceof Error && isFaultOfPassword(error.message);
+  return /^(28...|3D000|42501)$/.test(code);
+}
+
+/** What pg says when it has no password for a server that asks for one, or can't prove that it has it. */
+function isFaultOfPassword(message: string): boolean {
+  return message.startsWith('SASL: ');
+}
 
 const correctAddress = 'start the server, or correct the host and port in storage.url';
 const correctCertificate =

@@ -1,6 +1,16 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
-import { lockKey, saveKey, serveLine } from './key-functions.ts';
+import {
+  describeDecision,
+  grantSlot,
+  leaveLine,
+  lockKey,
+  releaseSlot,
+  saveKey,
+  serveLine,
+  takeEndedWaits,
+  takeSlot,
+} from './slot-functions.ts';
 
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
 
@@ -145,3 +155,19 @@ export const forgetIdleStarts = defineFunction({
       RETURN last;
     END`,
 });
+
+/** Every function, each behind those that it calls. */
+export const slotFunctions = [
+  lockKey,
+  saveKey,
+  grantSlot,
+  describeDecision,
+  serveLine,
+  takeSlot,
+  takeEndedWaits,
+  releaseSlot,
+  leaveLine,
+  followLimits,
+  freeLost,
+  forgetIdleStarts,
+];
