@@ -1,5 +1,5 @@
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
-import { createSseParser } from '../protocol/sse.ts';
+import { SseParser } from '../protocol/sse.ts';
 import type { SseEvent } from '../protocol/sse.ts';
 import { readFinishReason } from '../protocol/upstream/finish-reasons.ts';
 import type { ReadAnswer } from './ask.ts';
@@ -10,7 +10,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** The events of a stream's bytes, without its comments. */
 export function readEvents(bytes: Uint8Array): readonly SseEvent[] {
-  const parser = createSseParser();
+  const parser = new SseParser();
   return [...parser.push(new TextDecoder().decode(bytes)), ...parser.end()];
 }
 

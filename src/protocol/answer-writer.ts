@@ -1,5 +1,7 @@
+import { errorBody } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { formatUsd, usdNumber } from '../shared/money.ts';
+import { KeptText } from './kept-text.ts';
 import type { FinishedAnswer, ShownCharge } from './text.ts';
 
 /** The id, time and model name of an answer: passed to its writer, which never makes them up. */
@@ -59,3 +61,26 @@ export const jsonType = 'application/json; charset=utf-8';
 /** What the head of an answer says of its body. */
 export type AnswerKind = Pick<AnswerWriter, 'contentType' | 'isStream'>;
 export const wholeJson: AnswerKind = { contentType: jsonType, isStream: false };
+
+/** Writes a whole answer: `build` makes its object of all of its text, and of what `finish` is given. */
+export function createWholeAnswerWriter(
+  build: (text: string, ...ended: Parameters<AnswerWriter['finish']>) => Record<string, unknown>,
+): AnswerWriter {
+  const text = new KeptText();
+  return {
+    ...wholeJson,
+    keepAlive: '',
+    tearDownOnFailure: false,
+    delta(more) {
+      text.add(more);
+      return '';
+    },
+    finish: (...ended) => JSON.stringify(build(text.toString(), ...ended)),
+    fail: () => '',
+  };
+}
+
+/** The OpenAI error envelope, as the body of an HTTP error. */
+export function writeRefusal(refusal: Refusal): string {
+  return JSON.stringify({ error: errorBody(refusal) });
+}

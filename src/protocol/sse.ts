@@ -8,27 +8,12 @@ export interface SseEvent {
   readonly data: string;
 }
 
-/** An incremental parser: takes text in chunks of any size and returns whole events. */
-interface SseParser {
-  /** Takes the next piece of the stream and returns the events that it completed. */
-  push(text: string): SseEvent[];
-  /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */
-  end(): SseEvent[];
-  /** Whether nothing of an event has arrived since the last one: text from here on can be read on its own. */
-  readonly isBetweenEvents: boolean;
-  /** True once an event grew over `maxEventChars`; nothing is parsed from then on. */
-  readonly overflowed: boolean;
-}
-
 /**
- * Parses `text/event-stream` (WHATWG HTML, section 9.2): CR, LF and CRLF line ends, a leading byte order
- * mark, comments, `data:` with or without its space, and multi-line data, split anywhere between pushes.
+ * Parses `text/event-stream` (WHATWG HTML, section 9.2) in chunks of any size: CR, LF and CRLF line ends, a leading byte
+ * order mark, comments, `data:` with or without its space, and multi-line data, split anywhere between pushes.
  */
-export function createSseParser(): SseParser {
-  return new IncrementalSseParser();
-}
-
-class IncrementalSseParser implements SseParser {
+export class SseParser {
+  /** True once an event grew over `maxEventChars`; nothing is parsed from then on. */
   overflowed = false;
   #line = '';
   #name = '';
@@ -38,11 +23,13 @@ class IncrementalSseParser implements SseParser {
   #started = false;
   #skipLineFeed = false;
 
+  /** Whether nothing of an event has arrived since the last one: text from here on can be read on its own. */
   get isBetweenEvents(): boolean {
     const hasNone = this.#line === '' && this.#data === null && this.#name === '';
     return hasNone && this.#started && !this.#skipLineFeed && !this.overflowed;
   }
 
+  /** Takes the next piece of the stream and returns the events that it completed. */
   push(text: string): SseEvent[] {
     const events: SseEvent[] = [];
     if (text === '' || this.overflowed) return events;
@@ -66,6 +53,7 @@ class IncrementalSseParser implements SseParser {
     return events;
   }
 
+  /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */
   end(): SseEvent[] {
     const events: SseEvent[] = [];
     if (this.overflowed) return events;

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
-import { createResponsesResultWriter } from '../../src/protocol/responses/write-result.ts';
+import {
+  createResponsesStreamWriter,
+  createResponsesResultWriter,
+} from '../../src/protocol/responses/write-answer.ts';
 import { identity, noExtras, plainUsage } from '../support/answers.ts';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import { cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';

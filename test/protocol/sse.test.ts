@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSseParser, maxEventChars, writeDataFrame, writeEventFrame } from '../../src/protocol/sse.ts';
+import { SseParser, maxEventChars, writeDataFrame, writeEventFrame } from '../../src/protocol/sse.ts';
 import type { SseEvent } from '../../src/protocol/sse.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 function parse(pieces: readonly string[]): SseEvent[] {
-  const parser = createSseParser();
+  const parser = new SseParser();
   const events = pieces.flatMap((piece) => parser.push(piece));
   return [...events, ...parser.end()];
 }
@@ -129,7 +129,7 @@ describe('the SSE parser', () => {
   });
 
   test('returns an event as soon as its blank line arrives', () => {
-    const parser = createSseParser();
+    const parser = new SseParser();
     expect(parser.push('data: x\r\n')).toEqual([]);
     expect(parser.push('\r')).toEqual([{ name: '', data: 'x' }]);
     expect(parser.push('\n')).toEqual([]);
@@ -141,7 +141,7 @@ describe('the SSE parser’s limit of 1 MiB', () => {
   const half = 'y'.repeat(maxEventChars / 2);
 
   test('allows an event of exactly that size', () => {
-    const parser = createSseParser();
+    const parser = new SseParser();
     expect(parser.push(`data: ${half}${half}\n\n`)).toEqual([{ name: '', data: half + half }]);
     expect(parser.overflowed).toBe(false);
   });
@@ -152,7 +152,7 @@ describe('the SSE parser’s limit of 1 MiB', () => {
     ['an endless comment', [`: ${half}`, `${half}yyyyy`]],
     ['many lines', [`data: ${half}\n`, `data: ${half}\n`, '\n']],
   ])('stops the parser at %s over the limit for good', (_name, pieces) => {
-    const parser = createSseParser();
+    const parser = new SseParser();
     expect(pieces.flatMap((piece) => parser.push(piece))).toEqual([]);
     expect(parser.overflowed).toBe(true);
     expect(parser.push('\n\ndata: x\n\n')).toEqual([]);
@@ -160,13 +160,13 @@ describe('the SSE parser’s limit of 1 MiB', () => {
   });
 
   test('does not drop events completed before the overflow', () => {
-    const parser = createSseParser();
+    const parser = new SseParser();
     expect(parser.push(`data: x\n\ndata: ${half}${half}y\n\ndata: z\n\n`)).toEqual([{ name: '', data: 'x' }]);
     expect(parser.overflowed).toBe(true);
   });
 
   test('applies to each event separately', () => {
-    const parser = createSseParser();
+    const parser = new SseParser();
     const frame = `data: ${half}\n\n`;
     expect([frame, frame, frame].flatMap((piece) => parser.push(piece))).toHaveLength(3);
     expect(parser.overflowed).toBe(false);

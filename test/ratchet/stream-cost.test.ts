@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AnswerWriter } from '../../src/protocol/answer-writer.ts';
-import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
-import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
+import { createChatStreamWriter } from '../../src/protocol/chat/write-answer.ts';
+import { createResponsesStreamWriter } from '../../src/protocol/responses/write-answer.ts';
 import { textEvent } from '../bench/simulator/frames.ts';
 import { chatDialect } from '../../src/protocol/upstream/chat.ts';
 import { noExtras } from '../support/answers.ts';

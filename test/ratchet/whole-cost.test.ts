@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AnswerWriter } from '../../src/protocol/answer-writer.ts';
-import { createChatResultWriter } from '../../src/protocol/chat/write-result.ts';
-import { createResponsesResultWriter } from '../../src/protocol/responses/write-result.ts';
+import { createChatResultWriter } from '../../src/protocol/chat/write-answer.ts';
+import { createResponsesResultWriter } from '../../src/protocol/responses/write-answer.ts';
 import { chatDialect } from '../../src/protocol/upstream/chat.ts';
 import { wholeBody } from '../bench/simulator/frames.ts';
 import { noExtras } from '../support/answers.ts';

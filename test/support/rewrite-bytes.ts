@@ -1,6 +1,6 @@
 import { readFastPath } from '../../src/config/environment.ts';
-import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
-import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
+import { createChatStreamWriter } from '../../src/protocol/chat/write-answer.ts';
+import { createResponsesStreamWriter } from '../../src/protocol/responses/write-answer.ts';
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
 import { refusalOf } from '../../src/domain/upstreams/failure.ts';
 import { createOrderLaw, eventsOf } from './order-law.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { createSseParser } from '../../protocol/sse.ts';
+import { SseParser } from '../../protocol/sse.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { forTerminal } from '../output.ts';
 import { isConnectionFault } from '../send-request.ts';
@@ -115,7 +115,7 @@ async function* framesOf(response: IncomingMessage): AsyncGenerator<string> {
 
 /** The text in a frame; empty in a comment. */
 function textOf(frame: string, answer: ReturnType<typeof readChat>): string {
-  const parser = createSseParser();
+  const parser = new SseParser();
   return parser
     .push(`${frame}\n\n`)
     .map((event) => answer.take(event))

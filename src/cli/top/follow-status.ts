@@ -1,5 +1,5 @@
 import type { PresentedStatus } from '../../http/present/status.ts';
-import { createSseParser } from '../../protocol/sse.ts';
+import { SseParser } from '../../protocol/sse.ts';
 import { openAdmin } from '../admin-client.ts';
 import { describeError } from '../describe-error.ts';
 import { readRows } from './print-status.ts';
@@ -56,7 +56,7 @@ async function readStream(onStatus: (status: PresentedStatus) => void, signal: A
       accept: 'text/event-stream',
       signal: AbortSignal.any([signal, silent.signal]),
     });
-    const parser = createSseParser();
+    const parser = new SseParser();
     answer.setEncoding('utf8');
     for await (const text of answer) {
       clearTimeout(timer);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Check, UpstreamReport } from '../../doctor/report.ts';
 import type { KnownUpstream, ListedUpstream } from '../../operations/list-upstreams.ts';
 import { writeEventFrame } from '../../protocol/sse.ts';
-import { writeRefusal } from '../../protocol/write-refusal.ts';
+import { writeRefusal } from '../../protocol/answer-writer.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';

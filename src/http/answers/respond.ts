@@ -1,8 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { isRefusal, statusOf } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { jsonType } from '../../protocol/answer-writer.ts';
-import { writeRefusal } from '../../protocol/write-refusal.ts';
+import { jsonType, writeRefusal } from '../../protocol/answer-writer.ts';
 import { noStore, refusalHeaders } from './answer-headers.ts';
 import { announceClose, lingerAfter, whenChunkIsRead } from '../connections/lingering-close.ts';
 import type { Response } from '../router.ts';

@@ -1,8 +1,9 @@
 import type { AnswerIdentity, AnswerWriter } from '../../protocol/answer-writer.ts';
-import { createChatResultWriter } from '../../protocol/chat/write-result.ts';
-import { createChatStreamWriter } from '../../protocol/chat/write-stream.ts';
-import { createResponsesResultWriter } from '../../protocol/responses/write-result.ts';
-import { createResponsesStreamWriter } from '../../protocol/responses/write-stream.ts';
+import { createChatResultWriter, createChatStreamWriter } from '../../protocol/chat/write-answer.ts';
+import {
+  createResponsesResultWriter,
+  createResponsesStreamWriter,
+} from '../../protocol/responses/write-answer.ts';
 import type { TextRequest } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
 

@@ -1,9 +1,8 @@
 import { statusOf } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { wholeJson } from '../../protocol/answer-writer.ts';
+import { wholeJson, writeRefusal } from '../../protocol/answer-writer.ts';
 import type { AnswerKind, AnswerWriter } from '../../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../../protocol/text.ts';
-import { writeRefusal } from '../../protocol/write-refusal.ts';
 import type { AnswerHead, ClientConnection } from '../client-connection.ts';
 import { ended, reading } from './delivery-state.ts';
 import type { DeliveryState, DeliveryTools } from './delivery-state.ts';

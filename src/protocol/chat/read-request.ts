@@ -2,15 +2,13 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
-import { readContent, readRole } from '../contract/content.ts';
-import type { PartKind } from '../contract/content.ts';
-import { chatParts } from '../contract/message-fields.ts';
+import { readContent, readRole, chatParts } from '../contract/messages.ts';
+import type { PartKind } from '../contract/messages.ts';
 import { maxStopChars, maxStops } from '../contract/chat-parameters.ts';
-import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
+import { nested, nestedByType, objectReader, StrippedNames } from '../contract/read-fields.ts';
 import type { ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { readOutputCap } from '../contract/shared-parameters.ts';
-import { StrippedNames } from '../contract/stripped-names.ts';
 import {
   emptyArray,
   invalidType,

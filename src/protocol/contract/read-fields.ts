@@ -3,7 +3,6 @@ import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
-import type { StrippedNames } from './stripped-names.ts';
 import { missingParameter, shorten, tooManyFields } from './value-refusals.ts';
 
 /** The settings for reading one request, and the names collected while reading it. */
@@ -22,7 +21,7 @@ export interface FieldSet {
 }
 
 /** Converts the value of a forwarded field into the form that the request needs. */
-export type FieldReader = (value: unknown, path: string, context: ReadContext) => unknown;
+type FieldReader = (value: unknown, path: string, context: ReadContext) => unknown;
 
 /** The values of the fields that are forwarded, echoed or used here, by name, without the nulls. */
 export type FieldValues = Readonly<Record<string, unknown>>;
@@ -183,4 +182,39 @@ function isSame(neutral: unknown, value: unknown): boolean {
   if (keys.length !== Object.keys(value).length) return false;
   const [left, right] = [neutral as Record<string, unknown>, value as Record<string, unknown>];
   return keys.every((key) => Object.hasOwn(right, key) && isSame(left[key], right[key]));
+}
+
+/** How many names of unlisted fields are kept for one request; further ones become `other`. */
+const maxUnlisted = 32;
+
+/** Unlisted names that may appear in a header. Any other client-chosen name becomes `other`. */
+const ordinaryName = /^[\w.-]{1,64}$/;
+
+const other = 'other';
+
+/**
+ * The names of the fields that were stripped from one request, each once, in document order. Fields of list entries
+ * have one name for the whole list, such as `messages[].name`, so a long history adds no more names than a short one.
+ */
+export class StrippedNames {
+  /** Made for the first name: most requests have none. */
+  #names: Set<string> | null = null;
+  #unlisted = 0;
+
+  /** Adds the name of a field in the registry. */
+  add(name: string): void {
+    (this.#names ??= new Set()).add(name);
+  }
+
+  /** Adds a name that the client made up. Their number is bounded: they stand in a header and in the log. */
+  addUnlisted(prefix: string, name: string): void {
+    const full = prefix + (ordinaryName.test(name) ? name : other);
+    if (this.#names?.has(full) === true) return;
+    const isKept = this.#unlisted++ < maxUnlisted;
+    this.add(isKept ? full : other);
+  }
+
+  list(): readonly string[] {
+    return this.#names === null ? [] : [...this.#names];
+  }
 }

@@ -5,7 +5,7 @@ import {
   inputMessageFields,
   inputPartFields,
   messageFields,
-} from './message-fields.ts';
+} from './messages.ts';
 import type { FieldSet } from './read-fields.ts';
 import { responsesParameters, responsesStreamOptionFields, textFields } from './responses-parameters.ts';
 import { formatFields } from './shared-parameters.ts';

@@ -57,7 +57,12 @@ export function misplaced(advice: string): FieldPolicy {
   return { kind: 'misplaced', advice };
 }
 
-/** Rows that share their type, their policy and their reason. */
-export function rules(names: string, type: ValueType, policy: FieldPolicy, why: string): readonly Rule[] {
-  return names.split(' ').map((name) => ({ name, type, policy, why }));
+/** Rules that share their type, their policy and their reason, by their names, which blanks divide. */
+type Row = readonly [names: string, type: ValueType, policy: FieldPolicy, why: string];
+
+/** A table of the contract, or a part of one. */
+export function rules(...rows: readonly Row[]): readonly Rule[] {
+  return rows.flatMap(([names, type, policy, why]) =>
+    names.split(' ').map((name) => ({ name, type, policy, why })),
+  );
 }

@@ -34,129 +34,119 @@ function sampling(...defaults: readonly number[]): FieldPolicy {
 }
 
 /** Request parameters that both endpoints treat alike. */
-export const sharedParameters: readonly Rule[] = [
-  ...rules('model', string, required, 'which of the offered models'),
-  ...rules('stream', boolean, forward, 'whole answer or event stream'),
-  ...rules(
+export const sharedParameters: readonly Rule[] = rules(
+  ['model', string, required, 'which of the offered models'],
+  ['stream', boolean, forward, 'whole answer or event stream'],
+  [
     'temperature',
     number(0, 2),
     sampling(0, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
     'sampling is the model’s own',
-  ),
-  ...rules('top_p', number(0, 1), sampling(1, 0.9, 0.95), 'sampling is the model’s own'),
-  ...rules('frequency_penalty presence_penalty', number(-2, 2), sampling(0), 'sampling is the model’s own'),
-  ...rules('tools', array, refusedUnless([[]], noTools), 'an empty list is sent by agent SDKs'),
-  ...rules(
+  ],
+  ['top_p', number(0, 1), sampling(1, 0.9, 0.95), 'sampling is the model’s own'],
+  ['frequency_penalty presence_penalty', number(-2, 2), sampling(0), 'sampling is the model’s own'],
+  ['tools', array, refusedUnless([[]], noTools), 'an empty list is sent by agent SDKs'],
+  [
     'tool_choice',
     either(string, object),
     refusedUnless(['none', 'auto'], noTools),
     'means nothing without tools',
-  ),
-  ...rules('parallel_tool_calls', boolean, strip, 'means nothing without tools'),
-  ...rules('store', boolean, strip, 'nothing is stored'),
-  ...rules('previous_response_id', anything, refused(noState), 'no conversation is kept'),
-  ...rules('top_logprobs', integer(0, 20), refusedUnless([0], noLogprobs), 'no log probabilities'),
-  ...rules(
+  ],
+  ['parallel_tool_calls', boolean, strip, 'means nothing without tools'],
+  ['store', boolean, strip, 'nothing is stored'],
+  ['previous_response_id', anything, refused(noState), 'no conversation is kept'],
+  ['top_logprobs', integer(0, 20), refusedUnless([0], noLogprobs), 'no log probabilities'],
+  [
     'service_tier',
     string,
     onlyNeutral(['auto', 'default'], "Only 'auto' and 'default' are available."),
     'there is one tier',
-  ),
-  ...rules(
-    'moderation',
-    either(object, array),
-    refusedUnless([{}, []], textOnly),
-    'not a part of the service',
-  ),
-  ...rules('prompt_cache_options prompt_cache_retention', anything, strip, 'caching is the upstream’s own'),
-  ...rules('client_metadata', anything, strip, 'a client’s note to itself'),
-];
+  ],
+  ['moderation', either(object, array), refusedUnless([{}, []], textOnly), 'not a part of the service'],
+  ['prompt_cache_options prompt_cache_retention', anything, strip, 'caching is the upstream’s own'],
+  ['client_metadata', anything, strip, 'a client’s note to itself'],
+);
 
 /** Parameters of other providers' APIs that apps send here, too. */
-export const extensionParameters: readonly Rule[] = [
-  ...rules(
-    'top_k',
-    integer(-1),
-    refusedUnless([0, -1, 40], noDecoding),
-    'sampler; neutral values are dropped',
-  ),
-  ...rules(
+export const extensionParameters: readonly Rule[] = rules(
+  ['top_k', integer(-1), refusedUnless([0, -1, 40], noDecoding), 'sampler; neutral values are dropped'],
+  [
     'typical_p typical tfs tfs_z repetition_penalty repeat_penalty length_penalty',
     number(-100, 100),
     refusedUnless([1], noDecoding),
     'sampler; neutral values are dropped',
-  ),
-  ...rules(
+  ],
+  [
     'min_p top_a mirostat mirostat_mode penalty_alpha no_repeat_ngram_size epsilon_cutoff eta_cutoff dynatemp_range xtc_probability xtc_threshold dry_multiplier min_tokens priority',
     number(-1_000_000, 1_000_000),
     refusedUnless([0], noDecoding),
     'sampler; neutral values are dropped',
-  ),
-  ...rules(
+  ],
+  [
     'mirostat_tau mirostat_eta dry_base dry_allowed_length repeat_last_n dry_penalty_last_n dry_sequence_breakers',
     anything,
     strip,
     'a setting of a sampler that is off',
-  ),
-  ...rules('do_sample', boolean, strip, 'sampling is the model’s own'),
-  ...rules(
+  ],
+  ['do_sample', boolean, strip, 'sampling is the model’s own'],
+  [
     'skip_special_tokens spaces_between_special_tokens add_generation_prompt',
     boolean,
     refusedUnless([true], noDecoding),
     'the default is dropped',
-  ),
-  ...rules(
+  ],
+  [
     'ignore_eos use_beam_search continue_final_message echo include_stop_str_in_output safe_prompt',
     boolean,
     refusedUnless([false], noDecoding),
     'the default is dropped',
-  ),
-  ...rules('best_of', integer(1), refusedUnless([1], noDecoding), 'the default is dropped'),
-  ...rules('stop_token_ids', array, refusedUnless([[]], noDecoding), 'the default is dropped'),
-  ...rules(
+  ],
+  ['best_of', integer(1), refusedUnless([1], noDecoding), 'the default is dropped'],
+  ['stop_token_ids', array, refusedUnless([[]], noDecoding), 'the default is dropped'],
+  [
     'thinking clear_thinking enable_thinking thinking_budget budget_tokens chat_template_kwargs include_reasoning reasoning_format reasoning_split think disable_reasoning',
     anything,
     strip,
     'added by apps that guess from a model’s name',
-  ),
-  ...rules('random_seed', anything, strip, 'best effort by definition'),
-  ...rules('usage session_id request_id', anything, strip, 'a harmless extra'),
-  ...rules(
+  ],
+  ['random_seed', anything, strip, 'best effort by definition'],
+  ['usage session_id request_id', anything, strip, 'a harmless extra'],
+  [
     'cache_prompt timings_per_token return_progress id_slot keep_alive',
     anything,
     strip,
     'a hint to one kind of server',
-  ),
-  ...rules('transforms', array, refusedUnless([[]], noRouting), 'the default is dropped'),
-  ...rules('provider models route plugins trace', anything, refused(noRouting), 'another gateway’s routing'),
-  ...rules(
+  ],
+  ['transforms', array, refusedUnless([[]], noRouting), 'the default is dropped'],
+  ['provider models route plugins trace', anything, refused(noRouting), 'another gateway’s routing'],
+  [
     'options num_ctx n_predict samplers grammar json_schema format prompt_mode guided_json guided_regex guided_choice guided_grammar structured_outputs logits_processors',
     anything,
     refused(noDecoding),
     'would change the text',
-  ),
-  ...rules(
+  ],
+  [
     'documents venice_parameters search_context_size safety_model',
     anything,
     refused(textOnly),
     'another service’s feature',
-  ),
-  {
-    name: 'extra_body',
-    type: anything,
-    policy: misplaced(
+  ],
+  [
+    'extra_body',
+    anything,
+    misplaced(
       'Put its fields directly into the request: SDKs merge extra_body into the request before they send it.',
     ),
-    why: 'a sign of an SDK used by hand',
-  },
-];
+    'a sign of an SDK used by hand',
+  ],
+);
 
 export const reasoningEffort = oneOf('none', 'default', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max');
 export const verbosity = oneOf('low', 'medium', 'high');
 
 /** The fields of `response_format`, and of `text.format`. */
-export const formatFields: readonly Rule[] = [
-  ...rules('type', string, onlyNeutral(['text'], "Only 'text' is available."), 'no structured output'),
-  ...rules('json_schema schema grammar', anything, refused(textOnly), 'no structured output'),
-  ...rules('strict name description', anything, strip, 'means nothing without a schema'),
-];
+export const formatFields: readonly Rule[] = rules(
+  ['type', string, onlyNeutral(['text'], "Only 'text' is available."), 'no structured output'],
+  ['json_schema schema grammar', anything, refused(textOnly), 'no structured output'],
+  ['strict name description', anything, strip, 'means nothing without a schema'],
+);

@@ -2,15 +2,18 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
-import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
-import type { PartKind } from '../contract/content.ts';
-import { droppedItems, responsesParts } from '../contract/message-fields.ts';
-import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
+import {
+  readContent,
+  readRole,
+  unsupportedValue,
+  droppedItems,
+  responsesParts,
+} from '../contract/messages.ts';
+import type { PartKind } from '../contract/messages.ts';
+import { nested, nestedByType, objectReader, StrippedNames } from '../contract/read-fields.ts';
 import type { FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
-import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
 import { noLogprobs, readOutputCap } from '../contract/shared-parameters.ts';
-import { StrippedNames } from '../contract/stripped-names.ts';
 import { invalidType, invalidValue, tooManyItems } from '../contract/value-refusals.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
@@ -70,6 +73,13 @@ function readExtras(values: FieldValues, { responsesDone }: Compatibility): Resp
     endsWithDone: responsesDone,
   };
 }
+
+/** Entries of `include` for details of content that this service never returns: dropping them loses nothing. */
+const neutralInclude =
+  /^(reasoning\.encrypted_content|message\.input_image\.image_url|[a-z_]+_call(_output)?\..+)$/;
+
+/** Entries of `include` that are refused, because the client would miss the data. */
+const refusedIncludes: ReadonlySet<string> = new Set(['message.output_text.logprobs']);
 
 function readInclude(include: unknown, path: string): unknown {
   for (const [index, entry] of (include as readonly unknown[]).entries()) {

@@ -5,7 +5,7 @@ import { generateText } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusalHeaders } from '../../../src/http/answers/answer-headers.ts';
-import { writeRefusal } from '../../../src/protocol/write-refusal.ts';
+import { writeRefusal } from '../../../src/protocol/answer-writer.ts';
 import { refuse, statusOf } from '../../../src/shared/errors.ts';
 import type { ErrorCode } from '../../../src/shared/errors.ts';
 import { errorCodes, writeErrorTable } from '../../support/error-table.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createChatResultWriter } from '../../../src/protocol/chat/write-result.ts';
+import { createChatResultWriter } from '../../../src/protocol/chat/write-answer.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { detailedUsage as usage, identity } from '../../support/answers.ts';
 

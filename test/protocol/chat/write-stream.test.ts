@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createChatStreamWriter } from '../../../src/protocol/chat/write-stream.ts';
+import { createChatStreamWriter } from '../../../src/protocol/chat/write-answer.ts';
 import type { FinishedAnswer, FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createResponsesResultWriter } from '../../../src/protocol/responses/write-result.ts';
+import { createResponsesResultWriter } from '../../../src/protocol/responses/write-answer.ts';
 import type { FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';

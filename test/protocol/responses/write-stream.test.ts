@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createResponsesStreamWriter } from '../../../src/protocol/responses/write-stream.ts';
+import { createResponsesStreamWriter } from '../../../src/protocol/responses/write-answer.ts';
 import type { FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';

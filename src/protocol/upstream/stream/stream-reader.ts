@@ -1,6 +1,6 @@
 import { isPlainObject, parseJson } from '../../../shared/parse-json.ts';
 import { Utf8Decoder } from '../../../shared/utf8-decoder.ts';
-import { createSseParser } from '../../sse.ts';
+import { SseParser } from '../../sse.ts';
 import type { SseEvent } from '../../sse.ts';
 import type { AnswerPart } from '../../text.ts';
 import type { Answer } from '../answer.ts';
@@ -26,7 +26,7 @@ export class StreamReader implements UpstreamReader {
   readonly #marksEnd: boolean;
   readonly #frames: FrameReader;
   readonly #decoder = new Utf8Decoder();
-  readonly #parser = createSseParser();
+  readonly #parser = new SseParser();
   /** `null` while the fast path is off. */
   readonly #learner: TemplateLearner | null;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeRefusal } from '../../src/protocol/write-refusal.ts';
+import { writeRefusal } from '../../src/protocol/answer-writer.ts';
 import { refuse } from '../../src/shared/errors.ts';
 
 test('writeRefusal writes the OpenAI error envelope', () => {

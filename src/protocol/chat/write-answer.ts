@@ -1,16 +1,40 @@
-import { errorBody } from '../../shared/errors.ts';
 import {
   chargeComment,
+  createWholeAnswerWriter,
   eventStreamType,
   hiddenCharge,
   keepAliveComment,
   systemFingerprint,
   usageCost,
+  writeRefusal,
 } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { writeDataFrame } from '../sse.ts';
-import type { ShownCharge } from '../text.ts';
-import { chatUsage } from './chat-usage.ts';
+import type { ShownCharge, Usage } from '../text.ts';
+
+/** Folds the events of an answer into one `chat.completion` object. */
+export function createChatResultWriter(
+  identity: AnswerIdentity,
+  shown: ShownCharge = hiddenCharge,
+): AnswerWriter {
+  return createWholeAnswerWriter((text, { reason, usage }, _finishedAtSeconds, chargeNanos) => ({
+    id: `chatcmpl-${identity.id}`,
+    object: 'chat.completion',
+    created: identity.createdAtSeconds,
+    model: identity.model,
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: text, refusal: null, annotations: [] },
+        logprobs: null,
+        finish_reason: reason,
+      },
+    ],
+    // Left out of the JSON if it is unknown.
+    usage: usage === null ? undefined : chatUsage(usage, usageCost(shown, chargeNanos)),
+    system_fingerprint: systemFingerprint,
+  }));
+}
 
 /**
  * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only on
@@ -56,7 +80,27 @@ export function createChatStreamWriter(
           : '';
       return open() + last + used + chargeComment(shown, chargeNanos) + writeDataFrame('[DONE]');
     },
-    fail: (refusal, chargeNanos) =>
-      chargeComment(shown, chargeNanos) + writeDataFrame(JSON.stringify({ error: errorBody(refusal) })),
+    fail: (refusal, chargeNanos) => chargeComment(shown, chargeNanos) + writeDataFrame(writeRefusal(refusal)),
+  };
+}
+
+/** The `usage` object of Chat Completions, with the field that shows its cost, if there is one. */
+function chatUsage(usage: Usage, cost: { readonly cost?: number }): Record<string, unknown> {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.totalTokens,
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      audio_tokens: 0,
+    },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+    ...cost,
   };
 }
