@@ -1,5 +1,5 @@
 import { Roster } from '../shared/roster.ts';
-import type { CountReply } from './thread-messages.ts';
+import type { CountReply } from './token-worker.ts';
 
 /** How many UTF-16 code units are counted at once: one word of any length takes the square of its length. */
 const pieceChars = 2_048;

@@ -1,11 +1,20 @@
 import { parentPort } from 'node:worker_threads';
 import { clearMergeCache, countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import type { CountReply, CountRequest } from './thread-messages.ts';
 
 /**
  * A thread that counts tokens: the tokenizer's tables take a quarter of a second to load, and a long text takes as long
  * to count, which would hold up every stream.
  */
+
+/** To the thread: a piece of a text to count. The next one is sent when the reply has come. */
+export interface CountRequest {
+  readonly piece: string;
+}
+
+/** From the thread: the tokens of the piece, or why they could not be counted. */
+export type CountReply =
+  | { readonly kind: 'counted'; readonly tokens: number }
+  | { readonly kind: 'failed'; readonly reason: string };
 
 /**
  * How many pieces share the tokenizer's cache of split words, which is then cleared: a piece can fill 55 KB of it. Its own

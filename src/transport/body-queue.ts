@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { BodyPiece, TakePiece, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { BodyPiece, TakePiece, UpstreamFault, UpstreamAnswer } from '../domain/ports/upstreams.ts';
+import type { LimitReport } from '../protocol/upstream/limit-headers.ts';
 
 /** How many unread bytes pause the upstream: one read of its connection, of up to 64 KiB, may add to them per slow reader. */
 const highWaterBytes = 16_384;
@@ -222,4 +223,41 @@ export class BodyQueue {
 /** The reason that a source gets when it is aborted. */
 function stopped(): Error {
   return new Error('stopped by the gateway');
+}
+
+/** What the head of an answer says. */
+type UpstreamHead = Pick<UpstreamAnswer, 'status' | 'contentType' | 'retryAfterMs' | 'limits'>;
+
+/** An answer whose body arrives in a queue. */
+export class QueuedAnswer implements UpstreamAnswer {
+  readonly kind = 'answer';
+  readonly status: number;
+  readonly contentType: string;
+  readonly retryAfterMs: number | null;
+  readonly limits: LimitReport | null;
+  readonly #queue: BodyQueue;
+
+  constructor({ status, contentType, retryAfterMs, limits }: UpstreamHead, queue: BodyQueue) {
+    this.status = status;
+    this.contentType = contentType;
+    this.retryAfterMs = retryAfterMs;
+    this.limits = limits;
+    this.#queue = queue;
+  }
+
+  read(): Promise<BodyPiece> {
+    return this.#queue.read();
+  }
+
+  consume(take: TakePiece): void {
+    this.#queue.consume(take);
+  }
+
+  release(): void {
+    this.#queue.release();
+  }
+
+  whenOver(callback: () => void): void {
+    this.#queue.whenOver(callback);
+  }
 }

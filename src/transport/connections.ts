@@ -1,3 +1,5 @@
+import { Agent } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 // Not the index, which also loads fetch, WebSocket, caches and mocks: a tenth of a start.
@@ -6,6 +8,7 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { createConnector } from './connector.ts';
 import type { ConnectionOptions } from './connector.ts';
 import { skipInterimAnswers } from './interim-answers.ts';
+import { targetOf } from './socket-target.ts';
 import type { Connector } from './socket-target.ts';
 
 /**
@@ -47,7 +50,7 @@ export interface ConnectionUser {
 }
 
 /** The connections to one origin. */
-export interface Connections {
+interface Connections {
   /** The kept ones. */
   readonly pool: Pool;
   /** Opens one for a single call. */
@@ -96,4 +99,27 @@ class TrackedClient extends Client {
     handler.useConnection?.(this.#connection);
     return super.dispatch(options, handler);
   }
+}
+
+/** Opens a connection to an upstream, through its proxy if it has one. */
+type OpenSocket = (callback: (error: Error | null, socket: Socket | null) => void) => void;
+
+/**
+ * Connections to an upstream for the passthrough, through Node's own client but opened like those of model calls. None is
+ * kept alive: one that the upstream closes at the moment of reuse looks like an upstream that is down, and a streamed
+ * request body can't be sent again. How they are opened may be replaced.
+ */
+export function createAgent(url: URL, options: ConnectionOptions): Agent & { open: OpenSocket } {
+  const connector = createConnector(options);
+  const target = targetOf(url, url.protocol);
+  const open: OpenSocket = (callback) =>
+    connector(target, (error, socket) => (error === null ? callback(null, socket) : callback(error, null)));
+  const plain =
+    url.protocol === 'https:' ? new TlsAgent({ keepAlive: false }) : new Agent({ keepAlive: false });
+  const agent = Object.assign(plain, { open });
+  agent.createConnection = (_options, callback) => {
+    agent.open((error, socket) => callback?.(error, socket as Socket));
+    return undefined;
+  };
+  return agent;
 }

@@ -1,10 +1,12 @@
 import { lookup as systemLookup } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
+import { linkLocalRefused } from '../domain/diagnosis/fault-explanations.ts';
 import type { Certificates } from '../domain/ports/certificates.ts';
+import { isLinkLocal } from '../shared/link-local.ts';
 import { dialProxy, openTunnel } from './proxy.ts';
 import type { Proxy } from './proxy.ts';
-import { refusingLookup } from './refusing-lookup.ts';
 import type { Connector } from './socket-target.ts';
 
 export interface ConnectionOptions {
@@ -78,5 +80,17 @@ function keepSession(options: Basics): Connector {
     connect(target, (...opened) => {
       opened[1]?.on('session', (session) => (kept.session = session));
       callback(...opened);
+    });
+}
+
+/** Resolves host names with `lookup`, but fails for one that resolves to a link-local address. */
+export function refusingLookup(lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) =>
+    lookup(hostname, options, (error, found: string | LookupAddress[], family) => {
+      const addresses = Array.isArray(found) ? found.map(({ address }) => address) : [found];
+      const refused = error === null && (isLinkLocal(hostname) || addresses.some(isLinkLocal));
+      if (!refused) return callback(error, found, family);
+      const refusal = new Error(`${hostname} resolves to a link-local address, which is refused`);
+      callback(Object.assign(refusal, { code: linkLocalRefused }), []);
     });
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamCall } from '../domain/ports/upstreams.ts';
-import { BodyQueue } from './body-queue.ts';
+import { BodyQueue, QueuedAnswer } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
-import { QueuedAnswer } from './queued-answer.ts';
 import type { Upstream } from './upstreams.ts';
 
 const demoModel = 'demo';

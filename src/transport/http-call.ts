@@ -8,13 +8,12 @@ import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts
 import type { ConnectionFault } from '../protocol/text.ts';
 import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
 import { readRetryAfter } from '../protocol/upstream/retry-after.ts';
-import { BodyQueue } from './body-queue.ts';
+import { BodyQueue, QueuedAnswer } from './body-queue.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
 import { BodyDecoder } from './codings/body-decoder.ts';
 import { decodersOf, looksCompressed } from './codings/content-codings.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
-import { QueuedAnswer } from './queued-answer.ts';
 
 /** How long after a call was sent an answer may still be one to an idle connection, in milliseconds. */
 const maxCrossingMs = 1_000;
@@ -37,12 +36,8 @@ interface CallTerms {
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
-  readonly #onSent: (() => void) | undefined;
+  readonly #terms: CallTerms;
   readonly #queue: BodyQueue;
-  readonly #forwarding: Forwarding | null;
-  readonly #learnsLimits: boolean;
-  readonly #clock: Clock;
-  readonly #decodes: boolean;
   #contentEncoding: string | readonly string[] | undefined;
   /** What takes the body, from its first chunk on. */
   #body: BodyDecoder | BodyQueue | null = null;
@@ -54,18 +49,12 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
   #receivedBytesBefore: number | null = null;
 
-  constructor(
-    resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    { clock, deadlines, afterRead, signal, onSent, forwarding, learnsLimits, decodes }: CallTerms,
-  ) {
+  constructor(resolve: (answer: UpstreamAnswer | UpstreamFault) => void, terms: CallTerms) {
+    const { clock, deadlines, afterRead, signal } = terms;
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
-    this.#onSent = onSent;
-    this.#forwarding = forwarding;
-    this.#learnsLimits = learnsLimits;
-    this.#clock = clock;
-    this.#decodes = decodes;
+    this.#terms = terms;
     this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
@@ -79,13 +68,13 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#isStarted = true;
-    this.#startedMs = this.#clock.monotonicMs();
+    this.#startedMs = this.#terms.clock.monotonicMs();
     this.#receivedBytesBefore = this.#connection?.takeOver() ?? null;
     this.#queue.attach(controller);
   }
 
   onRequestSent(): void {
-    this.#onSent?.();
+    this.#terms.onSent?.();
   }
 
   onResponseStart(
@@ -94,13 +83,13 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     headers: IncomingHttpHeaders,
   ): void {
     if (status < 200) return;
-    const refusal = this.#forwarding?.faultOf(status) ?? null;
+    const refusal = this.#terms.forwarding?.faultOf(status) ?? null;
     if (refusal !== null) return this.#queue.stop(refusal);
     if (status === 408 && closes(headers) && this.#mayHaveCrossed)
       return this.#queue.stop({ kind: 'fault', fault: 'stale', code: 'UND_ERR_SOCKET' });
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     const valueOf = (name: string): string | undefined => firstValue(headers[name]);
-    const limits = this.#learnsLimits
+    const limits = this.#terms.learnsLimits
       ? readLimitHeaders((name) => valueOf(name) ?? this.#ownDate(name))
       : null;
     this.#contentEncoding = headers['content-encoding'];
@@ -112,7 +101,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   /** Our own clock, for an answer without a `date`: a reset that is a moment, 2 s from now, would else be one of a minute. */
   #ownDate(name: string): string | undefined {
-    return name === 'date' ? new Date(this.#clock.now()).toISOString() : undefined;
+    return name === 'date' ? new Date(this.#terms.clock.now()).toISOString() : undefined;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -121,7 +110,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   /** Finds out, at the first chunk, whether the body has to be decoded: an answer without one may name any coding. */
   #begin(connection: Dispatcher.DispatchController, chunk: Uint8Array): BodyDecoder | BodyQueue {
-    if (!this.#decodes) return this.#queue;
+    if (!this.#terms.decodes) return this.#queue;
     const decoders = decodersOf(this.#contentEncoding);
     if (decoders !== null && decoders.length > 0) return new BodyDecoder(decoders, this.#queue, connection);
     const code: CodingFault | null =
@@ -150,7 +139,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
    * connection may say so (RFC 9110, 15.5.9). A later one is of a server that read the call, and may have charged for it.
    */
   get #mayHaveCrossed(): boolean {
-    return this.#isReused && this.#clock.monotonicMs() - this.#startedMs < maxCrossingMs;
+    return this.#isReused && this.#terms.clock.monotonicMs() - this.#startedMs < maxCrossingMs;
   }
 
   /**

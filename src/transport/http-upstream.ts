@@ -2,13 +2,19 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
-import { CallHeaders } from './call-headers.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connector.ts';
 import { HttpCall } from './http-call.ts';
-import { LongBody, isLongBody } from './long-body.ts';
 import { forwardingOf } from './proxy.ts';
 import type { Upstream } from './upstreams.ts';
+
+/** From this length on, letting a request body go saves more memory than its iteration costs, in UTF-16 code units. */
+const longBodyChars = 16_384;
+
+/** The headers that every call has. */
+const own = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
+
+type Headers = Readonly<Record<string, string>>;
 
 /** The settings of one upstream. */
 export interface HttpUpstreamOptions extends ConnectionOptions {
@@ -18,7 +24,7 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
    * Reads the headers of a call, the API key included: a key may be replaced while the service runs. Returns the same
    * object as long as they are the same.
    */
-  readonly headers: () => Readonly<Record<string, string>>;
+  readonly headers: () => Headers;
   readonly deadlines: Deadlines;
   /** Whether the limits that its answers report are read. */
   readonly learnsLimits: boolean;
@@ -80,7 +86,8 @@ function bodyAndHeaders(
   headers: CallHeaders,
 ): Pick<Dispatcher.DispatchOptions, 'body' | 'headers'> {
   const { body, onSent } = call;
-  if (onSent !== undefined || !isLongBody(body)) return { body, headers: headers.of(call) };
+  if (onSent !== undefined || body === null || body.length < longBodyChars)
+    return { body, headers: headers.of(call) };
   // undici takes any iterable, but its types do not say so.
   const once: unknown = new LongBody(body);
   return {
@@ -100,4 +107,79 @@ function deadlinesOf(
 ): Deadlines {
   const mostMs = Math.min(totalMs, leftMs);
   return { firstByteMs: stream ? firstByteMs : mostMs, idleMs, totalMs: mostMs };
+}
+
+/**
+ * The request headers of an upstream's calls. Those of calls of one kind differ in their traces alone, so the list of
+ * each kind is kept until the upstream's own headers are others, as after a change of its key.
+ */
+class CallHeaders {
+  readonly #read: () => Headers;
+  readonly #forProxy: Headers;
+  #readLast: Headers | null = null;
+  /** By the kinds of calls. */
+  #lists: string[][] = [];
+
+  /**
+   * `read` gives the upstream's own headers: the same object as long as they are the same. `forProxy` are for a proxy that
+   * reads the calls.
+   */
+  constructor(read: () => Headers, forProxy: Headers = {}) {
+    this.#read = read;
+    this.#forProxy = forProxy;
+  }
+
+  /** The headers of a call: a flat list of names and values, or an object if it has a trace. */
+  of({ stream, body, trace }: UpstreamCall): string[] | Headers {
+    const added = this.#read();
+    if (trace?.traceparent !== undefined || trace?.tracestate !== undefined)
+      return { ...headersOf(added, this.#forProxy, stream, body !== null), ...trace };
+    if (added !== this.#readLast) {
+      this.#readLast = added;
+      this.#lists = [];
+    }
+    const kind = (stream ? 2 : 0) + (body === null ? 0 : 1);
+    return (this.#lists[kind] ??= Object.entries(
+      headersOf(added, this.#forProxy, stream, body !== null),
+    ).flat());
+  }
+
+  /** The headers of a call whose body undici can't measure: its length in bytes is given. */
+  ofLong(call: UpstreamCall, bytes: number): string[] | Headers {
+    const headers = this.of(call);
+    const length = String(bytes);
+    return Array.isArray(headers)
+      ? [...headers, 'content-length', length]
+      : { ...headers, 'content-length': length };
+  }
+}
+
+function headersOf(added: Headers, forProxy: Headers, stream: boolean, hasBody: boolean): Headers {
+  return {
+    ...own,
+    ...added,
+    ...forProxy,
+    accept: stream ? 'text/event-stream' : 'application/json',
+    ...(hasBody ? { 'content-type': 'application/json' } : {}),
+  };
+}
+
+/**
+ * A request body that is given once and then let go. undici keeps the bytes of a string until its answer has ended, which
+ * for streams with long prompts is most of their memory. It needs a `content-length` beside it.
+ */
+export class LongBody implements Iterable<string> {
+  #body: string | null;
+
+  constructor(body: string) {
+    this.#body = body;
+  }
+
+  *[Symbol.iterator](): Generator<string, void, undefined> {
+    const body = this.#body;
+    this.#body = null;
+    // Without the error, undici would send an empty request before it notices.
+    if (body === null) throw new Error('a long body was asked for twice');
+    yield body;
+  }
 }

@@ -3,10 +3,9 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Network, TlsSession } from '../domain/ports/network.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
-import { createConnector } from './connector.ts';
+import { createConnector, refusingLookup } from './connector.ts';
 import type { ConnectionOptions } from './connector.ts';
 import { describeError } from './describe-error.ts';
-import { refusingLookup } from './refusing-lookup.ts';
 import { bare, targetOf } from './socket-target.ts';
 
 /**

@@ -21,7 +21,7 @@ export interface WebhookClientOptions extends ConnectionOptions {
 }
 
 /** The sender of one webhook. */
-export interface WebhookClient extends Pick<Webhook, 'send'> {
+interface WebhookClient extends Pick<Webhook, 'send'> {
   /** Resolves when the attempts that run now have ended. */
   idle(): Promise<void>;
   /** Closes its connections; attempts that still run break. */

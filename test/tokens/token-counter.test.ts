@@ -4,7 +4,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
-import type { CountReply, CountRequest } from '../../src/tokens/thread-messages.ts';
+import type { CountReply, CountRequest } from '../../src/tokens/token-worker.ts';
 import { createTokenCounter } from '../../src/tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../../src/tokens/token-counter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';

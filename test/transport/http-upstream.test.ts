@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
-import type { LookupFunction } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import type { LookupFunction, AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
@@ -9,8 +8,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
-import { LongBody } from '../../src/transport/long-body.ts';
-import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
+import { LongBody, createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
 import { eventually } from '../support/eventually.ts';

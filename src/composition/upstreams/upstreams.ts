@@ -12,7 +12,7 @@ import type { Passthrough } from '../../http/passthrough/passthrough.ts';
 import type { Probe } from '../../background/probe-upstreams.ts';
 import { dialects } from '../../protocol/upstream/dialects.ts';
 import type { UpstreamSecrets } from '../../protocol/upstream/words/sanitise.ts';
-import { createAgent } from '../../transport/agent.ts';
+import { createAgent } from '../../transport/connections.ts';
 import { createHttpUpstream } from '../../transport/http-upstream.ts';
 import { forwardingOf } from '../../transport/proxy.ts';
 import { createUpstreams } from '../../transport/upstreams.ts';

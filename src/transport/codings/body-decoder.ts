@@ -1,8 +1,7 @@
 import type { UpstreamFault } from '../../domain/ports/upstreams.ts';
 import type { BodyQueue, Source } from '../body-queue.ts';
 import type { decodersOf } from './content-codings.ts';
-import { CodingError } from './engine.ts';
-import { Pieces } from './pieces.ts';
+import { CodingError, Pieces } from './content-codings.ts';
 
 /** How many bytes that are not decoded yet pause the connection. */
 const highWaterBytes = 65_536;
