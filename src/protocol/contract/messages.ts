@@ -9,12 +9,12 @@ import { noTools, textOnly } from './shared-parameters.ts';
 import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-refusals.ts';
 import { anything, array, arrayOf, either, object, string } from './value-type.ts';
 
-const content = either(string, arrayOf('text parts'));
+const textContent = either(string, arrayOf('text parts'));
 
 /** The fields of a chat message. */
 export const messageFields: readonly Rule[] = rules(
   ['role', string, required, 'system, developer, user or assistant'],
-  ['content', content, forward, 'text, or text parts; `null` of an assistant is an empty text'],
+  ['content', textContent, forward, 'text, or text parts; `null` of an assistant is an empty text'],
   ['refusal', string, forward, 'stands in for a missing content'],
   ['name', string, strip, 'never passed on'],
   ['tool_calls', array, refusedUnless([[]], noTools), 'an empty list is replayed by SDKs'],
@@ -32,7 +32,7 @@ export const messageFields: readonly Rule[] = rules(
 /** The fields of a message among the input items of a Responses request. */
 export const inputMessageFields: readonly Rule[] = rules(
   ['role', string, required, 'system, developer, user or assistant'],
-  ['content', content, required, 'text, or text parts'],
+  ['content', textContent, required, 'text, or text parts'],
   ['type', string, forward, 'message'],
   ['id status phase', anything, strip, 'replayed by SDKs; nothing is stored'],
 );
