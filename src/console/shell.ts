@@ -27,7 +27,7 @@ const views: readonly [View, ...View[]] = [
     title: 'Upstreams',
     load: async () => (await import('./views/upstreams/upstreams.ts')).Upstreams,
   },
-  { path: 'try', title: 'Try', load: async () => (await import('./views/try/try.ts')).Try },
+  { path: 'try', title: 'Playground', load: async () => (await import('./views/try/try.ts')).Try },
 ];
 
 interface Props {

@@ -66,8 +66,8 @@ export function worstReport(reports: readonly UpstreamReport[]): UpstreamReport 
 const gravity = {
   unknown: 0,
   ok: 1,
-  'being tried again': 2,
-  'asked for a pause': 3,
+  probing: 2,
+  'paused by the provider': 3,
   failing: 4,
 } satisfies Record<UpstreamReport['state'], number>;
 

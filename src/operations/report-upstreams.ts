@@ -6,7 +6,7 @@ import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 const maxNamed = 20;
 
 /** The states of an upstream, or of a model there, as operators see them. */
-type ReportedState = 'unknown' | 'ok' | 'failing' | 'being tried again' | 'asked for a pause';
+type ReportedState = 'unknown' | 'ok' | 'failing' | 'probing' | 'paused by the provider';
 
 /** An upstream, or a model there, as operators see it. */
 interface Report {
@@ -25,7 +25,7 @@ export interface UpstreamReport extends Report {
 const failingStates: Readonly<Record<UpstreamState, ReportedState>> = {
   closed: 'failing',
   open: 'failing',
-  half_open: 'being tried again',
+  half_open: 'probing',
 };
 
 /**
@@ -44,7 +44,7 @@ export function reportUpstream(name: string, health: UpstreamHealth): UpstreamRe
   const contact = health.contact(name);
   const cause = contact?.cause ?? null;
   const details = { ...(cause === null ? {} : { cause }), ...namedModels(health.circuits(name).models) };
-  if (health.pauseMs(name) > 0) return { state: 'asked for a pause', ...details };
+  if (health.pauseMs(name) > 0) return { state: 'paused by the provider', ...details };
   const circuit = health.state(name);
   if (cause !== null || circuit !== 'closed') return { state: failingStates[circuit], ...details };
   return { state: contact === null ? 'unknown' : 'ok', ...details };
@@ -60,6 +60,6 @@ function namedModels(models: ReadonlyMap<string, ModelHealth>): Pick<UpstreamRep
 }
 
 function stateOf({ availability, circuit, cause }: ModelHealth): ReportedState {
-  if (availability === 'cooling') return 'asked for a pause';
+  if (availability === 'cooling') return 'paused by the provider';
   return cause === null && circuit.state === 'closed' ? 'ok' : failingStates[circuit.state];
 }

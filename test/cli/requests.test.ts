@@ -56,10 +56,10 @@ describe('textgate show, in-flight and cancel', () => {
     for (const line of [
       new RegExp(`^request +${id}$`, 'm'),
       /^key +test \(key_\w{12}\)$/m,
-      /^limits +5 at once, 60 per minute, wait for a slot: no waiting$/m,
+      /^limits +5 at once, 60 per minute, wait for a slot: none$/m,
       /^arrived +\d{4}-\d\d-\d\dT[\d:.]+Z$/m,
       /^asked for +chat, sync, model second$/m,
-      /^sent +\d+ ms after its arrival$/m,
+      /^dispatched +after \d+ ms$/m,
       /^hold +0\.00\d+ USD$/m,
       /^attempt 1 +closed, model m1: unreachable, from \d+ ms for \d+ ms\n +.*(refused|REFUSED)/m,
       /^attempt 2 +demo, model demo: ok, from \d+ ms for \d+ ms$/m,

@@ -97,7 +97,7 @@ describe('the screen of textgate top', () => {
   });
 
   test('shows upstreams that fail, then those that work, then those of which nothing is known', () => {
-    const states = ['unknown', 'ok', 'asked for a pause', 'unknown', 'being tried again', 'ok', 'failing'];
+    const states = ['unknown', 'ok', 'paused by the provider', 'unknown', 'probing', 'ok', 'failing'];
     const upstreams = Object.fromEntries(
       states.map((state, at) => [`u${at}`, { state, running: 0, waiting: 0 }]),
     ) as PresentedStatus['upstreams'];

@@ -47,8 +47,8 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     const { page, expectComplaint } = await visit(adminUrl);
     await openKeys(page, adminUrl, adminToken);
     await checkAccessibility(page);
-    await press(page, 'link', 'Make a key');
-    await page.getByRole('heading', { name: 'Make a key' }).waitFor();
+    await press(page, 'link', 'Create key');
+    await page.getByRole('heading', { name: 'Create key' }).waitFor();
     await checkAccessibility(page);
     await type(page, 'Name', scriptName);
     await type(page, 'Requests at once', 'many');
@@ -129,6 +129,17 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     await expect.poll(() => page.content()).not.toContain(secret);
   });
 
+  test('show amounts to four digits, and all of them as a title', async () => {
+    const { adminUrl, adminToken, gateway } = await open();
+    const { id } = await gateway.keys.create({ name: 'payer' });
+    await gateway.keys.credit(id, { amount: '4.964085162', reference: 'invoice 8' });
+    const { page } = await visit(adminUrl);
+    await openKeys(page, adminUrl, adminToken);
+    await press(page, 'link', 'payer');
+    await page.getByRole('heading', { name: 'payer' }).waitFor();
+    expect(await page.getByTitle('$4.964085162').first().textContent()).toBe('$4.964');
+  });
+
   test('are found by a search, which is in the address, and those of the config say where they change', async () => {
     const { adminUrl, adminToken } = await open();
     const { page } = await visit(adminUrl);
@@ -171,7 +182,7 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     const { page } = await visit(adminUrl);
     await openKeys(page, adminUrl, readOnlyToken);
     await page.getByText('research').waitFor();
-    expect(await page.getByRole('link', { name: 'Make a key' }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Create key' }).count()).toBe(0);
     await press(page, 'link', 'batch');
     await page.getByText('This session is read-only').waitFor();
     await expect.poll(() => isFocused(page.getByRole('heading', { name: 'batch' }))).toBe(true);

@@ -224,7 +224,7 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     await checkAccessibility(page);
     await tabTo(page, page.getByRole('link', { name: 'Try a model' }));
     await page.keyboard.press('Enter');
-    const heading = page.getByRole('heading', { level: 1, name: 'Try' });
+    const heading = page.getByRole('heading', { level: 1, name: 'Playground' });
     await heading.waitFor();
     await expect.poll(() => isFocused(heading)).toBe(true);
   });

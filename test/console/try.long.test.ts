@@ -37,7 +37,7 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     const { adminUrl, adminToken, upstream } = await open();
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
-    await tabTo(page, page.getByRole('link', { name: 'Try', exact: true }));
+    await tabTo(page, page.getByRole('link', { name: 'Playground', exact: true }));
     await page.keyboard.press('Enter');
     await tabTo(page, option(page, 'Key'));
     // A choice is made by the first letters of its text.

@@ -105,7 +105,7 @@ describe.skipIf(browserAbsence !== null)(`the console under load (${browserAbsen
     await log.getByText('circuit closed').waitFor();
 
     // A key is made, credited, shown once and revoked.
-    await openView(page, adminUrl, 'keys/new', 'Make a key');
+    await openView(page, adminUrl, 'keys/new', 'Create key');
     await page.getByLabel('Name', { exact: true }).fill('made under load');
     await page.keyboard.press('Enter');
     const secret =
@@ -128,7 +128,7 @@ describe.skipIf(browserAbsence !== null)(`the console under load (${browserAbsen
     // A model is tried in both protocols.
     const { id } = await scene.gateway.keys.create({ name: 'tried out' });
     for (const protocol of ['chat', 'responses']) {
-      await openView(page, adminUrl, `try?key=${id}&protocol=${protocol}`, 'Try');
+      await openView(page, adminUrl, `try?key=${id}&protocol=${protocol}`, 'Playground');
       await button(page, 'Send').click();
       await page.getByText('The answer is complete.').waitFor();
       expect(await page.getByRole('log').textContent()).toBe('hello there');

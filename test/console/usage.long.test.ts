@@ -56,7 +56,7 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     const link = page.getByRole('link', { name: 'Usage', exact: true });
     await tabTo(page, link);
     await page.keyboard.press('Enter');
-    await page.getByText('No request of this time has ended.').waitFor();
+    await page.getByText('No request has ended in this period.').waitFor();
     await checkAccessibility(page);
     await tabTo(page, page.getByLabel('Time'));
     await page.keyboard.press('ArrowDown');
@@ -106,7 +106,7 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await page.getByText('connection refused').first().waitFor();
     const parts = page.getByRole('table', { name: "Parts of the request's time" }).getByRole('rowheader');
     expect(await parts.allTextContents()).toEqual(
-      expect.arrayContaining(['before it was sent', 'attempt 1: closed', 'attempt 2: local']),
+      expect.arrayContaining(['queued', 'attempt 1: closed', 'attempt 2: local']),
     );
     expect(await page.getByRole('img', { name: 'x' }).count()).toBe(0);
     await checkAccessibility(page);

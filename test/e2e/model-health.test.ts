@@ -85,7 +85,7 @@ test('a model’s 429 with retry-after leaves the other models of its upstream i
   expect(await metric('textgate_model_available')).toEqual({ ant: 0, bee: 1, cow: 1 });
   expect(await metric('textgate_upstream_model_state')).toEqual({ ant: 0, bee: 2, cow: 2 });
   expect(await metric('textgate_upstream_state')).toEqual({ local: 2 });
-  expect(await ready()).toMatchObject({ state: 'ok', models: { ant: { state: 'asked for a pause' } } });
+  expect(await ready()).toMatchObject({ state: 'ok', models: { ant: { state: 'paused by the provider' } } });
   const { body } = await askAdmin(gateway, 'GET', '/upstreams');
   const [{ availability, paused_until: paused, routes }] = body.data;
   expect([availability, paused]).toEqual(['available', null]);

@@ -73,15 +73,17 @@ test('a request that was refused because its upstream paused shows code, cause a
   expect(shown).toMatch(/^upstream +local, which was not called$/m);
   expect(shown).toMatch(/^outcome +upstream_failed, status 429$/m);
   expect(shown).toMatch(/^code +upstream_rate_limited$/m);
-  expect(shown).toMatch(/^cause +local asked for a pause of tiny, which ends in \d+ s$/m);
+  expect(shown).toMatch(
+    /^cause +local: tiny is paused by the provider \(retry-after\), which ends in \d+ s$/m,
+  );
   expect(JSON.parse(await showRequest(id, { json: true }))).toMatchObject({
     code: 'upstream_rate_limited',
-    cause: expect.stringContaining('local asked for a pause of tiny, which ends in'),
+    cause: expect.stringContaining('local: tiny is paused by the provider (retry-after), which ends in'),
   });
   const receipt = await fetch(`${gateway.url}/v1/key/requests/${id}`, {
     headers: { authorization: `Bearer ${gateway.key}` },
   });
   const text = await receipt.text();
   expect(JSON.parse(text)).toMatchObject({ code: 'upstream_rate_limited' });
-  expect(text).not.toContain('asked for a pause');
+  expect(text).not.toContain('paused by the provider');
 });

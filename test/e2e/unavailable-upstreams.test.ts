@@ -47,7 +47,9 @@ test('a request that is not sent because of a pause is logged with the upstream 
   expect(lastRequest()).toMatchObject({
     code: 'upstream_rate_limited',
     attempts: [],
-    cause: expect.stringMatching(/^local asked for a pause of tiny, which ends in (29|30) s$/),
+    cause: expect.stringMatching(
+      /^local: tiny is paused by the provider \(retry-after\), which ends in (29|30) s$/,
+    ),
   });
   expect(await response.text()).not.toContain('local');
 });

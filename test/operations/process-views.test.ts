@@ -132,7 +132,7 @@ test('an upstream is in the state that its worst worker knows, and what all have
     counts: { attempts: { completed: 1, connection_failed: 4 }, violations: { bad_json: 1 } },
   });
   const paused = upstream({
-    report: { state: 'asked for a pause' },
+    report: { state: 'paused by the provider' },
     availability: 'cooling',
     circuit: { ...closed, consecutiveFailures: 1, pausedUntilMs: 8_000 },
     okAtMs: 4_000,

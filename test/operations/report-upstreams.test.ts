@@ -19,9 +19,9 @@ test('an upstream is reported by its latest contact, its circuit and its pauses'
   for (let time = 0; time < 4; time++) health.began(a, null).ended('failure', null, 'refused');
   expect([report(), health.state('a')]).toEqual([{ state: 'failing', cause: 'refused' }, 'open']);
   clock.advance(5_000);
-  expect(report()).toEqual({ state: 'being tried again', cause: 'refused' });
+  expect(report()).toEqual({ state: 'probing', cause: 'refused' });
   health.began(a, null).ended('busy', 30_000, 'too many requests');
-  expect(report()).toEqual({ state: 'asked for a pause', cause: 'too many requests' });
+  expect(report()).toEqual({ state: 'paused by the provider', cause: 'too many requests' });
   expect(reportUpstreams(['a', 'b'], health)['b']).toEqual({ state: 'unknown' });
 });
 
@@ -31,9 +31,9 @@ test('a model that fails beside another one is named in the report of its upstre
   const [one, other] = ['one', 'other'].map((model) => ({ upstream: 'a', model })) as [Target, Target];
   const report = () => reportUpstreams(['a'], health)['a'];
   health.began(one, null).ended('busy', 30_000, 'too many requests');
-  expect(report()).toEqual({ state: 'asked for a pause', cause: 'too many requests' });
+  expect(report()).toEqual({ state: 'paused by the provider', cause: 'too many requests' });
   health.began(other, null).ended('success', null);
-  const models = { one: { state: 'asked for a pause', cause: 'too many requests' } };
+  const models = { one: { state: 'paused by the provider', cause: 'too many requests' } };
   expect(report()).toEqual({ state: 'ok', models });
   health.began(other, null).ended('failure', null, 'refused', 'connection');
   expect(report()).toEqual({ state: 'failing', cause: 'refused', models });

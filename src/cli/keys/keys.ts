@@ -182,7 +182,7 @@ function writeSecret({ id, key }: KeyObject): string {
 
 /** How long a request waits for a slot of its key. */
 export function waitOf({ queue_wait_ms: waitMs }: Pick<KeyObject['limits'], 'queue_wait_ms'>): string {
-  return waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
+  return waitMs === 0 ? 'none' : `up to ${waitMs / 1_000} s`;
 }
 
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {

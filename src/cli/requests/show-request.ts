@@ -151,7 +151,7 @@ function recordFields(record: RecordObject): readonly Field[] {
   return [
     ...(tag === null ? [] : [['tag', tag] as const]),
     ...(group === null ? [] : [['group', group] as const]),
-    ['sent', `${ms(timings.queued_ms)} after its arrival`],
+    ['dispatched', `after ${ms(timings.queued_ms)}`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),
     ...(isEnded(record) && record.attempts.length === 0

@@ -14,8 +14,8 @@ type UpstreamState = PresentedStatus['upstreams'][string]['state'];
 /** The colours of the states, which are ranked: where there is no room for all upstreams, the last ones are left out. */
 const upstreamStyles: Readonly<Record<UpstreamState, 'green' | 'red' | 'yellow' | 'dim'>> = {
   failing: 'red',
-  'being tried again': 'yellow',
-  'asked for a pause': 'yellow',
+  probing: 'yellow',
+  'paused by the provider': 'yellow',
   ok: 'green',
   unknown: 'dim',
 };

@@ -28,6 +28,22 @@ export function formatAmount(usd: string): string {
   return usd.startsWith('-') ? `−$${usd.slice(1)}` : `$${usd}`;
 }
 
+/** How many significant digits a short amount has. */
+const amountDigits = 4;
+
+/** An amount in USD, rounded to four significant digits, and never by as much as a cent: `$4.964`, `$0.00001235`, `$1234.57`. */
+export function shortAmount(usd: string): string {
+  const [, sign = '', whole = '0', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? [];
+  const zeros = /^0*/.exec(fraction)?.[0].length ?? 0;
+  const decimals = whole === '0' ? zeros + amountDigits : Math.max(2, amountDigits - whole.length);
+  if (fraction.length <= decimals) return formatAmount(usd);
+  const isUp = fraction.charAt(decimals) >= '5';
+  const digits = String(BigInt(whole + fraction.slice(0, decimals)) + (isUp ? 1n : 0n));
+  const padded = digits.padStart(decimals + 1, '0');
+  const rest = padded.slice(-decimals).replace(/0+$/, '').padEnd(2, '0');
+  return formatAmount(`${sign}${padded.slice(0, -decimals)}.${rest}`);
+}
+
 /** A time in the zone of the viewer, to the second. */
 export function formatTime(iso: string): string {
   return moment.format(new Date(iso));

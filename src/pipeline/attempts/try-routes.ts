@@ -142,7 +142,7 @@ function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnd
   const retryAfterMs = Math.ceil(Math.min(...pauses));
   const causes = routes.map(({ upstream, model }, at) => {
     const seconds = Math.ceil((pauses[at] ?? 0) / 1_000);
-    return `${upstream} asked for a pause of ${model}, which ends in ${seconds} s`;
+    return `${upstream}: ${model} is paused by the provider (retry-after), which ends in ${seconds} s`;
   });
   const cause = [...new Set(causes)].join('; ');
   return {

@@ -54,7 +54,7 @@ export function MakeKey({ onIssued }: { readonly onIssued: (issued: Issued) => v
   return html`
     <p><a href=${linkTo('keys')}>← All keys</a></p>
     <section>
-      <${PlaceHeading}>Make a key<//>
+      <${PlaceHeading}>Create key<//>
       ${
         mayChange
           ? html`<${KeyForm}

@@ -75,7 +75,7 @@ const fields = {
     ...ofNumber, hint: byDefault },
   queueWait: { section: 'Limits', of: ({ limits }) => writeDuration(limits.queue_wait_ms), ...ofText,
     label: 'Longest wait for a slot', hint: `What a request too many waits before its 429, such as 10s. ${byDefault}` },
-  weight: { section: 'Limits', of: ({ weight }) => weight, label: 'Weight before upstreams', ...ofNumber,
+  weight: { section: 'Limits', of: ({ weight }) => weight, label: 'Weight in the queues of upstreams', ...ofNumber,
     hint: 'With 2, twice as many turns as a key with 1 when requests wait before an upstream. Empty: 1.' },
   tokensPerMinute: { section: 'Limits', of: ({ limits }) => limits.tokens_per_minute, label: 'Tokens per minute',
     ...ofNumber, hint: byDefault },

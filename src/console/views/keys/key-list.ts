@@ -10,7 +10,8 @@ import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { formatAmount, formatCount, formatShort } from '../../widgets/format.ts';
+import { amountOf } from '../../widgets/amount.ts';
+import { formatCount, formatShort } from '../../widgets/format.ts';
 import { GroupList, BudgetBar, usedPercent } from './budgets.ts';
 import { keyStates, KeyState, stateOf } from './types.ts';
 import type { Group, Key, Page } from './types.ts';
@@ -97,8 +98,8 @@ function Controls({ wanted, onReload }: ControlsProps): VNode {
         onChange=${show}
       />
       <button>Search</button>
-      <button type="button" onClick=${onReload}>Reload</button>
-      ${mayChange && html`<a class="button primary" href=${linkTo('keys', 'new')}>Make a key</a>`}
+      <button type="button" onClick=${onReload}>Refresh</button>
+      ${mayChange && html`<a class="button primary" href=${linkTo('keys', 'new')}>Create key</a>`}
     </form>
     <${Fault} text=${error} />
   `;
@@ -112,7 +113,7 @@ function Empty({ wanted: { search, status, before } }: { readonly wanted: Wanted
   if (status !== null) return html`No key is ${status}. ${all}.`;
   if (before !== null) return html`There is no older key. ${all}.`;
   return mayChange
-    ? html`There is no key. <a href=${linkTo('keys', 'new')}>Make a key</a>: clients need one.`
+    ? html`There is no key. <a href=${linkTo('keys', 'new')}>Create a key</a>: clients need one.`
     : html`There is no key. Who has the admin token can make one.`;
 }
 
@@ -147,13 +148,13 @@ const keyColumns: readonly Column<Key>[] = [
     title: 'Balance',
     isNumber: true,
     sortBy: ({ balance }) => (balance === null ? null : Number(balance)),
-    cell: ({ balance }) => (balance === null ? '–' : formatAmount(balance)),
+    cell: ({ balance }) => (balance === null ? '–' : amountOf(balance)),
   },
   {
     title: 'Spent',
     isNumber: true,
     sortBy: ({ spent }) => Number(spent),
-    cell: ({ spent }) => formatAmount(spent),
+    cell: ({ spent }) => amountOf(spent),
   },
   {
     title: 'Budget',

@@ -7,6 +7,7 @@ import { linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { Facts, Figure, Figures } from '../../widgets/facts.ts';
+import { amountOf } from '../../widgets/amount.ts';
 import { asWords, formatAmount, formatCount, formatDuration, formatTime } from '../../widgets/format.ts';
 import { EditKey } from './edit-key.ts';
 import { KeyActions } from './key-actions.ts';
@@ -59,11 +60,11 @@ function KeyFigures({ of: key }: { readonly of: Key }): VNode {
     <${Figures}>
       <${Figure}
         label="Balance"
-        value=${balance === null ? '–' : formatAmount(balance)}
-        note=${balance === null ? 'does not pay in advance' : `besides, held for requests: ${formatAmount(held)}`}
+        value=${balance === null ? '–' : amountOf(balance)}
+        note=${balance === null ? 'does not pay in advance' : html`besides, held for requests: ${amountOf(held)}`}
         mood=${balance !== null && Number(balance) <= 0 ? 'bad' : undefined}
       />
-      <${Figure} label="Spent" value=${formatAmount(spent)} />
+      <${Figure} label="Spent" value=${amountOf(spent)} />
       <${Figure} label="In progress" value=${writeRunning(key)} />
       ${budget !== null && html`<${BudgetFigure} label="Left of the budget" budget=${budget} of=${key.name} />`}
       ${key.group !== null && html`<${GroupFigure} name=${key.group} />`}
@@ -93,7 +94,7 @@ interface BudgetProps {
 function BudgetFigure({ label, budget, of }: BudgetProps): VNode {
   return html`<${Figure}
     label=${label}
-    value=${formatAmount(budget.available)}
+    value=${amountOf(budget.available)}
     note=${html`<span class="budget"><${BudgetBar} budget=${budget} of=${of} /></span>`}
     mood=${usedPercent(budget) === 100 ? 'bad' : budget.warned_at === null ? undefined : 'warning'}
   />`;
@@ -111,7 +112,7 @@ function KeyFacts({ of: key }: { readonly of: Key }): VNode {
             ['requests at once', count(limits.concurrency)],
             ['requests per minute', count(limits.requests_per_minute)],
             ['wait for a slot', waitOf(limits.queue_wait_ms)],
-            ['weight before upstreams', formatCount(key.weight)],
+            ['weight in the queues of upstreams', formatCount(key.weight)],
             ['tokens per minute', count(limits.tokens_per_minute)],
             ['tokens per day', count(limits.tokens_per_day)],
             ['refused today', writeRefused(key.refused_today)],
@@ -154,8 +155,8 @@ function moneyFacts({ group, low_balance: lowBalance }: Key, budget: Key['budget
       'budget',
       budget === null ? 'none' : `${formatAmount(budget.amount)} a ${budget.per}, ${budget.time_zone}`,
     ],
-    ['spent of it', budget && formatAmount(budget.spent)],
-    ['held of it', budget && formatAmount(budget.held)],
+    ['spent of it', budget && amountOf(budget.spent)],
+    ['held of it', budget && amountOf(budget.held)],
     ['warns at', budget && budget.warn_at.length > 0 ? budget.warn_at.join(', ') : null],
     ['refills', budget && formatTime(budget.refills_at)],
   ];
@@ -178,5 +179,5 @@ function writeRefused(byLimit: Key['refused_today']): string {
 
 /** How long a request too many may wait for a slot. */
 function waitOf(milliseconds: number): string {
-  return milliseconds === 0 ? 'no waiting' : `at most ${formatDuration(milliseconds)}`;
+  return milliseconds === 0 ? 'none' : `at most ${formatDuration(milliseconds)}`;
 }

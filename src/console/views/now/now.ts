@@ -43,7 +43,7 @@ export function Now(): VNode {
         <${LiveChart} status=${status} isLost=${isLost} />
       </section>
       <section>
-        <h2>Ended in the last ${status.recent.seconds} s</h2>
+        <h2>Finished in the last ${status.recent.seconds} s</h2>
         <${Endings} endings=${status.recent.endings} />
       </section>
     </div>
@@ -94,7 +94,7 @@ function State({ status }: { readonly status: Status }): VNode {
 
 function imbalanceOf(imbalance: string | null): string {
   if (imbalance === null) return 'not yet audited';
-  return Number(imbalance) === 0 ? 'the books add up' : `the books differ by ${formatAmount(imbalance)}`;
+  return Number(imbalance) === 0 ? 'ledger balanced' : `ledger differs by ${formatAmount(imbalance)}`;
 }
 
 /** How many requests ended in which way, most first. */

@@ -56,7 +56,7 @@ export function KeyChoice({ keyId, query }: Props): VNode {
         ? html`
             <div class="empty">
               ${answer.next === null ? 'There is no active key.' : 'No recent key is active.'}${' '}
-              <a href=${linkTo('keys')}>Make a key</a>, then try a model with it.
+              <a href=${linkTo('keys')}>Create a key</a>, then try a model with it.
             </div>
           `
         : html`

@@ -6,7 +6,8 @@ import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
-import { asWords, formatAmount, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
+import { amountOf } from '../../widgets/amount.ts';
+import { asWords, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
 import { FrameTable } from './frame-table.ts';
 import { KeyChoice } from './key-choice.ts';
 import { RequestForm } from './request-form.ts';
@@ -122,7 +123,7 @@ function RunFigures({ run }: { readonly run: Run }): VNode {
       <${Figure} label="Finish reason" value=${finish === null ? '–' : asWords(finish)} />
       <${Figure}
         label="Charge"
-        value=${charge === null ? '–' : formatAmount(charge)}
+        value=${charge === null ? '–' : amountOf(charge)}
         note=${charge === null && run.ending !== null ? 'in the record of the request' : undefined}
       />
     <//>

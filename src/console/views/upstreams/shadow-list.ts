@@ -1,11 +1,12 @@
 import { html } from 'htm/preact';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import type { PresentedShadow } from '../../../http/present/shadow.ts';
 import { linkTo } from '../../route.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Facts } from '../../widgets/facts.ts';
 import { Fault } from '../../widgets/fault.ts';
+import { amountOf } from '../../widgets/amount.ts';
 import {
   asWords,
   countsText,
@@ -95,8 +96,8 @@ function Means({ model, means }: Pick<Shadow, 'model' | 'means'>): VNode {
     { name: 'total time', answers: answers.total_ms, shadows: shadows.total_ms, write: formatDuration },
     {
       name: 'cost of 1,000',
-      answers: amountOf(answers.cost),
-      shadows: amountOf(shadows.cost),
+      answers: numberOf(answers.cost),
+      shadows: numberOf(shadows.cost),
       write: costText,
     },
   ];
@@ -129,8 +130,8 @@ function percent(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }
 
-function spentText({ amount, spent }: Shadow['budget']): string {
-  return amount === null ? 'free' : `${formatAmount(spent)} of ${formatAmount(amount)}`;
+function spentText({ amount, spent }: Shadow['budget']): ComponentChildren {
+  return amount === null ? 'free' : html`${amountOf(spent)} of ${formatAmount(amount)}`;
 }
 
 /** Why requests got no shadow, in words. */
@@ -164,7 +165,7 @@ function comparedText(compared: Shadow['compared']): string {
   return [`${formatCount(same)} of ${formatCount(all)} ended alike`, ...differing].join(', ');
 }
 
-function amountOf(usd: string | null): number | null {
+function numberOf(usd: string | null): number | null {
   return usd === null ? null : Number(usd);
 }
 

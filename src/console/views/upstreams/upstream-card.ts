@@ -63,7 +63,7 @@ export function Health({ upstream, now, isBrief = false }: HealthProps): VNode {
   return html`
     <p><${UpstreamState} state=${state} />${' '}<${CircuitBadge} circuit=${circuit} /></p>
     ${cause !== null && html`<p class="cause">${cause}</p>`}
-    ${pausedUntil !== null && html`<p>It asked for a pause until ${formatTime(pausedUntil)}.</p>`}
+    ${pausedUntil !== null && html`<p>Paused by the provider (retry-after) until ${formatTime(pausedUntil)}.</p>`}
     ${availability !== 'available' && html`<p>${availabilities[availability]}</p>`}
     <${TroubledModels} routes=${upstream.routes} />
     ${(!isBrief || !isCalm(circuit)) && html`<${CircuitText} circuit=${circuit} now=${now} />`}
@@ -103,7 +103,7 @@ function isWell({ availability, circuit }: ModelHealth): boolean {
 }
 
 function modelText({ availability, circuit, paused_until: pausedUntil }: ModelHealth): string {
-  if (pausedUntil !== null) return `it asked for a pause until ${formatTime(pausedUntil)}`;
+  if (pausedUntil !== null) return `paused by the provider (retry-after) until ${formatTime(pausedUntil)}`;
   const words = circuit.open_since === null ? asWords(availability) : 'its circuit is open';
   return circuit.only_key === null ? words : `${words} for the key ${circuit.only_key} alone`;
 }

@@ -94,11 +94,12 @@ function LimiterText({ limiter }: { readonly limiter: UpstreamLimiter }): VNode 
       ${limitsOf(limiter).map(([name, text]) => html`<li key=${name}>${text}</li>`)}
       ${models.map((limits) => html`<li key=${`model ${limits.model}`}>${limits.model}: ${usageOf(limits)}</li>`)}
     </ul>
-    ${paused > 0 && html`<p>It asked for a pause, which ends in ${formatDuration(paused)}.</p>`}
+    ${paused > 0 && html`<p>Paused by the provider (retry-after); ends in ${formatDuration(paused)}.</p>`}
     ${pauses.map(
       ({ model, paused_ms: left }) =>
         html`<p key=${model}>
-          It asked for a pause of ${model ?? 'what is passed on'}, which ends in ${formatDuration(left)}.
+          ${model ?? 'What is passed on'}: paused by the provider (retry-after); ends in
+          ${formatDuration(left)}.
         </p>`,
     )}
     ${

@@ -1,10 +1,11 @@
 import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { DataTable, ShowMore } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
-import { formatAmount, formatCount } from '../../widgets/format.ts';
+import { amountOf } from '../../widgets/amount.ts';
+import { formatCount } from '../../widgets/format.ts';
 import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
 import type { MeasureName, UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
@@ -114,7 +115,7 @@ function measureColumn(name: MeasureName, isWhole: boolean): Column<UsageRow> {
   return isWhole ? { ...column, sortBy: (row) => measureOf(row, name) } : column;
 }
 
-/** A count in full: amounts exactly as the gateway writes them. */
-export function writeMeasure(row: UsageRow, name: MeasureName): string {
-  return name === 'charge' ? formatAmount(row.charge) : formatCount(row[name]);
+/** A count in full; amounts to four significant digits. */
+export function writeMeasure(row: UsageRow, name: MeasureName): ComponentChildren {
+  return name === 'charge' ? amountOf(row.charge) : formatCount(row[name]);
 }

@@ -24,7 +24,7 @@ export function OpenRequest(): VNode {
   return html`
     <form class="row" role="search" aria-label="Requests" onSubmit=${open}>
       <${Field} label="Request id" value=${text} onInput=${setText} placeholder="req_…" autocomplete="off" />
-      <button>Open the request</button>
+      <button>Open</button>
     </form>
     <${Fault} text=${error} />
   `;

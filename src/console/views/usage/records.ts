@@ -6,14 +6,8 @@ import type { PresentedRecord } from '../../../http/present/record.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
-import {
-  asWords,
-  formatCount,
-  formatTime,
-  formatAmount,
-  formatDuration,
-  shortId,
-} from '../../widgets/format.ts';
+import { amountOf } from '../../widgets/amount.ts';
+import { asWords, formatCount, formatTime, formatDuration, shortId } from '../../widgets/format.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
@@ -69,7 +63,7 @@ export function Records({ search }: { readonly search: URLSearchParams }): VNode
     <${FilterList} filters=${filters} linkOf=${(others: Filters) => recordsLink(others, time)} />
     <p class="note">
       ${writeTime(time)}${' '}
-      <button type="button" class="small" onClick=${reload}>Read again</button>
+      <button type="button" class="small" onClick=${reload}>Refresh</button>
     </p>
     <${Fault} text=${error} />
     <p class="note" role="status">${isWaiting ? 'Reading …' : ''}</p>
@@ -196,7 +190,7 @@ const measured: readonly Column<PresentedRecord>[] = [
     title: 'Charge',
     isNumber: true,
     sortBy: ({ charge }) => Number(charge),
-    cell: ({ charge }) => formatAmount(charge),
+    cell: ({ charge }) => amountOf(charge),
   },
 ];
 

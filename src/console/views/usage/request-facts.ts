@@ -4,6 +4,7 @@ import type { PresentedRecord } from '../../../http/present/record.ts';
 import { linkTo } from '../../route.ts';
 import { Facts } from '../../widgets/facts.ts';
 import type { Fact } from '../../widgets/facts.ts';
+import { amountOf } from '../../widgets/amount.ts';
 import { formatAmount, formatCount, formatTime, shortId, asWords } from '../../widgets/format.ts';
 import type { ManagedKey } from '../../api/use-key-names.ts';
 import { none } from './groups.ts';
@@ -21,7 +22,7 @@ export function journeyOf(record: PresentedRecord, key: ManagedKey | null): read
     ['asked for', html`${protocol}, ${mode}, model ${filterLink('model', model)}`],
     ['tag', tag === null || tag === none ? tag : filterLink('tag', tag)],
     ['group', group && filterLink('group', group)],
-    ['sent', `${formatCount(timings.queued_ms)} ms after its arrival`],
+    ['dispatched', `after ${formatCount(timings.queued_ms)} ms`],
     [
       'upstream',
       upstream === null ? 'none called yet' : html`<a href=${linkTo('upstreams', upstream)}>${upstream}</a>`,
@@ -32,15 +33,22 @@ export function journeyOf(record: PresentedRecord, key: ManagedKey | null): read
   ];
 }
 
+/** Where the tokens of a request come from. */
+const usageSources = {
+  upstream: 'reported by the upstream',
+  counted: 'counted by the gateway',
+  none: 'no usage',
+} as const;
+
 /** What a request cost, and why. */
 export function moneyOf(record: PresentedRecord): readonly Fact[] {
   const { usage, usage_source: source, price, hold, charge } = record;
   return [
-    ['hold', formatAmount(hold)],
+    ['hold', amountOf(hold)],
     ['tokens', usage === null ? '–' : writeTokens(usage)],
-    ['counted by', source],
+    ['usage', source && usageSources[source]],
     ['price', priceOf(price)],
-    ['charge', formatAmount(charge)],
+    ['charge', amountOf(charge)],
   ];
 }
 
@@ -69,7 +77,7 @@ function filterLink(name: 'model' | 'group' | 'tag', value: string): VNode {
 
 function limitsOf({ limits }: ManagedKey): string {
   const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = limits;
-  const wait = waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
+  const wait = waitMs === 0 ? 'none' : `up to ${waitMs / 1_000} s`;
   return `${formatCount(concurrency)} at once, ${formatCount(perMinute)} per minute, wait for a slot: ${wait}`;
 }
 

@@ -5,7 +5,8 @@ import { linkTo } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Facts, Figure, Figures } from '../../widgets/facts.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { formatAmount, formatCount, formatDuration } from '../../widgets/format.ts';
+import { amountOf } from '../../widgets/amount.ts';
+import { formatCount, formatDuration } from '../../widgets/format.ts';
 import { Outcome } from '../../widgets/badges.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { AdminError, adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
@@ -29,7 +30,7 @@ export function RequestLife({ id }: { readonly id: string }): VNode {
       isRunning &&
       html`<p class="notice">
         This request is in progress: <a href=${linkTo('now')}>see it under Now</a>.${' '}
-        <button type="button" class="small" onClick=${reload}>Read again</button>
+        <button type="button" class="small" onClick=${reload}>Refresh</button>
       </p>`
     }
     ${
@@ -69,7 +70,7 @@ function Recorded({ record, keyOf }: Props): VNode {
         value=${usage === null ? '–' : formatCount(usage.input_tokens + usage.output_tokens)}
         note=${usage === null ? undefined : `${formatCount(usage.input_tokens)} in, ${formatCount(usage.output_tokens)} out`}
       />
-      <${Figure} label="Charge" value=${formatAmount(charge)} />
+      <${Figure} label="Charge" value=${amountOf(charge)} />
     <//>
     <div class="columns">
       <section>

@@ -47,7 +47,7 @@ export function Timings({ record }: { readonly record: PresentedRecord }): VNode
 function spansOf({ timings, attempts }: PresentedRecord): readonly Span[] {
   const { queued_ms: queued, first_byte_ms: firstText, total_ms: total } = timings;
   return [
-    { name: 'before it was sent', from: 0, to: queued, kind: 'waiting' },
+    { name: 'queued', from: 0, to: queued, kind: 'waiting' },
     ...attempts.map(({ upstream, started_ms: startedMs, duration_ms: duration }, index) => {
       const from = (startedMs as number | null | undefined) ?? null;
       const to = from === null ? null : from + duration;

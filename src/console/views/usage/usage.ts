@@ -66,7 +66,7 @@ function RangeLine({ range, onReload }: { readonly range: TimeRange; readonly on
   return html`
     <p class="note">
       ${days}, ${period === 'day' ? 'in UTC' : `in your zone, ${viewersZone}`}. ${note}${' '}
-      <button type="button" class="small" onClick=${onReload}>Read again</button>
+      <button type="button" class="small" onClick=${onReload}>Refresh</button>
     </p>
   `;
 }
@@ -84,7 +84,7 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
   if (all === null || totals.groups.length === 0)
     return html`
       <p class="empty">
-        No request of this time has ended. Choose another time, look at
+        No request has ended in this period. Choose another one, look at
         <a href=${linkTo('now')}> what runs now</a>, or <a href=${linkTo('try')}>try a model</a>.
       </p>
     `;
@@ -110,7 +110,7 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
     </section>
     <section>
       <h2>By ${by}</h2>
-      <p><a href=${recordsLink(filters, range)}>All requests of this time</a></p>
+      <p><a href=${recordsLink(filters, range)}>All requests in this period</a></p>
       <${GroupTable}
         key=${`${by} ${range.from} ${range.to}`}
         query=${query}
@@ -168,13 +168,13 @@ function Controls({ query, days }: ControlsProps): VNode {
         `
       }
       <${Select}
-        label="By"
+        label="Group by"
         value=${query.by}
         options=${groupNames.map((name) => [name, groups[name].title])}
         onChange=${(by: GroupName) => change({ by })}
       />
       <${Select}
-        label="Shown"
+        label="Metric"
         value=${query.show}
         options=${measureNames.map((name) => [name, measureTitles[name]])}
         onChange=${(show: MeasureName) => change({ show })}
