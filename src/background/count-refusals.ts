@@ -1,9 +1,8 @@
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { ownLimitOf } from '../domain/limits/own-limits.ts';
-import type { Clock } from '../domain/ports/clock.ts';
 import type { Refusals, RefusedRequests } from '../domain/ports/refusals.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { repeat } from './repeat.ts';
+import type { TaskPorts } from './repeat.ts';
 
 /** How often counts are added to the sums in the database, in milliseconds. */
 const addMs = 5_000;
@@ -15,13 +14,6 @@ const addedAtOnce = 500;
 const maxWaiting = 20_000;
 
 const dayMs = 86_400_000;
-
-interface CounterOptions {
-  /** Resolves when the database can be used; rejects when it never can be. */
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
-  readonly onFault: ReportFault;
-}
 
 /** Counts the requests that this gateway's own limits refuse, by key and limit. */
 export interface RefusalCounter {
@@ -37,7 +29,7 @@ export interface RefusalCounter {
  */
 export function countRefusals(
   refusals: Pick<Refusals, 'add'>,
-  { ready, clock, onFault }: CounterOptions,
+  { ready, clock, onFault }: TaskPorts,
 ): RefusalCounter {
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -1,11 +1,10 @@
 import { TimeLimit } from '../domain/limits/time-limit.ts';
-import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { FoundChanges, SharedChanges } from '../domain/ports/shared-changes.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
+import type { Task, TaskPorts } from './repeat.ts';
 
 /** The pause between two reads of the changes, in milliseconds. */
 const pollMs = 1_000;
@@ -28,19 +27,6 @@ export interface ChangeListeners {
   readonly running: Pick<RunningRequests, 'cancel'>;
 }
 
-interface FollowOptions {
-  /** Resolves when the database can be read; rejects when it never can be, which is reported where it is opened. */
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
-  readonly onFault: ReportFault;
-}
-
-/** The following of changes. */
-export interface ChangeFollower {
-  /** Resolves when nothing is read or written any more. */
-  stop(): Promise<void>;
-}
-
 /**
  * Follows what other processes change in a shared database: empties the cache of keys when keys have changed, and stops the
  * requests that were cancelled. A successful read confirms the cached keys as of its beginning. After a read that failed the
@@ -49,8 +35,8 @@ export interface ChangeFollower {
 export function followChanges(
   changes: SharedChanges,
   { keys, running }: ChangeListeners,
-  { ready, clock, onFault }: FollowOptions,
-): ChangeFollower {
+  { ready, clock, onFault }: TaskPorts,
+): Pick<Task, 'stop'> {
   const stopping = new AbortController();
   const readFailed = sumFaults('changes by other processes could not be read', onFault, clock);
   const writeFailed = sumFaults('cancellations by other processes could not be removed', onFault, clock);

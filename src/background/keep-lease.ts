@@ -5,6 +5,7 @@ import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
+import type { TaskPorts } from './repeat.ts';
 
 /** How often the lease of this process is renewed, in milliseconds: two renewals may fail before it is over. */
 const renewMs = 5_000;
@@ -35,13 +36,9 @@ export interface LeaseKeeper {
 }
 
 /** What a lease is kept with. */
-export interface LeaseOptions {
-  readonly clock: Clock;
-  /** Resolves when the database is open, rejects when it can't be. */
-  readonly ready: Promise<void>;
+export interface LeaseOptions extends TaskPorts {
   /** Gives back what the owners without a lease held; called again soon if it fails. */
   readonly onEnded: () => Promise<void>;
-  readonly onFault: ReportFault;
 }
 
 /**

@@ -1,13 +1,12 @@
+import { createPause } from '../domain/pause.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { OpenRecords } from '../domain/ports/records.ts';
-import type { SharedDuty } from '../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { repeatAudits } from './repeat-audits.ts';
-import type { RepeatedAudits } from './repeat-audits.ts';
-import { repeat } from './repeat.ts';
-import { sweepOrphans } from './sweep-orphans.ts';
+import { auditAccounts } from '../operations/verify-ledger.ts';
+import { repeat, repeatTask } from './repeat.ts';
+import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 
 /** How often open records are swept and counted, in milliseconds. */
 const sweepMs = 15_000;
@@ -28,90 +27,147 @@ export interface LedgerFigures {
 type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances' | 'countWarnedBudgets'>;
 
 /** The monitoring of the ledger. */
-export interface LedgerMonitor {
+export interface LedgerMonitor extends Pick<Task, 'stop'> {
   /** `null` while another process that shares the database audits it, so that sums over processes count it once. */
   readonly figures: LedgerFigures | null;
-  /** Resolves when nothing is read any more. */
-  stop(): Promise<void>;
 }
 
-interface MonitorOptions {
-  /** Resolves when the database can be read; rejects when it never can be, which is reported where it is opened. */
-  readonly ready: Promise<void>;
+interface MonitorOptions extends TaskPorts {
   readonly lowBalanceNanos: () => number;
   /** Whether a request still runs here, or its settlement waits for the database. */
   readonly isPending: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
   /** Called after each audit that came to its end, with the sum of all differences in nano-USD and the number of faults. */
   readonly onAudited?: (imbalanceNanos: number, faults: number) => void;
-  readonly onFault: ReportFault;
-  /** The audits, where processes share the database: one of them counts and audits for all. */
-  readonly duty?: SharedDuty | null;
+  /** The audits, and the counts that are shown with them. */
+  readonly duty?: DutyOfOne;
 }
 
 /** Closes open records that no process will settle, and keeps the figures that operators watch up to date. */
 export function monitorLedger(
   records: MonitoredStore,
   ledger: LedgerAudit,
-  clock: Clock,
-  {
-    ready,
-    lowBalanceNanos,
-    isPending,
-    onExpired,
-    onAudited = () => {},
-    onFault,
-    duty = null,
-  }: MonitorOptions,
+  { lowBalanceNanos, isPending, onExpired, onAudited = () => {}, duty = null, ...ports }: MonitorOptions,
 ): LedgerMonitor {
-  const stopping = new AbortController();
-  const { signal } = stopping;
+  const { ready, clock, onFault } = ports;
   let counts = { openHolds: 0, lowBalances: 0, warnedBudgets: 0 };
   /** `null` while they are the duty of another process. */
   let audits: RepeatedAudits | null = null;
-
-  const check = async (): Promise<void> => {
-    try {
-      const expired = await sweepOrphans(records, isPending, clock.now());
-      if (expired > 0) {
-        onExpired(expired);
-        onFault('open records without a request were closed', `${expired} of them`);
-      }
-      if (duty !== null) await followDuty(await duty.isOurs());
-      if (signal.aborted || audits === null) return;
-      const openHolds = await records.countOpen();
-      const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
-      const warnedBudgets = await records.countWarnedBudgets(clock.now());
-      counts = { openHolds, lowBalances, warnedBudgets };
-    } catch (error) {
-      if (!signal.aborted) onFault('ledger check failed', error);
-    }
-  };
   const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault, onAudited);
-  const followDuty = async (isOurs: boolean): Promise<void> => {
-    if (signal.aborted) return;
-    if (isOurs) {
+  const followDuty = async (areOurs: boolean, { aborted }: AbortSignal): Promise<void> => {
+    if (aborted) return;
+    if (areOurs) {
       audits ??= startAudits();
     } else {
       await audits?.stop();
       audits = null;
     }
   };
-  let checked: (() => Promise<void>) | null = null;
-  const start = (): void => {
-    if (signal.aborted) return;
-    checked = repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal);
-    if (duty === null) audits = startAudits();
+  const task = repeatTask(
+    ports,
+    { firstMs: 0, delayMs: sweepMs, failure: 'ledger check failed' },
+    async (signal) => {
+      const expired = await sweepOrphans(records, isPending, clock.now());
+      if (expired > 0) {
+        onExpired(expired);
+        onFault('open records without a request were closed', `${expired} of them`);
+      }
+      if (duty !== null) await followDuty(await duty.isOurs(), signal);
+      if (signal.aborted || audits === null) return;
+      const openHolds = await records.countOpen();
+      const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
+      const warnedBudgets = await records.countWarnedBudgets(clock.now());
+      counts = { openHolds, lowBalances, warnedBudgets };
+    },
+  );
+  const startAlone = (): void => {
+    if (duty === null && !task.signal.aborted) audits = startAudits();
   };
-  ready.then(start, () => {});
+  ready.then(startAlone, () => {});
   return {
     get figures() {
       const imbalanceNanos = audits?.imbalanceNanos ?? null;
       return duty !== null && audits === null ? null : { ...counts, imbalanceNanos };
     },
     async stop() {
-      stopping.abort(new Error('the ledger monitor is stopping'));
-      await Promise.all([checked?.(), audits?.stop()]);
+      await Promise.all([task.stop(), audits?.stop()]);
     },
   };
+}
+
+/** The pause between two audits of all accounts, in milliseconds: with many of them an audit takes a while. */
+const auditMs = 600_000;
+
+/** The pause of an audit between two reads of the database, in milliseconds. */
+const auditPauseMs = 20;
+
+/** How many faults of one audit are logged one by one. */
+const maxLoggedFaults = 20;
+
+/** Audits of all accounts, one after the other. */
+interface RepeatedAudits {
+  /** The sum of all differences between accounts and ledger, in nano-USD; `null` unless the last audit came to its end. */
+  readonly imbalanceNanos: number | null;
+  /** Resolves when nothing is read any more. */
+  stop(): Promise<void>;
+}
+
+/** Begins the first audit, and logs what is wrong. `onAudited` is called after each that came to its end. */
+function repeatAudits(
+  ledger: LedgerAudit,
+  clock: Clock,
+  onFault: ReportFault,
+  onAudited: (imbalanceNanos: number, faults: number) => void,
+): RepeatedAudits {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let imbalanceNanos: number | null = null;
+
+  const audit = async (): Promise<void> => {
+    let faults = 0;
+    const report = (fault: string): void => {
+      if (++faults <= maxLoggedFaults) onFault('ledger imbalance', fault);
+    };
+    try {
+      const pause = createPause(clock, auditPauseMs, signal);
+      ({ imbalanceNanos } = await auditAccounts(ledger, report, pause));
+      onAudited(imbalanceNanos, faults);
+    } catch (error) {
+      imbalanceNanos = null;
+      if (!signal.aborted) onFault('ledger audit failed', error);
+    }
+    if (faults > maxLoggedFaults) onFault('ledger imbalance', `and ${faults - maxLoggedFaults} faults more`);
+  };
+  const audited = repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal);
+  return {
+    get imbalanceNanos() {
+      return imbalanceNanos;
+    },
+    async stop() {
+      stopping.abort(new Error('the audits are stopping'));
+      await audited();
+    },
+  };
+}
+
+/**
+ * How old an own open record must be before it can be an orphan, in milliseconds: its request may not be registered yet.
+ * One that is begun as far in the future was begun before this process's clock was set back.
+ */
+const minAgeMs = 10_000;
+
+/**
+ * Closes open records that no process will settle: those of this process without a request, as when the database failed
+ * a unit that it had committed, and those of owners without a lease. The hold goes back, and nothing is charged.
+ * `isPending` says whether the request still runs here, or its settlement waits for the database. Returns how many were
+ * closed.
+ */
+export async function sweepOrphans(
+  records: OpenRecords,
+  isPending: (requestId: string) => boolean,
+  nowMs: number,
+): Promise<number> {
+  const closable = await records.listClosable(nowMs - minAgeMs, nowMs + minAgeMs);
+  const orphans = closable.filter((requestId) => !isPending(requestId));
+  return orphans.length === 0 ? 0 : records.closeAsLost(orphans);
 }

@@ -1,11 +1,9 @@
 import { createPause } from '../domain/pause.ts';
-import type { Clock } from '../domain/ports/clock.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
-import type { SharedDuty } from '../domain/ports/shared-changes.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
-import { repeat } from './repeat.ts';
+import { isOurs, repeatTask } from './repeat.ts';
+import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 
 /** How long after the start, and how often, old records are removed, in milliseconds. */
 const firstMs = 10_000;
@@ -23,25 +21,18 @@ export interface RetentionSettings {
   readonly archive: RecordArchive | null;
 }
 
-interface RemoverOptions {
-  /** Resolves when the database can be used; rejects when it never can be. */
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
+interface RemoverOptions extends TaskPorts {
   readonly settings: () => RetentionSettings;
-  /** The removal, where processes share the database: one of them removes for all. */
-  readonly duty: SharedDuty | null;
+  readonly duty: DutyOfOne;
   readonly onRemoved: (count: number) => void;
   /** Called after each run that removed or folded anything, with the time before which it did. */
   readonly onRun: (removal: Removal, beforeMs: number) => void;
-  readonly onFault: ReportFault;
 }
 
 /** The removal of old records. */
-export interface RecordRemover {
+export interface RecordRemover extends Pick<Task, 'stop'> {
   /** The age of the oldest record, in milliseconds; `null` without any, and where another process removes them. */
   oldestRecordAgeMs(): number | null;
-  /** Resolves when nothing is removed any more. */
-  stop(): Promise<void>;
 }
 
 /** The time before which records are old: a midnight in UTC, so that an archive has whole days. */
@@ -51,39 +42,22 @@ export function oldBefore(nowMs: number, keepMs: number): number {
 
 /** Removes records that are older than the config says, every hour, and finds the oldest one that is left. */
 export function keepRemoving(retention: Retention, options: RemoverOptions): RecordRemover {
-  const { clock, settings, duty, onRemoved, onRun, onFault } = options;
-  const stopping = new AbortController();
-  const { signal } = stopping;
+  const { clock, settings, duty, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
-
-  const run = async (): Promise<void> => {
-    try {
-      if (duty !== null && !(await duty.isOurs())) {
-        oldestRecordMs = null;
-        return;
-      }
-      const { keepMs, archive } = settings();
-      if (keepMs !== null) {
-        const beforeMs = oldBefore(clock.now(), keepMs);
-        const pause = createPause(clock, stepPauseMs, signal);
-        const removal = await removeOldRecords(retention, { beforeMs, archive, pause, onRemoved });
-        if (removal.records + removal.postings > 0) onRun(removal, beforeMs);
-      }
-      oldestRecordMs = await retention.oldestRecord();
-    } catch (error) {
-      if (!signal.aborted) onFault('old records could not be removed: it is tried again in an hour', error);
+  const failure = 'old records could not be removed: it is tried again in an hour';
+  const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (signal) => {
+    if (!(await isOurs(duty))) return void (oldestRecordMs = null);
+    const { keepMs, archive } = settings();
+    if (keepMs !== null) {
+      const beforeMs = oldBefore(clock.now(), keepMs);
+      const pause = createPause(clock, stepPauseMs, signal);
+      const removal = await removeOldRecords(retention, { beforeMs, archive, pause, onRemoved });
+      if (removal.records + removal.postings > 0) onRun(removal, beforeMs);
     }
-  };
-  let running: (() => Promise<void>) | null = null;
-  const start = (): void => {
-    if (!signal.aborted) running = repeat(run, { firstMs, delayMs: removeMs }, clock, signal);
-  };
-  options.ready.then(start, () => {});
+    oldestRecordMs = await retention.oldestRecord();
+  });
   return {
     oldestRecordAgeMs: () => (oldestRecordMs === null ? null : Math.max(0, clock.now() - oldestRecordMs)),
-    async stop() {
-      stopping.abort(new Error('the removal of old records is stopping'));
-      await running?.();
-    },
+    stop,
   };
 }

@@ -1,10 +1,8 @@
-import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyStore } from '../domain/ports/key-store.ts';
-import type { SharedDuty } from '../domain/ports/shared-changes.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { maxUsageRows } from '../domain/ports/usage.ts';
 import type { Usage, UsageRow } from '../domain/ports/usage.ts';
-import { repeat } from './repeat.ts';
+import { isOurs, repeatTask } from './repeat.ts';
+import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 
 /** How often the keys are read, in milliseconds. */
 const readMs = 60_000;
@@ -33,72 +31,56 @@ interface TopKeySources {
   readonly store: Pick<KeyStore, 'namesOf'>;
 }
 
-interface TopKeyOptions {
-  /** Resolves when the database can be read; rejects when it never can be. */
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
+interface TopKeyOptions extends TaskPorts {
   /** How many keys and how many groups are shown; 0 for none. */
   readonly count: () => number;
   /** Whether keys may have groups. */
   readonly hasGroups: () => boolean;
-  /** The reading, where processes share the database: one of them shows the keys of all. */
-  readonly duty: SharedDuty | null;
-  readonly onFault: ReportFault;
+  readonly duty: DutyOfOne;
 }
 
 /** The watch over the keys and groups that spend most. */
-export interface TopKeyWatch {
+export interface TopKeyWatch extends Pick<Task, 'stop'> {
   /** The keys with the largest charges of the current day, largest first; none before the first read of the day. */
   current(): readonly TopKey[];
   /** The same of groups. */
   currentGroups(): readonly TopGroup[];
-  /** Resolves when nothing is read any more. */
-  stop(): Promise<void>;
 }
 
 /** Reads every minute which keys, and which groups of keys, spent most in the current day. */
 export function watchTopKeys(
   sources: TopKeySources,
-  { ready, clock, count, hasGroups, duty, onFault }: TopKeyOptions,
+  { count, hasGroups, duty, ...ports }: TopKeyOptions,
 ): TopKeyWatch {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const today = (): number => Math.floor(clock.now() / dayMs) * dayMs;
+  const today = (): number => Math.floor(ports.clock.now() / dayMs) * dayMs;
   let found: {
     readonly dayMs: number;
     readonly keys: readonly TopKey[];
     readonly groups: readonly TopGroup[];
   } | null = null;
-
-  const read = async (): Promise<void> => {
+  const read = async (): Promise<typeof found> => {
+    const day = today();
+    if (count() === 0 || !(await isOurs(duty))) return null;
+    return {
+      dayMs: day,
+      keys: await readTopKeys(sources, day, count()),
+      groups: hasGroups() ? await readTopGroups(sources, day, count()) : [],
+    };
+  };
+  const failure = 'the keys that spend most could not be read';
+  const { stop } = repeatTask(ports, { firstMs: 0, delayMs: readMs, failure }, async () => {
     try {
-      const day = today();
-      const isOurs = count() > 0 && (duty === null || (await duty.isOurs()));
-      found = isOurs
-        ? {
-            dayMs: day,
-            keys: await readTopKeys(sources, day, count()),
-            groups: hasGroups() ? await readTopGroups(sources, day, count()) : [],
-          }
-        : null;
+      found = await read();
     } catch (error) {
       found = null;
-      if (!signal.aborted) onFault('the keys that spend most could not be read', error);
+      throw error;
     }
-  };
-  let reading: (() => Promise<void>) | null = null;
-  const start = (): void => {
-    if (!signal.aborted) reading = repeat(read, { firstMs: 0, delayMs: readMs }, clock, signal);
-  };
-  ready.then(start, () => {});
+  });
   const ofToday = () => (found !== null && found.dayMs === today() ? found : null);
   return {
     current: () => ofToday()?.keys.slice(0, count()) ?? [],
     currentGroups: () => ofToday()?.groups.slice(0, count()) ?? [],
-    async stop() {
-      stopping.abort(new Error('the watch over keys is stopping'));
-      await reading?.();
-    },
+    stop,
   };
 }
 

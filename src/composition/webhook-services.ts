@@ -117,7 +117,7 @@ export function runEvents(
     webhooks: () => active().webhooks,
     onResult: (webhook, result) => metrics.webhookDelivered(webhook, result),
   });
-  const stopNoting = noteExpiringKeys({
+  const expiries = noteExpiringKeys({
     ...basics,
     outbox,
     duty,
@@ -150,7 +150,7 @@ export function runEvents(
         void addImbalance(outbox, { imbalanceNanos, faults, nowMs: clock.now() }, log.fault);
     },
     async stop() {
-      await Promise.all([delivery.stop(), stopNoting(), outages.stop(), settings.stop()]);
+      await Promise.all([delivery.stop(), expiries.stop(), outages.stop(), settings.stop()]);
     },
   };
 }

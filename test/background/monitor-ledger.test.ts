@@ -52,7 +52,8 @@ async function monitor(
   const faults: string[] = [];
   const none = async function* () {};
   const ledger: LedgerAudit = { audit, budgets: none, spending: none, settled: none, sealFaults: none };
-  const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
+  const watched: LedgerMonitor = monitorLedger(records, ledger, {
+    clock,
     ready,
     lowBalanceNanos: () => 5,
     isPending: () => false,

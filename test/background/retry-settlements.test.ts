@@ -4,7 +4,7 @@ import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consump
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
 import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';
-import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
+import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';

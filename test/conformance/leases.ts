@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { keepLease } from '../../src/background/keep-lease.ts';
 import type { LeaseKeeper } from '../../src/background/keep-lease.ts';
-import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
+import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import type { Store } from '../../src/storage/store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';

@@ -180,14 +180,14 @@ export const nodeFaults: readonly Mutation[] = [
   },
   {
     name: 'a sweep that closes the records of running requests',
-    file: 'src/background/sweep-orphans.ts',
+    file: 'src/background/monitor-ledger.ts',
     find: 'closable.filter((requestId) => !isPending(requestId))',
     replace: 'closable.filter(() => true || isPending)',
     ...simulation,
   },
   {
     name: 'own records that are not swept once the clock was set back',
-    file: 'src/background/sweep-orphans.ts',
+    file: 'src/background/monitor-ledger.ts',
     find: 'nowMs + minAgeMs)',
     replace: 'Number.MAX_SAFE_INTEGER)',
     ...simulation,

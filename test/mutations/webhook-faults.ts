@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts';
 
 const statements = 'src/storage/outbox/deliveries.ts';
 const job = 'src/background/webhooks/deliver-webhooks.ts';
-const line = 'src/background/webhooks/delivery-line.ts';
+const line = 'src/background/webhooks/deliver-webhooks.ts';
 const client = 'src/transport/webhook-client.ts';
 
 /** What the outbox must do over an engine. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Limiter } from '../../src/domain/ports/limiter.ts';
-import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
+import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { randomNumbers } from '../support/random-numbers.ts';

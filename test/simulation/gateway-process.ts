@@ -3,7 +3,7 @@ import type { LeaseKeeper } from '../../src/background/keep-lease.ts';
 import { repeat } from '../../src/background/repeat.ts';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import type { KeptSettlements } from '../../src/background/retry-settlements.ts';
-import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
+import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { SharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';

@@ -1,10 +1,14 @@
-import type { Deliveries } from '../../domain/ports/outbox.ts';
+import { writeEvent } from '../../domain/events.ts';
+import type { StoredEvent } from '../../domain/events.ts';
+import { createPause } from '../../domain/pause.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Deliveries, DueDelivery } from '../../domain/ports/outbox.ts';
 import type { LeavableDuty } from '../../domain/ports/shared-changes.ts';
-import type { Webhook } from '../../domain/ports/webhooks.ts';
-import { givenUpMs, keptMs } from '../../domain/webhook-retries.ts';
-import { repeat } from '../repeat.ts';
-import { DeliveryLine } from './delivery-line.ts';
-import type { LinePorts } from './delivery-line.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { SendResult, Webhook } from '../../domain/ports/webhooks.ts';
+import { givenUpMs, keptMs, maxAttempts, retryDelayMs } from '../../domain/webhook-retries.ts';
+import { isOurs, repeatTask } from '../repeat.ts';
+import type { TaskPorts } from '../repeat.ts';
 
 /** How often new events are looked for, in milliseconds: an event is sent about as long after it happened. */
 const lookMs = 1_000;
@@ -16,18 +20,16 @@ const cleanMs = 3_600_000;
 const ageMs = 15_000;
 
 /** What deliveries need. */
-interface DeliveryPorts extends LinePorts {
+interface DeliveryPorts extends LinePorts, TaskPorts {
   readonly deliveries: Deliveries;
-  /** Resolves when the database can be used; rejects when it never can be. */
-  readonly ready: Promise<void>;
   /** Those of the config in force. */
   readonly webhooks: () => readonly Webhook[];
-  /** The deliveries, where processes share the database: one of them makes all. */
+  /** What one of the processes does that share a database; `null` where this one has it alone. */
   readonly duty: LeavableDuty | null;
 }
 
 /** The deliveries of events to webhooks. */
-export interface WebhookDelivery {
+interface WebhookDelivery {
   /** The age of the oldest event that waits, in milliseconds; `null` without webhooks, and where another process delivers. */
   oldestAgeMs(): number | null;
   /** Interrupts the attempts that run, whose events are sent again by the next process. Resolves when nothing runs any more. */
@@ -39,62 +41,188 @@ export interface WebhookDelivery {
  * may be sent more than once, always with the same id. The result of an attempt is written until the database takes it.
  */
 export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
-  const { deliveries, clock, webhooks, duty, onFault } = ports;
-  const stopping = new AbortController();
-  const { signal } = stopping;
+  const { deliveries, clock, webhooks, duty } = ports;
   const lines = new Map<string, DeliveryLine>();
-  let isOurs = false;
+  let delivers = false;
   let oldest: number | null = null;
   let agedMs = Number.NEGATIVE_INFINITY;
   let cleanedMs = Number.NEGATIVE_INFINITY;
 
   const subscriptions = () => webhooks().map(({ name, types }) => ({ name, types }));
   const find = (name: string): Webhook | null =>
-    isOurs && !signal.aborted ? (webhooks().find((webhook) => webhook.name === name) ?? null) : null;
+    delivers && !task.signal.aborted ? (webhooks().find((webhook) => webhook.name === name) ?? null) : null;
   const lineOf = (name: string): DeliveryLine => {
-    const line = lines.get(name) ?? new DeliveryLine(name, () => find(name), ports, signal);
+    const line = lines.get(name) ?? new DeliveryLine(name, () => find(name), ports, task.signal);
     lines.set(name, line);
     return line;
   };
   /** Does nothing without webhooks, and leaves the duty to a process that has some: its config may be in force earlier. */
   const rest = async (): Promise<void> => {
     oldest = null;
-    if (duty === null || !isOurs) return;
+    if (duty === null || !delivers) return;
     await duty.giveUp();
-    isOurs = false;
+    delivers = false;
   };
-  const look = async (): Promise<void> => {
-    try {
-      const needsCleaning = clock.monotonicMs() - cleanedMs >= cleanMs;
-      if (webhooks().length === 0 && !needsCleaning) return await rest();
-      isOurs = duty === null || (await duty.isOurs());
-      if (!isOurs || signal.aborted) return void (oldest = null);
-      while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
-      for (const { name } of webhooks()) void lineOf(name).advance();
-      for (const [name, line] of lines) if (find(name) === null && line.isIdle) lines.delete(name);
-      if (clock.monotonicMs() - agedMs >= ageMs) {
-        agedMs = clock.monotonicMs();
-        const names = webhooks().map(({ name }) => name);
-        oldest = names.length === 0 ? null : ((await deliveries.oldestAgeMs(names)) ?? 0);
-      }
-      if (!needsCleaning) return;
-      cleanedMs = clock.monotonicMs();
-      await deliveries.clean(subscriptions(), { givenUpMs, keptMs });
-    } catch (error) {
-      if (!signal.aborted) onFault('events for webhooks can not be read: they are sent later', error);
+  const failure = 'events for webhooks can not be read: they are sent later';
+  const task = repeatTask(ports, { firstMs: 0, delayMs: lookMs, failure }, async (signal) => {
+    const needsCleaning = clock.monotonicMs() - cleanedMs >= cleanMs;
+    if (webhooks().length === 0 && !needsCleaning) return rest();
+    delivers = await isOurs(duty);
+    if (!delivers || signal.aborted) return void (oldest = null);
+    while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
+    for (const { name } of webhooks()) void lineOf(name).advance();
+    for (const [name, line] of lines) if (find(name) === null && line.isIdle) lines.delete(name);
+    if (clock.monotonicMs() - agedMs >= ageMs) {
+      agedMs = clock.monotonicMs();
+      const names = webhooks().map(({ name }) => name);
+      oldest = names.length === 0 ? null : ((await deliveries.oldestAgeMs(names)) ?? 0);
     }
-  };
-  let looking: (() => Promise<void>) | null = null;
-  const start = (): void => {
-    if (!signal.aborted) looking = repeat(look, { firstMs: 0, delayMs: lookMs }, clock, signal);
-  };
-  ports.ready.then(start, () => {});
+    if (!needsCleaning) return;
+    cleanedMs = clock.monotonicMs();
+    await deliveries.clean(subscriptions(), { givenUpMs, keptMs });
+  });
   return {
     oldestAgeMs: () => oldest,
     async stop() {
-      stopping.abort(new Error('the deliveries are stopping'));
-      await looking?.();
+      await task.stop();
       await Promise.all([...lines.values()].map((line) => line.ended()));
     },
   };
+}
+
+/** How many events are on their way to one webhook at a time. */
+const maxInFlight = 8;
+
+/** How long is waited before a result is written again that the database did not take, in milliseconds. */
+const writeAgainMs = 1_000;
+
+/** What came of an attempt: `failed` ones are repeated, `dead` ones were the last. */
+type DeliveryResult = 'delivered' | 'failed' | 'dead';
+
+/** What attempts need. */
+interface LinePorts {
+  readonly deliveries: Pick<Deliveries, 'listDue' | 'end' | 'retry'>;
+  readonly clock: Clock;
+  /** Draws a number from 0 to 1. */
+  readonly random: () => number;
+  readonly onResult: (webhook: string, result: DeliveryResult) => void;
+  readonly onFault: ReportFault;
+}
+
+/** The deliveries to one webhook that run now. */
+class DeliveryLine {
+  readonly #name: string;
+  /** The webhook as the config in force has it; `null` when nothing more is to be sent to it. */
+  readonly #webhook: () => Webhook | null;
+  readonly #ports: LinePorts;
+  readonly #signal: AbortSignal;
+  readonly #running = new Map<string, Promise<void>>();
+  /** The events whose attempt has ended since the last read of what is due began: the read may still have them. */
+  #endedMeanwhile = new Set<string>();
+  #reading: Promise<void> | null = null;
+
+  constructor(name: string, webhook: () => Webhook | null, ports: LinePorts, signal: AbortSignal) {
+    this.#name = name;
+    this.#webhook = webhook;
+    this.#ports = ports;
+    this.#signal = signal;
+  }
+
+  /** Begins the attempts that are due, as far as there is room. */
+  advance(): Promise<void> {
+    this.#reading ??= this.#begin().finally(() => (this.#reading = null));
+    return this.#reading;
+  }
+
+  /** Whether nothing of it runs. */
+  get isIdle(): boolean {
+    return this.#reading === null && this.#running.size === 0;
+  }
+
+  /** Resolves when no attempt runs any more. */
+  async ended(): Promise<void> {
+    await this.#reading;
+    await Promise.all(this.#running.values());
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#webhook() === null || this.#running.size >= maxInFlight) return;
+    this.#endedMeanwhile = new Set();
+    try {
+      const due = await this.#ports.deliveries.listDue(this.#name, maxInFlight + this.#running.size);
+      for (const delivery of due) {
+        const { id } = delivery.event;
+        const webhook = this.#webhook();
+        if (webhook === null || this.#running.size >= maxInFlight) return;
+        if (this.#running.has(id) || this.#endedMeanwhile.has(id)) continue;
+        this.#running.set(id, this.#run(webhook, delivery));
+      }
+    } catch (error) {
+      if (!this.#signal.aborted)
+        this.#ports.onFault('events for webhooks can not be read: they are sent later', error);
+    }
+  }
+
+  async #run(webhook: Webhook, delivery: DueDelivery): Promise<void> {
+    const { id } = delivery.event;
+    const hasEnded = await this.#attempt(webhook, delivery);
+    this.#running.delete(id);
+    this.#endedMeanwhile.add(id);
+    // The next event of the subject is due at once.
+    if (hasEnded) void this.advance();
+  }
+
+  /** Sends an event. One that can't be written, as of a later version, fails alone: thrown, it would end the process. */
+  async #send(webhook: Webhook, event: StoredEvent): Promise<SendResult> {
+    try {
+      return await webhook.send(event.id, writeEvent(event), this.#signal);
+    } catch (error) {
+      this.#ports.onFault('an event could not be written', error, { event: event.id, type: event.type });
+      return { kind: 'failed', reason: 'the event could not be written', retryAfterMs: null };
+    }
+  }
+
+  /** Makes one attempt and writes its result; resolves with whether the delivery has ended. */
+  async #attempt(webhook: Webhook, delivery: DueDelivery): Promise<boolean> {
+    const { deliveries, random, onResult, onFault } = this.#ports;
+    const { event } = delivery;
+    const result = await this.#send(webhook, event);
+    if (result.kind === 'interrupted') return false;
+    if (result.kind === 'delivered') {
+      onResult(this.#name, 'delivered');
+      return this.#write(() => deliveries.end(delivery, this.#name, 'delivered', `status ${result.status}`));
+    }
+    const failures = delivery.attempts + 1;
+    const { reason, retryAfterMs } = result;
+    const fields = { webhook: this.#name, event: event.id, type: event.type };
+    onResult(this.#name, 'failed');
+    if (failures >= maxAttempts) {
+      onResult(this.#name, 'dead');
+      onFault('event given up: its webhook did not accept it for three days', reason, fields);
+      return this.#write(() => deliveries.end(delivery, this.#name, 'dead', reason));
+    }
+    if (failures === 1) onFault('webhook did not accept an event: it is sent again', reason, fields);
+    const delayMs = retryDelayMs(failures, retryAfterMs, random());
+    await this.#write(() => deliveries.retry(delivery, this.#name, delayMs, reason));
+    return false;
+  }
+
+  /** Writes a result until the database takes it: otherwise the event would be sent again at once. */
+  async #write(work: () => Promise<void>): Promise<boolean> {
+    const pause = createPause(this.#ports.clock, writeAgainMs, this.#signal);
+    for (;;) {
+      try {
+        await work();
+        return true;
+      } catch (error) {
+        if (this.#signal.aborted) return false;
+        this.#ports.onFault('the result of a delivery could not be written: it is tried again', error);
+      }
+      try {
+        await pause();
+      } catch {
+        return false;
+      }
+    }
+  }
 }

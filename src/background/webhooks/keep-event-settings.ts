@@ -1,16 +1,11 @@
-import type { Clock } from '../../domain/ports/clock.ts';
 import type { EventSettings, Outbox } from '../../domain/ports/outbox.ts';
-import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { TaskPorts } from '../repeat.ts';
 
 /** How long after a failure the settings are written again, in milliseconds. */
 const writeAgainMs = 5_000;
 
-interface SettingsPorts {
+interface SettingsPorts extends TaskPorts {
   readonly outbox: Outbox;
-  /** Resolves when the database can be used; rejects when it never can be. */
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
-  readonly onFault: ReportFault;
 }
 
 /** The writing of the settings by which the database adds events. */

@@ -1,8 +1,7 @@
-import type { Clock } from '../../domain/ports/clock.ts';
 import type { UpstreamOutages } from '../../domain/ports/outbox.ts';
-import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
-import { repeat } from '../repeat.ts';
+import { repeatTask } from '../repeat.ts';
+import type { Task, TaskPorts } from '../repeat.ts';
 
 /** How often the circuits are compared with what was reported, in milliseconds. */
 const lookMs = 5_000;
@@ -16,30 +15,24 @@ interface WatchedUpstreams {
   readonly isWanted: boolean;
 }
 
-interface OutagePorts {
+interface OutagePorts extends TaskPorts {
   readonly outages: UpstreamOutages;
   readonly health: Pick<UpstreamHealth, 'state' | 'contact'>;
-  readonly ready: Promise<void>;
-  readonly clock: Clock;
   readonly watched: () => WatchedUpstreams;
-  readonly onFault: ReportFault;
 }
 
 /** The watching of circuits for events. */
-export interface OutageWatch {
+export interface OutageWatch extends Pick<Task, 'stop'> {
   /** Notes that a circuit of an upstream opened or closed. */
   changed(upstream: string): void;
-  /** Resolves when nothing is read or written any more. */
-  stop(): Promise<void>;
 }
 
 /**
  * Reports upstreams that are down, and up again. A circuit that opens and closes by turns is neither: each must last. An
  * upstream that has not answered since the start is not up: its circuit is closed because nothing is known of it.
  */
-export function watchOutages({ outages, health, ready, clock, watched, onFault }: OutagePorts): OutageWatch {
-  const stopping = new AbortController();
-  const { signal } = stopping;
+export function watchOutages({ outages, health, watched, ...ports }: OutagePorts): OutageWatch {
+  const { clock } = ports;
   const since = new Map<string, { readonly isOpen: boolean; readonly ms: number }>();
 
   const sinceOf = (upstream: string) => {
@@ -52,36 +45,20 @@ export function watchOutages({ outages, health, ready, clock, watched, onFault }
   };
   const isUp = (upstream: string): boolean => health.contact(upstream)?.cause === null;
 
-  const look = async (): Promise<void> => {
+  const failure = 'outages of upstreams can not be reported';
+  const { stop } = repeatTask(ports, { firstMs: lookMs, delayMs: lookMs, failure }, async (signal) => {
     const { names, holdMs, isWanted } = watched();
     for (const known of since.keys()) if (!names.includes(known)) since.delete(known);
     const lasting = names.map((upstream) => ({ upstream, ...sinceOf(upstream) }));
     if (!isWanted) return;
-    try {
-      const reported = new Map((await outages.list()).map((outage) => [outage.upstream, outage.isSeenHere]));
-      for (const { upstream, isOpen, ms } of lasting) {
-        if (signal.aborted) return;
-        if (clock.monotonicMs() - ms < holdMs) continue;
-        if (isOpen && reported.get(upstream) !== true) await outages.sawDown(upstream);
-        if (!isOpen && reported.has(upstream) && isUp(upstream)) await outages.sawUp(upstream);
-      }
-      for (const upstream of reported.keys()) if (!names.includes(upstream)) await outages.forget(upstream);
-    } catch (error) {
-      if (!signal.aborted) onFault('outages of upstreams can not be reported', error);
+    const reported = new Map((await outages.list()).map((outage) => [outage.upstream, outage.isSeenHere]));
+    for (const { upstream, isOpen, ms } of lasting) {
+      if (signal.aborted) return;
+      if (clock.monotonicMs() - ms < holdMs) continue;
+      if (isOpen && reported.get(upstream) !== true) await outages.sawDown(upstream);
+      if (!isOpen && reported.has(upstream) && isUp(upstream)) await outages.sawUp(upstream);
     }
-  };
-  let looking: (() => Promise<void>) | null = null;
-  ready.then(
-    () => {
-      if (!signal.aborted) looking = repeat(look, { firstMs: lookMs, delayMs: lookMs }, clock, signal);
-    },
-    () => {},
-  );
-  return {
-    changed: (upstream) => void sinceOf(upstream),
-    async stop() {
-      stopping.abort();
-      await looking?.();
-    },
-  };
+    for (const upstream of reported.keys()) if (!names.includes(upstream)) await outages.forget(upstream);
+  });
+  return { changed: (upstream) => void sinceOf(upstream), stop };
 }

@@ -22,7 +22,8 @@ export function watchLedger(
   lowBalanceNanos: () => number,
   { clock, log, metrics, events }: MonitorReports,
 ): LedgerMonitor {
-  return monitorLedger(store, ledgerAudit, clock, {
+  return monitorLedger(store, ledgerAudit, {
+    clock,
     ready: recovered,
     lowBalanceNanos,
     isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),

@@ -1,5 +1,5 @@
 import { keepRollingUp } from '../../background/roll-up-usage.ts';
-import type { UsageRoller } from '../../background/roll-up-usage.ts';
+import type { Task } from '../../background/repeat.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -9,7 +9,7 @@ export function rollUsageUp(
   { usageRollups, recovered, shared }: StorageServices,
   clock: Clock,
   log: Pick<Log, 'fault'>,
-): UsageRoller {
+): Pick<Task, 'stop'> {
   const duty = shared?.usageDuty ?? null;
   return keepRollingUp(usageRollups, { ready: recovered, clock, duty, onFault: log.fault });
 }
