@@ -13,7 +13,7 @@ export class LimitRefresh {
   readonly #clock: Clock;
   #cancel: (() => void) | null = null;
   #isRefreshing = false;
-  /** Whether limits may have changed since the look that is under way began. */
+  /** Whether limits may have changed since the refresh that is under way began. */
   #isOutdated = false;
   #isClosed = false;
 

@@ -56,14 +56,14 @@ export function createMemoryLimiter(
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
 
-  const lines = (): readonly string[] =>
+  const queues = (): readonly string[] =>
     [...states].flatMap(([keyId, { waiting }]) => (waiting.length === 0 ? [] : [keyId]));
   const limitRefresh =
     source === null
       ? null
       : new LimitRefresh(
-          () => followLimits(lines(), states, source).catch(notFollowed),
-          () => lines().length > 0,
+          () => followLimits(queues(), states, source).catch(notFollowed),
+          () => queues().length > 0,
           clock,
         );
 

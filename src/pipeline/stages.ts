@@ -40,7 +40,7 @@ export interface Admission {
   readonly tokens: TokenState | null;
   /** How long it took until there was a slot or none, in milliseconds, with the time to ask a shared database. */
   readonly limiterMs: number;
-  /** How long the request stood in line for a slot, in milliseconds; 0 if it was not in a line. */
+  /** How long the request waited in the queue for a slot, in milliseconds; 0 if it did not wait. */
   readonly slotWaitMs: number;
   /** The group of the key; `null` without one. */
   readonly group: Group | null;

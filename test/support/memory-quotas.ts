@@ -39,8 +39,8 @@ export function createMemoryQuotas(nowMs: () => number, hasLease: (owner: string
     const parts = fairParts(needed, capacity, round);
     const left = capacity - parts.reduce((total, part) => total + part, 0);
     const more = fairParts(beside, left, round);
-    const place = sorted.indexOf(own);
-    const target = (parts[place] ?? 0) + (more[place] ?? 0);
+    const at = sorted.indexOf(own);
+    const target = (parts[at] ?? 0) + (more[at] ?? 0);
     own.quota = Math.max(keeps, Math.min(target, smallest - sum(others)));
     // A process needs no more than it wants.
     if (needs > wants) throw new Error('a demand of more than is wanted');

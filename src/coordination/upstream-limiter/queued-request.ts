@@ -3,8 +3,8 @@ import type { AcquireResult, PermitRequest, PermitWait } from '../../domain/port
 import { refusalBy } from './requested-limiters.ts';
 import type { RequestedLimiter } from './requested-limiters.ts';
 
-/** Its place in the queue of one upstream. */
-interface PlaceInQueue extends RequestedLimiter {
+/** A queue that it has joined. */
+interface JoinedQueue extends RequestedLimiter {
   readonly ticket: Ticket<QueuedRequest>;
 }
 
@@ -12,7 +12,7 @@ interface PlaceInQueue extends RequestedLimiter {
 export interface QueuedRequest {
   readonly request: PermitRequest;
   readonly sinceMs: number;
-  readonly queues: readonly PlaceInQueue[];
+  readonly queues: readonly JoinedQueue[];
   /** Ends the wait. It must be in no queue by then. */
   readonly end: (result: AcquireResult) => void;
 }
@@ -24,7 +24,7 @@ export function joinQueues(
   nowMs: number,
   end: (result: AcquireResult) => void,
 ): QueuedRequest {
-  const queues: PlaceInQueue[] = [];
+  const queues: JoinedQueue[] = [];
   const queued = { request, sinceMs: nowMs, queues, end };
   const { keyId, weight, tokens } = request;
   for (const { limiter, models } of requested) {

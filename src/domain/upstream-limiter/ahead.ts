@@ -28,22 +28,22 @@ export function loadAhead<Member>(
     all.add(tokens);
     if (other.lane === lane) ofLane.add(tokens);
   };
-  const line = held.has(lane) ? lane : null;
+  const heldLane = held.has(lane) ? lane : null;
   let tag = Number.NEGATIVE_INFINITY;
-  for (const { ticket: other, start } of startsOf(key, line, held)) {
+  for (const { ticket: other, start } of startsOf(key, heldLane, held)) {
     tag = start;
     if (other === ticket) break;
     add(other);
   }
-  const addBefore = (rivals: KeyQueue<Member>, rivalLine: Lane | null): void => {
-    for (const { ticket: rival, start } of startsOf(rivals, rivalLine, held)) {
+  const addBefore = (rivals: KeyQueue<Member>, rivalLane: Lane | null): void => {
+    for (const { ticket: rival, start } of startsOf(rivals, rivalLane, held)) {
       if (start > tag || (start === tag && rival.arrival > ticket.arrival)) break;
       add(rival);
     }
   };
   for (const rivals of keys) {
-    if (rivals !== key) addBefore(rivals, line);
-    if (line !== null) addBefore(rivals, null);
+    if (rivals !== key) addBefore(rivals, heldLane);
+    if (heldLane !== null) addBefore(rivals, null);
   }
   return { all, lane: ofLane };
 }

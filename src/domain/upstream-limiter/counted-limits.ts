@@ -10,7 +10,7 @@ import type { AnswerReport } from './learned-limits.ts';
 import type { Load } from './load.ts';
 import type { CallInFlight } from './call-in-flight.ts';
 
-/** A request in progress, with its place in the list of them. */
+/** A call in flight, with its position in the list of them. */
 export interface CountedCall extends CallInFlight {
   /** The number of the config by which it was sent; infinite for the latest one. */
   readonly config: number;

@@ -1,7 +1,7 @@
 import type { Position, Roster } from '../../shared/roster.ts';
 import type { HeldLanes, Lane } from './lanes.ts';
 
-/** A member's place in a queue. */
+/** A member's position in a queue. */
 export interface Ticket<Member> {
   readonly member: Member;
   readonly lane: Lane;
@@ -47,12 +47,12 @@ export function isBefore<Member>(one: QueuedTicket<Member>, other: QueuedTicket<
 }
 
 /**
- * The members of a key in one queue, and the virtual times at which they will be served: those of a lane that is held, or,
+ * The members of a key that are served in turn, and the virtual times at which they will be: those of a lane that is held, or,
  * without one, all that are in no such lane.
  */
-export function* startsOf<Member>(key: KeyQueue<Member>, line: Lane | null, held: HeldLanes) {
+export function* startsOf<Member>(key: KeyQueue<Member>, heldLane: Lane | null, held: HeldLanes) {
   const { lanes, weight } = key;
-  const members = line === null ? key.members : lanes.get(line);
+  const members = heldLane === null ? key.members : lanes.get(heldLane);
   let start = startOf(key);
   for (
     let position = members?.first ?? null;
@@ -60,7 +60,7 @@ export function* startsOf<Member>(key: KeyQueue<Member>, line: Lane | null, held
     position = members?.after(position) ?? null
   ) {
     const ticket = position.member;
-    if (line === null && held.has(ticket.lane)) continue;
+    if (heldLane === null && held.has(ticket.lane)) continue;
     yield { ticket, start };
     start += ticket.cost / weight;
   }

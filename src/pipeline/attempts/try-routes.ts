@@ -120,7 +120,7 @@ interface OtherTerms {
   readonly health: UpstreamHealth;
 }
 
-/** Takes the first route that is available and has room, if one more attempt may be made; `null` otherwise. */
+/** Takes the first route that is available and has a permit free, if one more attempt may be made; `null` otherwise. */
 function takeOther(
   routes: Route[],
   leftMs: number,

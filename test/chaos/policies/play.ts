@@ -84,7 +84,7 @@ function countScene(
   add('shadows', upstreams.calls.filter(({ isShadow }) => isShadow).length);
   for (const result of ['won', 'lost', 'failed', 'refused'] as const)
     add(`second requests ${result}`, asked.filter(({ summaries }) => summaries[0]?.hedge === result).length);
-  add('places', limiters.permits.length);
+  add('permits', limiters.permits.length);
   add('waits', limiters.waits);
   add('refused for want of a permit', limiters.refusals);
 }

@@ -41,19 +41,19 @@ export class WaitWatch {
   check(stillMs: number): void {
     const { settings, limiters, clock } = this.#watched;
     const nowMs = clock.monotonicMs();
-    const lines = new Set([...limiters.waitingNow].flatMap(upstreamsOf));
-    for (const upstream of lines) {
+    const queues = new Set([...limiters.waitingNow].flatMap(upstreamsOf));
+    for (const upstream of queues) {
       const limits = settings.get(upstream);
       const waiting = [...limiters.waitingNow].filter((asking) => this.#mayStart(asking, upstream, nowMs));
       if (waiting.length === 0 || limits === undefined) continue;
       if (stillMs > toleranceMs && this.#isFree(upstream, limits, waiting, nowMs))
         this.faults.push(`${waiting[0]?.request.requestId} waits at ${nowMs} although ${upstream} is free`);
     }
-    this.#checkOthers(lines, nowMs, stillMs);
+    this.#checkOthers(queues, nowMs, stillMs);
   }
 
   /** Looks at upstreams for which a request does not wait, because they were not available when it joined. */
-  #checkOthers(lines: ReadonlySet<string>, nowMs: number, stillMs: number): void {
+  #checkOthers(queues: ReadonlySet<string>, nowMs: number, stillMs: number): void {
     const { settings, limiters, health, waysOf } = this.#watched;
     const seen = new Set<string>();
     for (const asking of limiters.waitingNow) {
@@ -61,7 +61,7 @@ export class WaitWatch {
       for (const route of waysOf(requestId)) {
         const { upstream: way } = route;
         const limits = settings.get(way) ?? null;
-        if (lines.has(way)) continue;
+        if (queues.has(way)) continue;
         if (health.availability(route, keyId) !== 'available') continue;
         if (nowMs < this.#watched.upstreams.pausedUntilMs(route)) continue;
         if (limits !== null && !this.#isFree(way, limits, [asking], nowMs)) continue;
