@@ -2,8 +2,7 @@ import { adminTokenPlace } from '../config/admin-token-place.ts';
 import { readAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultDatabaseUrl, defaultHost } from '../config/default-addresses.ts';
 import { readVariable } from '../config/environment.ts';
-import { checkedAddress } from './checked-address.ts';
-import { reachable } from './reachable.ts';
+import { checkedAddress, reachable } from './addresses.ts';
 
 /** Where the admin listener of a gateway is, and the token in the same place; `null` if that place has none. */
 interface AdminListener {

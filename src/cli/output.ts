@@ -128,3 +128,20 @@ export function forTerminal(text: string): string {
 export function writeTime(iso: string): string {
   return iso.slice(0, 19).replace('T', ' ');
 }
+
+/** A duration as `312 ms` or `1.20 s`. */
+export function writeMs(milliseconds: number): string {
+  return milliseconds < 1_000
+    ? `${Math.round(milliseconds)} ms`
+    : `${(milliseconds / 1_000).toFixed(milliseconds < 100_000 ? 2 : 0)} s`;
+}
+
+/**
+ * A position in a queue with the expected wait, as `position 3, ~14 s` or `position 3, ~2 min`. Estimates are off by a sixth and
+ * more, so nothing below a second is written. `null` where no wait is known.
+ */
+export function writePosition(position: number, expectedMs: number | null): string {
+  if (expectedMs === null) return `position ${position}`;
+  const seconds = Math.max(1, Math.round(expectedMs / 1_000));
+  return `position ${position}, ~${seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`}`;
+}

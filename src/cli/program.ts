@@ -1,24 +1,20 @@
 import { Command } from 'commander';
-import { addBackupCommand } from './commands/backup.ts';
+import { readVersion } from '../shared/version.ts';
+import { addBackupCommand, addMigrateCommand, addRestoreCommand } from './commands/database.ts';
 import { addCompletionCommand } from './commands/completion.ts';
-import { addConfigCommands } from './commands/config.ts';
-import { addDoctorCommand } from './commands/doctor.ts';
-import { addHealthCommand } from './commands/health.ts';
+import {
+  addConfigCommands,
+  addDoctorCommand,
+  addHealthCommand,
+  addServeCommand,
+} from './commands/gateway.ts';
 import { addKeysCommands } from './commands/keys.ts';
-import { addMigrateCommand } from './commands/migrate.ts';
-import { addReconcileCommand } from './commands/reconcile.ts';
-import { addRecordsCommands } from './commands/records.ts';
-import { addRequestCommands } from './commands/requests.ts';
-import { addRestoreCommand } from './commands/restore.ts';
-import { addSayCommand } from './commands/say.ts';
-import { addServeCommand } from './commands/serve.ts';
-import { addTopCommand } from './commands/top.ts';
+import { addReconcileCommand, addRecordsCommands, addUsageCommand } from './commands/records.ts';
+import { addRequestCommands, addSayCommand, addTopCommand } from './commands/requests.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
-import { addUsageCommand } from './commands/usage.ts';
 import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
-import { readVersion } from '../shared/version.ts';
 
 const examples = `
 Examples:

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeStartError } from '../../src/cli/serve/describe-start-error.ts';
-import { serveCommand } from '../../src/cli/serve/serve-command.ts';
+import { describeStartError, serveCommand } from '../../src/cli/serve/describe-start-error.ts';
 import { checkConfig } from '../../src/config/load.ts';
 
 /** An error as Node throws it for a system call. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { runDoctor } from '../../src/cli/doctor/doctor.ts';
+import { runDoctor } from '../../src/cli/doctor.ts';
 import { notFound, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import type { AskedBody } from '../support/examine.ts';
 import { chatFrames, sendJson, startUpstream } from '../support/scripted-upstream.ts';

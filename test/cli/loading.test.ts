@@ -44,7 +44,6 @@ test.each(['--version', '--help', 'keys --help', 'serve --help'])(
     expect(stdout).toMatch(/^(\d+\.\d+\.\d+|Usage: textgate .*)\n/);
     expect(packages).toEqual(['commander']);
     expect(sources.toSorted()).toEqual([
-      'src/cli/compile-cache.ts',
       'src/cli/describe-error.ts',
       'src/cli/early-signals.ts',
       'src/cli/output.ts',

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
-import { allAnswers } from '../../src/cli/workers/all-answers.ts';
+import { allAnswers } from '../../src/cli/workers/ask-all.ts';
+import { createQuestions, workerAnswerMs } from '../../src/cli/workers/messages.ts';
 import type { WorkerQuestion } from '../../src/cli/workers/messages.ts';
-import { createQuestions, workerAnswerMs } from '../../src/cli/workers/questions.ts';
 import { maxStatusRows, readStatus } from '../../src/operations/read-status.ts';
 import type { StatusSources } from '../../src/operations/read-status.ts';
 import { presentStatus } from '../../src/http/present/status.ts';

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { readVariable } from '../../config/environment.ts';
+import type { Environment } from '../../config/environment.ts';
 
 const maxPort = 65_535;
 
@@ -39,4 +40,16 @@ export function configFileOf(
   if (file !== undefined && config !== undefined)
     command.error('error: give the config file once: as the argument or with --config');
   return file ?? config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
+}
+
+/** Options that npm takes for its own if no `--` is before them. */
+const optionsOfNpm = ['config', 'upstream', 'upstream-key-env', 'host', 'port', 'admin-host', 'admin-port'];
+
+/** How options are given through npm. */
+export const npmAdvice = 'with npm, write -- before options: npm start -- --port 8090';
+
+/** The options that npm took. It passes them on as variables, and their values, if written behind a blank, as arguments. */
+export function takenByNpm(environment: Environment): readonly string[] {
+  if (environment['npm_lifecycle_event'] === undefined) return [];
+  return optionsOfNpm.filter((name) => environment[`npm_config_${name.replaceAll('-', '_')}`] !== undefined);
 }

@@ -1,9 +1,12 @@
+import { Option } from 'commander';
 import type { Command } from 'commander';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
 import type { RecordOptions } from '../requests/records.ts';
-import { wholeNumber } from './arguments.ts';
+import type { ReconcileOptions } from '../reconcile/reconcile.ts';
+import type { UsageOptions } from '../requests/usage.ts';
+import { wholeNumber, listOf } from './arguments.ts';
 
 const archiveHelp = `
 The file is written, synced and read again before anything is removed. After an interruption, run the
@@ -56,5 +59,87 @@ export function addRecordsCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action((options: Json) =>
       report(async () => (await import('../database/ledger.ts')).verifyLedger(options)),
+    );
+}
+
+const reconcileHelp = `
+The file is a usage export of the provider, CSV or JSON, by day and model or finer; its format is
+recognized by its fields. Requests and tokens are compared, and costs are shown beside.
+
+Examples:
+  textgate reconcile --upstream openai usage.json
+  textgate reconcile --upstream claude --from 2030-01-01 --to 2030-02-01 january.csv
+  textgate reconcile --upstream openai --map gpt-5-2025-08-07=gpt-5 --tolerance 0.5% usage.csv
+
+Exit codes: 0 if both sides agree within the tolerance, 1 if not, 2 for wrong usage or a file that
+can't be read, 3 if the records can't be read.
+`;
+
+/** The exit code for wrong usage. */
+const wrongUsage = 2;
+
+/** Adds `textgate reconcile`. */
+export function addReconcileCommand(program: Command): void {
+  program
+    .command('reconcile')
+    .description("compare a provider's usage export with the records, by day and model")
+    .argument('<file>', 'the usage export of the provider')
+    .requiredOption('--upstream <name>', 'the upstream of the config that the provider is')
+    .addOption(
+      new Option('--format <name>', 'the format of the file; default: recognized by its fields').choices([
+        'openai',
+        'anthropic',
+        'openrouter',
+        'plain',
+      ]),
+    )
+    .option('--from <day>', 'compare from this day on, such as 2030-01-31; default: the first in the file')
+    .option('--to <day>', 'compare the days before this one; default: all in the file')
+    .option('--tolerance <share>', 'how much the sides may differ; default: 1%')
+    .option('--time-zone <zone>', "the zone of the provider's days; default: UTC")
+    .option(
+      '--map <theirs=ours>',
+      'a model whose name in the file is not that in the config; may be repeated',
+      (pair: string, pairs: readonly string[] | undefined) => [...(pairs ?? []), pair],
+    )
+    .option('--json', 'print JSON, with the lines that agree, too')
+    .addHelpText('after', reconcileHelp)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : wrongUsage))
+    .action(async (file: string, options: ReconcileOptions) =>
+      (await import('../reconcile/reconcile.ts')).reconcile(file, options),
+    );
+}
+
+const usageHelp = `
+Groups: hour, day or month; key, group, model, upstream, outcome, tag.
+Times are whole hours in UTC, or days.
+
+Examples:
+  textgate usage                                              the last 30 days, by day
+  textgate usage --by key --from 2030-01-01 --to 2030-02-01   who used how much in January
+  textgate usage --by month,model --from 2030-01-01 --csv
+  textgate usage --by model --group team-a --month 2030-01    what a group used in January
+`;
+
+/** Adds `textgate usage`. */
+export function addUsageCommand(program: Command): void {
+  program
+    .command('usage')
+    .description('add up requests, tokens and charges')
+    .option('--by <groups>', 'a row for each of these, such as day,model; `` for one row of all', listOf)
+    .option('--from <time>', 'only requests from this time on; default: 30 days ago')
+    .option('--to <time>', 'only requests before this time')
+    .option('--month <month>', 'only requests of this month, such as 2030-01')
+    .option('--key <key>', 'only requests of this key: its id, or a name that only one key has')
+    .option('--group <name>', 'only requests of keys that were in this group; `` for those in none')
+    .option('--model <name>', 'only requests for this model')
+    .option('--upstream <name>', 'only requests that this upstream answered')
+    .option('--outcome <name>', 'only requests that ended so, such as completed')
+    .option('--tag <name>', 'only requests with this tag; `` for those without one')
+    .option('--csv', 'print CSV')
+    .option('--json', 'print JSON')
+    .addHelpText('after', usageHelp)
+    .action((options: UsageOptions) =>
+      report(async () => (await import('../requests/usage.ts')).showUsage(options)),
     );
 }

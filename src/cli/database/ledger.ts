@@ -1,6 +1,6 @@
 import { json as readJson } from 'node:stream/consumers';
-import { openAdmin } from '../admin-client.ts';
 import { count } from '../../shared/count.ts';
+import { openAdmin } from '../admin-client.ts';
 import type { Json } from '../output.ts';
 
 /** Recomputes the running gateway's ledger. Throws with all of its faults. */

@@ -5,8 +5,8 @@ import { readVariable } from '../../config/environment.ts';
 import { describeUnset } from '../../config/quotable.ts';
 import { count } from '../../shared/count.ts';
 import { isPostgresUrl } from '../../shared/postgres-url.ts';
-import type { Json } from '../output.ts';
 import { wrap, maxColumns } from '../output.ts';
+import type { Json } from '../output.ts';
 import { createProgress } from '../progress.ts';
 
 /** The options of `migrate`, as commander names them. */

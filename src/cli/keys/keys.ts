@@ -2,16 +2,16 @@ import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { parseUsd } from '../../shared/money.ts';
 import type { PresentedKey } from '../../http/admin/keys.ts';
+import type { ManagedKey } from '../../http/present/managed-key.ts';
+import { count } from '../../shared/count.ts';
 import { callAdmin, readList } from '../admin-client.ts';
+import { writeTable, writeTime } from '../output.ts';
+import type { Json } from '../output.ts';
 import { withOptionNames } from './option-names.ts';
 import { settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
-import { budgetRows } from './budget-rows.ts';
-import { groupRows } from './groups.ts';
-import { writeRefused } from './write-refused.ts';
+import { budgetRows, groupRows } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
-import { writeTable, writeTime } from '../output.ts';
-import type { Json } from '../output.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
 type KeyObject = PresentedKey & { readonly key?: string };
@@ -188,4 +188,13 @@ export function waitOf({ queue_wait_ms: waitMs }: Pick<KeyObject['limits'], 'que
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active';
+}
+
+/** How many requests of a key were refused today, and by which limits; a server of an earlier version does not say. */
+function writeRefused(byLimit: Partial<ManagedKey>['refused_today']): string {
+  if (byLimit === undefined) return '-';
+  const limits = Object.entries(byLimit).toSorted(([, one], [, other]) => other - one);
+  const sum = limits.reduce((total, [, requests]) => total + requests, 0);
+  if (sum === 0) return 'none';
+  return `${count(sum, 'request')}: ${limits.map(([limit, requests]) => `${requests} by ${limit}`).join(', ')}`;
 }

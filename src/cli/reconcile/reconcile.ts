@@ -10,9 +10,8 @@ import { readOurUsage } from './our-usage.ts';
 import type { DayRange } from './our-usage.ts';
 import { readExport } from './read-export.ts';
 import type { TheirUsage } from './read-export.ts';
-import { agrees } from './findings.ts';
-import type { Findings } from './findings.ts';
-import { reportObject, writeReport } from './report.ts';
+import { agrees, reportObject, writeReport } from './report.ts';
+import type { Findings } from './report.ts';
 
 /** The options of `reconcile`, as commander names them. */
 export interface ReconcileOptions extends Json {

@@ -1,14 +1,46 @@
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { count } from '../../shared/count.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { dayBefore } from './calendar.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
 import { maxColumns, wrap, writeTable } from '../output.ts';
 import type { ReconciledLine, Reconciliation } from './compare.ts';
-import { agrees, dayLinesOf, sum, wholeLinesOf } from './findings.ts';
-import type { Findings } from './findings.ts';
-import { notesOf } from './notes.ts';
-import type { Quantity } from './quantities.ts';
+import type { DayRange, OurUsage } from './our-usage.ts';
 import type { TheirUsage } from './read-export.ts';
+import { dayBefore } from './calendar.ts';
+import type { Quantity } from './quantities.ts';
+
+/** All that a report says. */
+export interface Findings {
+  readonly upstream: string;
+  readonly range: DayRange;
+  /** A share of 1. */
+  readonly tolerance: number;
+  readonly theirs: TheirUsage;
+  readonly ours: OurUsage;
+  readonly found: Reconciliation;
+  /** Whether the last day is over: the provider and the records may go on with it. */
+  readonly isOver: boolean;
+}
+
+/** The lines of single days. */
+function dayLinesOf({ lines }: Reconciliation): readonly ReconciledLine[] {
+  return lines.filter(({ day }) => day !== null);
+}
+
+/** The lines of all days of a model. */
+function wholeLinesOf({ lines }: Reconciliation): readonly ReconciledLine[] {
+  return lines.filter(({ day }) => day === null);
+}
+
+/** Whether both sides agree everywhere. */
+export function agrees({ found }: Findings): boolean {
+  return found.lines.every((line) => line.agrees);
+}
+
+/** Adds up numbers. */
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
 
 const names: Readonly<Record<Quantity, string>> = {
   requests: 'requests',
@@ -147,4 +179,78 @@ function lineObject(line: ReconciledLine, { hasCost }: TheirUsage): object {
         ? null
         : { ...of('ours'), charged: formatUsd(chargedNanos), without_usage: withoutUsage, refused },
   };
+}
+
+/** What the figures don't have, and what may be wrong with the comparison itself. */
+export function notesOf({ found, ours, theirs, upstream, isOver }: Findings): readonly string[] {
+  const days = dayLinesOf(found);
+  const [withoutUsage, refused] = [
+    sum(days.map((line) => line.withoutUsage)),
+    sum(days.map((line) => line.refused)),
+  ];
+  const notes: readonly (readonly [applies: boolean, note: string])[] = [
+    [
+      withoutUsage > 0,
+      `${count(withoutUsage, 'attempt')} at ${upstream} without usage (broken off, timed out or not counted): the provider may have charged for it, and the records have no tokens of it`,
+    ],
+    [
+      refused > 0,
+      `${count(refused, 'attempt')} at ${upstream} got a refusal or an error instead of an answer`,
+    ],
+    [
+      ours.lost > 0,
+      `lost with their process, so that their use is not known: ${count(ours.lost, 'request')} to ${upstream}`,
+    ],
+    [ours.running > 0, `still running: ${count(ours.running, 'request')} to ${upstream}`],
+    [
+      ours.passedThrough > 0,
+      `passed through, so that their use is not known: ${count(ours.passedThrough, 'request')} to ${upstream}`,
+    ],
+    [
+      found.outside > 0,
+      `outside of the days: ${count(found.outside, 'pair')} of a day and a model in the export`,
+    ],
+    [theirs.isCut, 'the last page of the export says that there are more pages (has_more)'],
+    [!isOver, 'the last day is not over'],
+    [
+      ours.oldest !== null && startsLate(ours.oldest, days),
+      `the oldest record was begun at ${ours.oldest}: were older ones removed (records.keep)?`,
+    ],
+    [
+      ours.records > 0 && !ours.upstreams.includes(upstream),
+      `no record of these days has the upstream ${upstream}${meant(upstream, ours.upstreams)}`,
+    ],
+    ...namesApart(days).map((note) => [true, note] as const),
+  ];
+  return notes.flatMap(([applies, note]) => (applies ? [note] : []));
+}
+
+function meant(wrong: string, known: readonly string[]): string {
+  const nearest = nearestName(wrong, known);
+  return nearest === null ? '' : `; did you mean ${nearest}?`;
+}
+
+/** Whether the export has something from before the oldest record. */
+function startsLate(oldest: string, days: readonly ReconciledLine[]): boolean {
+  return days.some(({ side, day }) => side === 'theirs' && (day ?? '') < oldest.slice(0, 10));
+}
+
+/** How many models are suggested for. */
+const maxSuggestions = 5;
+
+/** The models that only one side has, with those that may be the same: providers add the day of a version to a name. */
+function namesApart(days: readonly ReconciledLine[]): readonly string[] {
+  const modelsOf = (sides: readonly ReconciledLine['side'][]): readonly string[] => [
+    ...new Set(days.filter(({ side }) => sides.includes(side)).map(({ model }) => model)),
+  ];
+  const [inRecords, inExport] = [modelsOf(['ours', 'both']), modelsOf(['theirs', 'both'])];
+  const onlyRecords = inRecords.filter((model) => !inExport.includes(model));
+  return inExport
+    .filter((model) => !inRecords.includes(model))
+    .slice(0, maxSuggestions)
+    .map((model) => {
+      const same = onlyRecords.find((name) => model.startsWith(name)) ?? nearestName(model, onlyRecords);
+      const advice = same === null ? '' : `; if it is ${same}: --map ${model}=${same}`;
+      return `the records have no model ${model}${advice}`;
+    });
 }

@@ -1,9 +1,7 @@
 import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
 import { keyPath } from '../keys/find-key.ts';
-import { findRequestId } from './find-request.ts';
-import { writeTable } from '../output.ts';
+import { writeTable, writePosition } from '../output.ts';
 import type { Json } from '../output.ts';
-import { writePosition } from '../write-position.ts';
 
 /** For how many keys a list shows the name; beyond that it shows the id. */
 const maxNamedKeys = 50;
@@ -114,4 +112,46 @@ export async function readKey(id: string): Promise<KeyOfRequest | null> {
     if (error instanceof AdminRefusal && error.status === 404) return null;
     throw error;
   }
+}
+
+/** In how many of the newest records a part of an id is searched. */
+const maxSearchedRecords = 1_000;
+
+/** An id as it is printed: `req_` and 32 hexadecimal digits. */
+const wholeId = /^req_[0-9a-f]{32}$/;
+
+/** The beginning or the end of an id, as the log on a terminal prints it. */
+const partOfId = /^(?:req_)?([0-9a-f]{4,32})$/;
+
+/** What a request is found by. */
+interface Identified {
+  readonly request_id: string;
+}
+
+/** Where a part of an id is searched: among the requests in progress, or also in the newest records. */
+type SearchedRequests = 'running' | 'running and recorded';
+
+/**
+ * The id of the request that has this id, or the only one whose id begins or ends with it. A whole id is returned
+ * unseen. Throws if no request has the part, and if several have it.
+ */
+export async function findRequestId(text: string, where: SearchedRequests): Promise<string> {
+  if (wholeId.test(text)) return text;
+  const [, part] = partOfId.exec(text) ?? [];
+  if (part === undefined)
+    throw new Error(`${text} is no request id: expected req_ and 32 digits, or 4 digits or more of one`);
+  const lists = [
+    (await readList('/admin/in-flight')) as Identified[],
+    where === 'running' ? [] : ((await readList('/admin/records', '', maxSearchedRecords)) as Identified[]),
+  ];
+  const ids = [...new Set(lists.flat().map(({ request_id: id }) => id))];
+  const found = ids.filter((id) => id.startsWith(`req_${part}`) || id.endsWith(part));
+  const [only, another] = found;
+  const searched =
+    where === 'running'
+      ? 'request in progress'
+      : `request in progress or among the newest ${maxSearchedRecords}`;
+  if (only === undefined) throw new Error(`no ${searched} has an id with ${part} at its beginning or end`);
+  if (another === undefined) return only;
+  throw new Error(`several requests have ${part} in their ids; give more digits: ${found.join(', ')}`);
 }

@@ -1,8 +1,8 @@
 import { nearestName } from '../../shared/nearest-name.ts';
 import { readCsv, readList } from '../admin-client.ts';
 import { findKeyId } from '../keys/find-key.ts';
-import { keyNames } from './in-flight.ts';
 import { writeTable, writeTime } from '../output.ts';
+import { keyNames } from './in-flight.ts';
 
 /** The fields of a record that the table prints. */
 interface RecordObject {

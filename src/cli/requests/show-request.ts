@@ -1,12 +1,10 @@
-import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
-import { findRequestId } from './find-request.ts';
-import { ageOf, readKey } from './in-flight.ts';
-import type { RunningObject } from './in-flight.ts';
 import { count } from '../../shared/count.ts';
+import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
 import { waitOf } from '../keys/keys.ts';
-import { writeFields } from '../output.ts';
+import { writeFields, writePosition } from '../output.ts';
 import type { Json } from '../output.ts';
-import { writePosition } from '../write-position.ts';
+import { findRequestId, ageOf, readKey } from './in-flight.ts';
+import type { RunningObject } from './in-flight.ts';
 
 interface UsageObject {
   readonly input_tokens: number;

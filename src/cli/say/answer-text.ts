@@ -1,10 +1,11 @@
 import { parseJson } from '../../shared/parse-json.ts';
-import { errorText } from './error-text.ts';
-import type { ErrorObject } from './error-text.ts';
+import { maxEventChars } from '../../protocol/sse.ts';
 import type { SseEvent } from '../../protocol/sse.ts';
+import { errorText } from './call-gateway.ts';
+import type { ErrorObject } from './call-gateway.ts';
 
 /** The text of a streamed answer, event by event, and how it has ended. */
-export interface AnswerText {
+interface AnswerText {
   /** The text in an event; empty if it has none. */
   take(event: SseEvent): string;
   /** Why the answer is not whole, in the gateway's words if it said so; `null` for a whole one. */
@@ -76,4 +77,33 @@ export function readResponses(): AnswerText {
 
 function incomplete(reason: string): string {
   return `the answer is incomplete: ${reason}`;
+}
+
+/** How wide the time before a frame is, with its unit, in characters. */
+const timeChars = 10;
+
+/** Takes a stream apart at its empty lines; comments are frames, too. */
+export class FrameSplitter {
+  #rest = '';
+
+  /** Takes the next piece; returns the frames that it completed, without the empty line behind each. */
+  push(text: string): readonly string[] {
+    const frames = (this.#rest + text).split(/\r?\n\r?\n/);
+    this.#rest = frames.pop() ?? '';
+    if (this.#rest.length > maxEventChars)
+      throw new Error(`a frame has more than ${maxEventChars} characters`);
+    return frames;
+  }
+
+  /** What has come behind the last empty line. */
+  end(): readonly string[] {
+    return this.#rest === '' ? [] : [this.#rest];
+  }
+}
+
+/** A frame with its time, in milliseconds; its further lines stand below the first one. */
+export function writeFrame(frame: string, atMs: number): string {
+  const [first = '', ...more] = frame.split(/\r?\n/);
+  const time = `${Math.round(atMs)} ms`.padStart(timeChars);
+  return [`${time}  ${first}`, ...more.map((line) => ' '.repeat(timeChars + 2) + line)].join('\n');
 }

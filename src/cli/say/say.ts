@@ -3,15 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { SseParser } from '../../protocol/sse.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
-import { forTerminal } from '../output.ts';
+import { forTerminal, writeMs } from '../output.ts';
 import { isConnectionFault } from '../send-request.ts';
-import { readChat, readResponses } from './answer-text.ts';
-import { callGateway } from './call-gateway.ts';
-import { findTarget } from './find-target.ts';
-import type { Target } from './find-target.ts';
-import { FrameSplitter, writeFrame } from './frames.ts';
-import { readQuestion } from './question.ts';
-import { writeReceipt } from './receipt.ts';
+import { readChat, readResponses, FrameSplitter, writeFrame } from './answer-text.ts';
+import { callGateway, findTarget } from './call-gateway.ts';
+import type { Target } from './call-gateway.ts';
 
 /** The options of `textgate say`. */
 export interface SayOptions {
@@ -133,4 +129,56 @@ function forOutput(text: string): string {
 /** Writes to standard output, and waits while its reader is behind. */
 async function write(text: string): Promise<void> {
   if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain');
+}
+
+/** The longest question from standard input, in characters. */
+const maxQuestionChars = 16_777_216;
+
+/** The question on the command line, or that on standard input. Throws if there is none. */
+async function readQuestion(words: string): Promise<string> {
+  if (words !== '' && words !== '-') return words;
+  if (words === '' && process.stdin.isTTY)
+    throw new Error('no question: give one, as in textgate say "Say hello"');
+  let question = '';
+  process.stdin.setEncoding('utf8');
+  for await (const part of process.stdin) {
+    question += String(part);
+    if (question.length > maxQuestionChars)
+      throw new Error(`the question has more than ${maxQuestionChars} characters`);
+  }
+  const trimmed = question.replace(/\s+$/, '');
+  if (trimmed === '') throw new Error('no question: standard input is empty');
+  return trimmed;
+}
+
+/** The times of an answer, from its request on, in milliseconds. */
+interface AnswerTimes {
+  readonly firstTextMs: number | null;
+  readonly totalMs: number;
+}
+
+interface Receipt {
+  readonly usage: { readonly input_tokens: number; readonly output_tokens: number } | null;
+  readonly charge: string;
+}
+
+/** A line about an answer that has ended: what was counted and charged, by its receipt, and its times. */
+async function writeReceipt(
+  target: Target,
+  requestId: string,
+  { firstTextMs, totalMs }: AnswerTimes,
+  signal: AbortSignal,
+): Promise<string> {
+  const path = `/v1/key/requests/${encodeURIComponent(requestId)}`;
+  const receipt = await callGateway(target, path, signal)
+    .then(async (response) => (await json(response)) as Receipt)
+    .catch(() => null);
+  const { usage = null, charge } = receipt ?? {};
+  return [
+    ...(usage === null ? [] : [`${usage.input_tokens} tokens in, ${usage.output_tokens} out`]),
+    ...(charge === undefined ? [] : [`charge ${charge} USD`]),
+    ...(firstTextMs === null ? [] : [`first text after ${writeMs(firstTextMs)}`]),
+    `${writeMs(totalMs)} in total`,
+    requestId,
+  ].join('; ');
 }

@@ -2,7 +2,7 @@ import { commandVariables, serveVariables } from '../../config/environment-varia
 import { readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
-import { npmAdvice, takenByNpm } from '../commands/npm-options.ts';
+import { npmAdvice, takenByNpm } from '../commands/arguments.ts';
 import type { ServeOptions } from './serve-config.ts';
 
 /** All variables that are read: by `serve`, and by the commands for operators. */

@@ -4,7 +4,7 @@ import type { FetchedModelList } from '../../models/model-discovery.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { isCheckout } from '../../shared/version.ts';
 import { maxColumns, wrap } from '../output.ts';
-import { reachable } from '../reachable.ts';
+import { reachable } from '../addresses.ts';
 
 /** How operators call the command. */
 const command = isCheckout ? 'npm run textgate --' : 'textgate';

@@ -1,19 +1,18 @@
-import { adminTokenOf } from './own-admin-token.ts';
 import { readLogSettings } from '../../config/log-settings.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ComposedGateway } from '../../gateway.ts';
 import type { LogDestination } from '../../telemetry/log/log-destination.ts';
 import { describeError } from '../describe-error.ts';
-import { importHttpAlone } from './http-alone.ts';
 import { stopEndingOnEarlySignal } from '../early-signals.ts';
+import { reachable } from '../addresses.ts';
+import type { Seat } from '../workers/seat.ts';
+import { adminTokenOf } from './own-admin-token.ts';
 import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
-import { reachable } from '../reachable.ts';
 import { reloadOnChange } from './reload-on-change.ts';
 import type { Reloaded, WatchedFile } from './reload-on-change.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
-import type { Seat } from '../workers/seat.ts';
 
 /** What a process knows of itself beside the config. */
 interface Circumstances {
@@ -99,4 +98,22 @@ function attach(
 /** Whether the log shows a person why the list of models can't be fetched. */
 function isReadInLog({ logLevel, logFormat }: ReturnType<typeof readLogSettings>): boolean {
   return logLevel !== 'silent' && (logFormat ?? (process.stdout.isTTY ? 'text' : 'json')) === 'text';
+}
+
+/** The members of `node:http` that load Node's own fetch when they are read, which an import of that module does. */
+const lazyMembers = ['WebSocket', 'CloseEvent', 'MessageEvent'];
+
+/**
+ * Imports `node:http` without Node's own fetch, which takes some 30 ms and 3 MB and which no part of textgate uses in this
+ * module. The members are as they were afterwards. Never called in an app that mounts the gateway.
+ */
+async function importHttpAlone(): Promise<void> {
+  const http = process.getBuiltinModule('node:http');
+  const found = lazyMembers.map((name) => [name, Object.getOwnPropertyDescriptor(http, name)] as const);
+  const lazy = found.flatMap(([name, member]) =>
+    member?.get === undefined ? [] : [[name, member] as const],
+  );
+  for (const [name] of lazy) Object.defineProperty(http, name, { value: undefined, configurable: true });
+  await import('node:http');
+  for (const [name, member] of lazy) Object.defineProperty(http, name, member);
 }

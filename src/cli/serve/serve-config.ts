@@ -5,6 +5,8 @@ import { ConfigError, environmentConfig, loadConfigFile, readConfigText } from '
 import { describeUnset } from '../../config/quotable.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../../config/setting-names.ts';
+import { isSharedDatabase } from '../../config/database-url.ts';
+import { needsSharedDatabase, workerCount } from '../../config/worker-settings.ts';
 
 /** The options of `serve`, as commander names them. */
 export interface ServeOptions extends ListenerOptions {
@@ -81,4 +83,12 @@ function configWithoutFile(options: ServeOptions, environment: Environment): Con
     const problems = error.problems.map((problem) => problem.replace('TEXTGATE_UPSTREAM_URL', '--upstream'));
     throw new ConfigError('the command line', problems);
   }
+}
+
+/** How many workers are started. Throws if they can't share the database, whose URL may be in a file. */
+export function sharedWorkerCount({ server, storage }: Config): number {
+  const count = workerCount(server);
+  if (server.workers !== 1 && !isSharedDatabase(storage.url))
+    throw new ConfigError('the config', [`server.workers: ${needsSharedDatabase}`]);
+  return count;
 }

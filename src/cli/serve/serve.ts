@@ -4,15 +4,13 @@ import { ConfigError } from '../../config/load.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { openStandardStream } from '../../telemetry/log/log-destination.ts';
 import { describeError } from '../describe-error.ts';
-import { environmentNotices } from './environment-notices.ts';
-import { describeStartError } from './describe-start-error.ts';
 import { maxColumns, wrap } from '../output.ts';
-import { runGateway } from './run-gateway.ts';
-import { loadServeConfig, readServeText } from './serve-config.ts';
-import type { ServeOptions } from './serve-config.ts';
-import { serveCommand } from './serve-command.ts';
-import { sharedWorkerCount } from './worker-count.ts';
 import { takeSeat } from '../workers/seat.ts';
+import { environmentNotices } from './environment-notices.ts';
+import { describeStartError, serveCommand } from './describe-start-error.ts';
+import { runGateway } from './run-gateway.ts';
+import { loadServeConfig, readServeText, sharedWorkerCount } from './serve-config.ts';
+import type { ServeOptions } from './serve-config.ts';
 
 /**
  * Starts the gateway, which then runs until a signal: in this process, or in several workers, of which this process may

@@ -1,8 +1,8 @@
 import type { PresentedStatus, PresentedStatusRow } from '../../http/present/status.ts';
 import { cell } from '../../telemetry/log/terminal-text.ts';
-import { writeSummary, writeUpstreams } from './head-lines.ts';
-import type { Paint } from './head-lines.ts';
-import { writeRows } from './table.ts';
+import { writeSummary, writeUpstreams } from './print-status.ts';
+import type { Paint } from './print-status.ts';
+import { writeRows } from './rows.ts';
 import type { TopState } from './top-state.ts';
 
 /** What is drawn, and where. */

@@ -3,7 +3,7 @@ import { reloadCommandsMs } from '../../composition/upstreams/upstream-files.ts'
 import { keySourceOf } from '../../composition/upstreams/upstream-keys.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { WorkerProcess } from './fork-worker.ts';
-import { workerAnswerMs } from './questions.ts';
+import { workerAnswerMs } from './messages.ts';
 
 /** A config, and the text of the file that it was read from; `null` when there is no file. */
 export interface ConfigWithText {

@@ -1,7 +1,6 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import { within } from '../../domain/within.ts';
 import type { WorkerEnd, WorkerProcess } from './fork-worker.ts';
-import { RestartDelay } from './restart-delay.ts';
 import type { SeatSettings } from './seat.ts';
 
 /**
@@ -14,7 +13,7 @@ const maxFailedStarts = 5;
 const endGraceMs = 40_000;
 
 /** What the fleet needs, and whom it tells what happens. */
-export interface FleetPorts {
+interface FleetPorts {
   readonly clock: Clock;
   readonly fork: (settings: SeatSettings) => WorkerProcess;
   /** How long running requests may take when a worker ends, in milliseconds. */
@@ -219,5 +218,26 @@ export class Fleet {
     if (await within(ended, this.#ports.drainMs() + endGraceMs, this.#ports.clock)) return;
     worker.kill();
     await ended;
+  }
+}
+
+/** How long a worker must have taken requests for its end to count as the first one, in milliseconds. */
+const stableMs = 60_000;
+
+/** The delays before a worker is replaced, in milliseconds: the first one, the second, and the most. */
+const firstDelayMs = 0;
+const secondDelayMs = 500;
+const longestDelayMs = 30_000;
+
+/** How long to wait before a worker that ended by itself is replaced: at first not at all, then ever longer. */
+class RestartDelay {
+  #ends = 0;
+
+  /** The delay after the end of a worker that took requests for `servedMs`, or not at all (`null`). */
+  next(servedMs: number | null): number {
+    if (servedMs !== null && servedMs >= stableMs) this.#ends = 0;
+    this.#ends++;
+    if (this.#ends === 1) return firstDelayMs;
+    return Math.min(longestDelayMs, secondDelayMs * 2 ** (this.#ends - 2));
   }
 }

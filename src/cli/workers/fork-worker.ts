@@ -2,8 +2,8 @@ import cluster from 'node:cluster';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 import type { Handovers } from './handovers.ts';
+import { createQuestions, workerAnswerMs } from './messages.ts';
 import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
-import { createQuestions, workerAnswerMs } from './questions.ts';
 import { seatVariable } from './seat.ts';
 import type { SeatSettings } from './seat.ts';
 

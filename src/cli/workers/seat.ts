@@ -1,8 +1,8 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Workers } from '../../domain/ports/workers.ts';
 import type { ComposedGateway } from '../../gateway.ts';
+import { createQuestions, primaryAnswerMs } from './messages.ts';
 import type { Answer, PrimaryQuestion, Reload, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
-import { createQuestions, primaryAnswerMs } from './questions.ts';
 
 /** The variable that makes a process a worker of ours: one of another cluster, as of pm2, has none. */
 export const seatVariable = 'TEXTGATE_WORKER_SEAT';

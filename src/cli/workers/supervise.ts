@@ -9,12 +9,10 @@ import { describeError } from '../describe-error.ts';
 import { stopEndingOnEarlySignal } from '../early-signals.ts';
 import { reloadOnChange } from '../serve/reload-on-change.ts';
 import type { Reloaded, WatchedFile } from '../serve/reload-on-change.ts';
-import { loadServeConfig, readServeText } from '../serve/serve-config.ts';
+import { loadServeConfig, readServeText, sharedWorkerCount } from '../serve/serve-config.ts';
 import type { ServeOptions } from '../serve/serve-config.ts';
 import { describeDelay, onEndingSignal } from '../serve/shutdown.ts';
-import { sharedWorkerCount } from '../serve/worker-count.ts';
-import { createAllMetrics } from './all-metrics.ts';
-import { allAnswers } from './all-answers.ts';
+import { createAllMetrics, allAnswers, whyNoWorkerReady } from './ask-all.ts';
 import { ConfigInForce } from './config-in-force.ts';
 import type { ConfigWithText } from './config-in-force.ts';
 import { Fleet } from './fleet.ts';
@@ -23,7 +21,6 @@ import type { WorkerPorts, WorkerProcess } from './fork-worker.ts';
 import { Handovers } from './handovers.ts';
 import type { Answer, PrimaryQuestion } from './messages.ts';
 import { killHanging } from './kill-hanging.ts';
-import { whyNoWorkerReady } from './why-no-worker-ready.ts';
 
 /** How long the primary process waits for its last lines, in milliseconds. */
 const lastLinesMs = 1_000;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ReconciledLine } from '../../../src/cli/reconcile/compare.ts';
-import type { Findings } from '../../../src/cli/reconcile/findings.ts';
-import { notesOf } from '../../../src/cli/reconcile/notes.ts';
+import { notesOf } from '../../../src/cli/reconcile/report.ts';
+import type { Findings } from '../../../src/cli/reconcile/report.ts';
 
 const line: ReconciledLine = {
   day: '2030-01-31',

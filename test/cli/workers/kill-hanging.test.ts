@@ -7,7 +7,7 @@ import type { WorkerProcess } from '../../../src/cli/workers/fork-worker.ts';
 import { Handovers } from '../../../src/cli/workers/handovers.ts';
 import { killHanging } from '../../../src/cli/workers/kill-hanging.ts';
 import type { Answer, ToWorker } from '../../../src/cli/workers/messages.ts';
-import { whyNoWorkerReady } from '../../../src/cli/workers/why-no-worker-ready.ts';
+import { whyNoWorkerReady } from '../../../src/cli/workers/ask-all.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 

@@ -1,9 +1,33 @@
 import { exposeSum, sumCounts } from '../../telemetry/metrics/metric-sums.ts';
 import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 import type { WorkerProcess } from './fork-worker.ts';
+import type { Answer } from './messages.ts';
+
+/** What each worker says of itself, as a list in JSON. One that does not answer in time is left out. */
+export async function allAnswers(
+  workers: readonly Pick<WorkerProcess, 'ask'>[],
+  name: 'status' | 'views',
+): Promise<string> {
+  const told = await Promise.all(workers.map((worker) => worker.ask({ name })));
+  return `[${told.filter((text) => typeof text === 'string').join(',')}]`;
+}
+
+/** Why none of the workers can take requests; nothing as soon as one says that it can, however long the others take to answer. */
+export async function whyNoWorkerReady(workers: readonly Pick<WorkerProcess, 'ask'>[]): Promise<Answer> {
+  const { promise: anyReady, resolve } = Promise.withResolvers<null>();
+  const reasons = workers.map(async (worker) => {
+    const reason = await worker.ask({ name: 'why not ready' });
+    if (reason === null) resolve(null);
+    return reason;
+  });
+  const noneReady = Promise.all(reasons).then(
+    (all) => all.find((reason) => typeof reason === 'string') ?? 'no answer',
+  );
+  return Promise.race([anyReady, noneReady]);
+}
 
 /** The metrics of all workers as those of one process. */
-export interface AllMetrics {
+interface AllMetrics {
   /** The exposition of their sum. */
   expose(): Promise<string>;
   /** Keeps what a worker has counted: a sum that became smaller would be read as a new start of all counters. */

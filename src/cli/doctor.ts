@@ -1,19 +1,25 @@
 import { existsSync } from 'node:fs';
-import { readVariable } from '../../config/environment.ts';
-import { checkConfig, environmentConfig, loadConfigFile } from '../../config/load.ts';
-import { writePath } from '../../config/problem.ts';
-import { describeUnset } from '../../config/quotable.ts';
-import type { Config } from '../../config/schema/schema.ts';
-import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../../config/setting-names.ts';
-import { examineUpstreams } from '../../composition/upstreams/doctor.ts';
-import type { UpstreamReport } from '../../doctor/report.ts';
-import type { SettingNames } from '../../domain/diagnosis/call-target.ts';
-import type { DialectName } from '../../protocol/upstream/dialects.ts';
-import { parseDuration } from '../../shared/duration.ts';
-import { describeError } from '../describe-error.ts';
-import { writeBlock, writeJson, writeSummary } from './doctor-table.ts';
-import { findRunningGateway } from './running-gateway.ts';
-import type { Json } from '../output.ts';
+import { json as readJson } from 'node:stream/consumers';
+import { readVariable } from '../config/environment.ts';
+import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { writePath } from '../config/problem.ts';
+import { describeUnset } from '../config/quotable.ts';
+import type { Config } from '../config/schema/schema.ts';
+import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
+import { examineUpstreams } from '../composition/upstreams/doctor.ts';
+import type { UpstreamReport, Check } from '../doctor/report.ts';
+import type { SettingNames } from '../domain/diagnosis/call-target.ts';
+import type { DialectName } from '../protocol/upstream/dialects.ts';
+import { parseDuration } from '../shared/duration.ts';
+import { presentDoctor } from '../http/present/doctor.ts';
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+import { count } from '../shared/count.ts';
+import { describeError } from './describe-error.ts';
+import { maxColumns, wrap } from './output.ts';
+import type { Json } from './output.ts';
+import { callAdmin, openAdmin } from './admin-client.ts';
+import { findAdminListener } from './find-gateway.ts';
+import { isConnectionFault, sendRequest } from './send-request.ts';
 
 /** The options of `doctor`, as commander names them. */
 export interface DoctorOptions extends Json {
@@ -52,22 +58,22 @@ export async function runDoctor(
       nameSettings,
     };
     const found = of === null && url === undefined ? await findRunningGateway() : null;
-    const examineRunning = found?.examine ?? null;
-    if (examineRunning !== null && (options.wrongKey === true || options.timeout !== undefined))
+    const examineThere = found?.examine ?? null;
+    if (examineThere !== null && (options.wrongKey === true || options.timeout !== undefined))
       throw new Error(
         `--wrong-key and --timeout go with a URL or a config file: without either, the gateway at ${found?.url} checks its upstreams`,
       );
     // From here on, what the operator wrote is not at fault.
     failing = exitCodes.unfinished;
     const reports: UpstreamReport[] = [];
-    const examined = examineRunning?.(examination.model) ?? examine(config, examination);
+    const examined = examineThere?.(examination.model) ?? examine(config, examination);
     for await (const report of examined) {
       reports.push(report);
       if (options.json !== true) console.log(writeBlock(report));
     }
-    const source = examineRunning === null ? of : `the gateway at ${found?.url}`;
+    const source = examineThere === null ? of : `the gateway at ${found?.url}`;
     console.log(options.json === true ? writeJson(reports) : writeSummary(reports, source));
-    if (found !== null && examineRunning === null) console.error(describeDemo(found.url));
+    if (found !== null && examineThere === null) console.error(describeDemo(found.url));
     const hasFault = reports.some(({ status }) => status === 'fault');
     process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
   } catch (error) {
@@ -151,4 +157,90 @@ function namesOfOptions({ key, keyEnv }: DoctorOptions): SettingNames {
     apiKey: keyEnv === undefined ? keyOption : `the variable ${keyEnv}`,
     ...namesInAnyConfig,
   };
+}
+
+/** The columns of the status and of a check's id; a longer id is followed by its detail without a gap. */
+const statusColumns = 9;
+const idColumns = 20;
+
+/** Where texts below a check's first line begin, in columns. */
+const textColumn = 2 + statusColumns;
+
+/** One upstream's checks as a block of lines: status, check, detail, and the advice below it. */
+function writeBlock({ name, url, checks }: UpstreamReport): string {
+  const head = escapeControlCharacters(`${name}: ${url}`);
+  return [head, ...checks.flatMap(writeCheck), ''].join('\n');
+}
+
+function writeCheck({ status, id, detail, advice }: Check): readonly string[] {
+  const isShort = id.length < idColumns;
+  const column = isShort ? textColumn + idColumns : textColumn;
+  const shown = escapeControlCharacters(isShort ? detail : `${id}: ${detail}`);
+  const [first = '', ...rest] = wrap(shown, maxColumns - column);
+  const head = `  ${status.padEnd(statusColumns)}${isShort ? id.padEnd(idColumns) : ''}`;
+  const advices =
+    advice === null ? [] : wrap(`→ ${escapeControlCharacters(advice)}`, maxColumns - textColumn);
+  return [head + first, ...indent(rest, column), ...indent(advices, textColumn)];
+}
+
+function indent(lines: readonly string[], column: number): readonly string[] {
+  return lines.map((line) => ' '.repeat(column) + line);
+}
+
+/** The last line: how many upstreams there are, where they are configured, and how many have faults or warnings. */
+function writeSummary(reports: readonly UpstreamReport[], of: string | null): string {
+  const having = (status: UpstreamReport['status']): number =>
+    reports.filter((report) => report.status === status).length;
+  const place = of === null ? '' : ` of ${escapeControlCharacters(of)}`;
+  return `${count(reports.length, 'upstream')}${place}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
+}
+
+/** All reports as one JSON object. */
+function writeJson(reports: readonly UpstreamReport[]): string {
+  return JSON.stringify(presentDoctor(reports), null, 2);
+}
+
+/** How long it is waited for a gateway that may not be there, in milliseconds. */
+const probeMs = 2_000;
+
+/** The gateway that other commands would call. */
+interface FoundGateway {
+  /** The address of its admin listener. */
+  readonly url: string;
+  /**
+   * Has it examine the upstreams of its config one after the other; a model of `null` asks the usual one of each. `null`
+   * where nothing answers.
+   */
+  readonly examine: ((model: string | null) => AsyncGenerator<UpstreamReport>) | null;
+}
+
+/** Finds the gateway that runs here. That none does is no error, unless `TEXTGATE_ADMIN_URL` names it. */
+async function findRunningGateway(): Promise<FoundGateway> {
+  const { url } = await findAdminListener();
+  const isNamed = readVariable(process.env, 'TEXTGATE_ADMIN_URL') !== undefined;
+  return { url, examine: isNamed || (await answers(url)) ? examineRunning : null };
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    (await sendRequest(`${url}/healthz`, { signal: AbortSignal.timeout(probeMs) })).destroy();
+    return true;
+  } catch (error) {
+    if (isConnectionFault(error)) return false;
+    throw error;
+  }
+}
+
+async function* examineRunning(model: string | null): AsyncGenerator<UpstreamReport> {
+  const { data } = (await callAdmin('GET', '/admin/upstreams')) as {
+    readonly data: readonly { readonly name: string }[];
+  };
+  for (const { name } of data) {
+    const body = JSON.stringify(model === null ? {} : { model });
+    const path = `/admin/upstreams/${encodeURIComponent(name)}/doctor`;
+    const { upstreams } = (await readJson(await openAdmin(path, { method: 'POST', body }))) as {
+      readonly upstreams: readonly UpstreamReport[];
+    };
+    yield* upstreams;
+  }
 }
