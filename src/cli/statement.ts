@@ -13,7 +13,7 @@ import { formatUsd } from '../shared/money.ts';
 import { openAdmin } from './admin-client.ts';
 import { describeError } from './describe-error.ts';
 import { findKeyId, findKeysOfGroup, keyPath } from './keys/find-key.ts';
-import { withOptionNames } from './keys/option-names.ts';
+import { withOptionNames } from './keys/key-options.ts';
 import type { Json } from './output.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 

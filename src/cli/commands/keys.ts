@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../keys/key-options.ts';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
-import { listOf, wholeNumber } from './arguments.ts';
+import { withSettings } from './key-settings.ts';
 
 const loadActions = () => import('../keys/keys.ts');
 
@@ -56,48 +56,5 @@ export function addKeysCommands(program: Command): void {
     )
     .action((key: string, amount: string, options: CreditOptions) =>
       report(async () => (await loadActions()).creditKey(key, amount, options)),
-    );
-}
-
-const truths = ['true', 'false'];
-
-/** Adds the options that `create` and `update` share. */
-function withSettings(command: Command): Command {
-  return command
-    .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
-    .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
-    .option('--tokens-per-minute <n>', 'how many tokens may be used within any 60 seconds', wholeNumber)
-    .option('--tokens-per-day <n>', 'how many tokens may be used within any 24 hours', wholeNumber)
-    .option(
-      '--queue-wait <duration>',
-      'how long a request too many waits for a slot before its 429, such as 10s; by default 0s',
-    )
-    .option('--weight <n>', 'its weight in the queues of upstreams; by default 1', wholeNumber)
-    .option('--budget <usd/period>', 'USD per day, week or month, such as 20/month, or none')
-    .option('--time-zone <zone>', 'the time zone of the budget, such as Europe/Berlin; by default UTC')
-    .option(
-      '--warn-at <part...>',
-      'the parts of the budget that count as nearly used up, such as 0.8, or none',
-    )
-    .option('--raise <usd>', 'USD added to the budget until --raise-until, or none')
-    .option('--raise-until <time>', 'when the raise ends, such as 2030-01-01T00:00:00Z')
-    .option('--group <name>', 'share the budget and the concurrency of a group of the config, or none')
-    .option('--low-balance <usd>', 'webhooks are sent `balance.low` below this, in USD, or default')
-    .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
-    .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
-    .option('--tags <names>', 'the tags that its requests may have, such as search,chat; `` for none', listOf)
-    .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')
-    .addOption(
-      new Option('--sampling <policy>', 'how to treat sampling parameters').choices(['strip', 'strict']),
-    )
-    .addOption(
-      new Option('--unknown-fields <policy>', 'how to treat unknown fields').choices(['reject', 'ignore']),
-    )
-    .addOption(
-      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices(truths),
-    )
-    .addOption(new Option('--usage-cost <bool>', 'whether usage has the charge as cost').choices(truths))
-    .addOption(
-      new Option('--charge-comment <bool>', 'whether streams have the charge in a comment').choices(truths),
     );
 }

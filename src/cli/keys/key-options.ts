@@ -1,32 +1,20 @@
 import { budgetForm, splitBudget } from '../../shared/budget-text.ts';
+import { AdminRefusal } from '../admin-client.ts';
+import { keySettings, optionOf } from '../commands/key-settings.ts';
 import type { Json } from '../output.ts';
 
-/** The options of `create` and `update`, as commander names them. */
-export interface KeyOptions extends Json {
-  readonly name?: string;
-  readonly concurrency?: number;
-  readonly requestsPerMinute?: number;
-  readonly tokensPerMinute?: number;
-  readonly tokensPerDay?: number;
-  readonly queueWait?: string;
-  readonly balance?: string;
+/** The options of a budget, as commander names them. */
+interface BudgetOptions {
   readonly budget?: string;
   readonly timeZone?: string;
   readonly warnAt?: readonly string[];
   readonly raise?: string;
   readonly raiseUntil?: string;
-  readonly lowBalance?: string;
-  readonly group?: string;
-  readonly weight?: number;
-  readonly model?: readonly string[];
-  readonly allowFrom?: readonly string[];
-  readonly tags?: readonly string[];
-  readonly expires?: string;
-  readonly sampling?: string;
-  readonly unknownFields?: string;
-  readonly responsesDone?: string;
-  readonly usageCost?: string;
-  readonly chargeComment?: string;
+}
+
+/** The options of `create` and `update`, as commander names them: those of all settings of a key. */
+export interface KeyOptions extends Json, BudgetOptions {
+  readonly [setting: string]: string | number | readonly string[] | true | undefined;
 }
 
 /** The options of `list`. */
@@ -47,25 +35,23 @@ export interface CreditOptions extends Json {
   readonly reference?: string;
 }
 
-/** The settings of a key as the admin API takes them. */
+/** The settings of a key as the admin API takes them; one that is not given stays as it is. */
 export function settingsOf(options: KeyOptions): object {
-  const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
-  const { responsesDone, usageCost, chargeComment, lowBalance: low, group: joined, ...settings } = others;
-  const { budget: given, timeZone, warnAt, raise, raiseUntil, ...rest } = settings;
-  const budget = budgetOf({ budget: given, timeZone, warnAt, raise, raiseUntil });
-  const compatibility = {
-    sampling,
-    unknownFields,
-    responsesDone: truthOf(responsesDone),
-    usageCost: truthOf(usageCost),
-    chargeComment: truthOf(chargeComment),
-  };
-  // `all`, `never`, `default` and `none`, which `show` prints for keys without a setting of their own, take it away.
-  const expiresAt = expires === 'never' ? null : expires;
-  const lowBalance = low === 'default' ? null : low;
-  const group = joined === 'none' ? null : joined;
-  const lists = { models: unlessAll(model), allowFrom: unlessAll(allowFrom) };
-  return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget, group };
+  const { name, balance } = options;
+  const settings: Record<string, unknown> = { name, balance };
+  const compatibility: Record<string, unknown> = {};
+  for (const { none, ...setting } of keySettings) {
+    const [field = '', part] = setting.field.split('.');
+    const given = options[optionOf(setting).attributeName()];
+    if (field === 'compatibility' && part !== undefined) compatibility[part] = truthOf(given);
+    else if (field !== 'budget')
+      settings[field] = given === undefined || String(given) !== none ? given : null;
+  }
+  return { ...settings, compatibility, budget: budgetOf(options) };
+}
+
+function truthOf(given: KeyOptions[string]): unknown {
+  return given === 'true' || given === 'false' ? given === 'true' : given;
 }
 
 /** The options that are settings of a budget. */
@@ -79,16 +65,8 @@ export function settingsOfNew(options: KeyOptions): object {
   return settingsOf(options);
 }
 
-type BudgetOptions = Pick<KeyOptions, 'budget' | 'timeZone' | 'warnAt' | 'raise' | 'raiseUntil'>;
-
 /** The budget as the admin API takes it: `null` removes it, and what is not given stays as it is. */
-function budgetOf({
-  budget,
-  timeZone,
-  warnAt,
-  raise,
-  raiseUntil,
-}: Given<BudgetOptions>): object | null | undefined {
+function budgetOf({ budget, timeZone, warnAt, raise, raiseUntil }: BudgetOptions): object | null | undefined {
   const others = { timeZone, warnAt, raise, raiseUntil };
   if (budget === 'none') {
     // They would be dropped without a word.
@@ -101,13 +79,11 @@ function budgetOf({
   const settings = {
     ...parts,
     timeZone,
-    warnAt: warnAt?.length === 1 && warnAt[0] === 'none' ? [] : warnAt,
+    warnAt: String(warnAt) === 'none' ? [] : warnAt,
     raise: raiseOf(raise, raiseUntil),
   };
   return Object.values(settings).every((value) => value === undefined) ? undefined : settings;
 }
-
-type Given<Options> = { readonly [Name in keyof Options]: Options[Name] | undefined };
 
 function raiseOf(amount: string | undefined, until: string | undefined): object | null | undefined {
   if (amount === 'none' && until === undefined) return null;
@@ -116,10 +92,32 @@ function raiseOf(amount: string | undefined, until: string | undefined): object 
   return amount === undefined ? undefined : { amount, until };
 }
 
-function truthOf(option: string | undefined): boolean | undefined {
-  return option === undefined ? undefined : option === 'true';
-}
+/** What an operator writes for a field of the admin API; other fields have the name of their argument. */
+const written: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(keySettings.map(({ field, flags }) => [field, flags.slice(0, flags.indexOf(' '))])),
+  'budget.amount': '--budget',
+  'budget.per': '--budget',
+  balance: '--balance',
+  grace: '--grace',
+  reference: '--reference',
+  from: '--from',
+  to: '--to',
+  by: '--by',
+  outcome: '--outcome',
+  amount: '<usd>',
+  name: 'the name',
+};
 
-function unlessAll(list: readonly string[] | undefined): readonly string[] | null | undefined {
-  return list?.length === 1 && list[0] === 'all' ? null : list;
+/** Calls the admin API; a refusal that names a field names the option or argument instead. */
+export async function withOptionNames<Result>(call: () => Promise<Result>): Promise<Result> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof AdminRefusal)) throw error;
+    const named = error.message.replace(/^Invalid '([\w.]+)': /, (whole, field: string) => {
+      const option = written[field.replace(/\.\d+$/, '')];
+      return option === undefined ? whole : `${option}: `;
+    });
+    throw new AdminRefusal(error.status, named);
+  }
 }

@@ -7,8 +7,7 @@ import { count } from '../../shared/count.ts';
 import { callAdmin, readList } from '../admin-client.ts';
 import { writeTable, writeTime } from '../output.ts';
 import type { Json } from '../output.ts';
-import { withOptionNames } from './option-names.ts';
-import { settingsOf, settingsOfNew } from './key-options.ts';
+import { withOptionNames, settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { budgetRows, groupRows } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
@@ -19,7 +18,7 @@ type KeyObject = PresentedKey & { readonly key?: string };
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
   const made = (await withOptionNames(() =>
-    callAdmin('POST', '/admin/keys', { name, ...settingsOfNew(options) }),
+    callAdmin('POST', '/admin/keys', { ...settingsOfNew(options), name }),
   )) as KeyObject;
   const same = await countNamed(name);
   if (same > 1)

@@ -3,7 +3,7 @@ import { formatUsd, parseUsd } from '../../shared/money.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import { readCsv, readList } from '../admin-client.ts';
 import { findKeyId } from '../keys/find-key.ts';
-import { withOptionNames } from '../keys/option-names.ts';
+import { withOptionNames } from '../keys/key-options.ts';
 import { writeTable } from '../output.ts';
 
 /** The options of `usage`, as commander names them. */
