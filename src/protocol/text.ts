@@ -27,7 +27,7 @@ export interface ResponsesExtras {
 
 /** Where an answer shows its charge beside the header that whole answers have. */
 export interface ShownCharge {
-  /** As `cost` in the usage object. */
+  /** As `cost` in the usage object, as OpenRouter has it: strict clients may refuse the field. */
   readonly usageCost: boolean;
   /** In a comment before the end of a stream. */
   readonly chargeComment: boolean;

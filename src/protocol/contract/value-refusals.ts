@@ -78,11 +78,7 @@ export function shorten(name: string): string {
 
 /** The refusal for a number below or above what is possible. */
 export function outOfRange(
-  code:
-    | 'integer_below_min_value'
-    | 'integer_above_max_value'
-    | 'decimal_below_min_value'
-    | 'decimal_above_max_value',
+  code: `${'integer' | 'decimal'}_${'below_min' | 'above_max'}_value`,
   path: string,
   expected: string,
   value: number,

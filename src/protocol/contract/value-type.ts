@@ -10,7 +10,7 @@ import {
 } from './value-refusals.ts';
 
 /** Checks one value at `path` (such as `messages[3].content`); `null` means that it passed. */
-type Check = (value: unknown, path: string) => Refusal | null;
+type Check<Value = unknown> = (value: Value, path: string) => Refusal | null;
 
 /**
  * The values that a field may hold, with some valid samples and a wrong one: the tests of the whole contract are
@@ -28,31 +28,41 @@ export interface ValueType {
   readonly wrong?: unknown;
 }
 
-export const string = typed('a string', isString, { type: 'string' }, ['text'], 7);
+export const string = typed('a string', isString, { type: 'string' }, { samples: ['text'], wrong: 7 });
 export const boolean = typed(
   'a boolean',
   (value) => typeof value === 'boolean',
   { type: 'boolean' },
-  [true, false],
-  'true',
+  { samples: [true, false], wrong: 'true' },
 );
-export const array = typed('an array', Array.isArray, { type: 'array' }, [[{}]], {});
-export const object = typed('an object', isPlainObject, { type: 'object' }, [{ some: 'thing' }], []);
+export const array = arrayType('an array', {});
+export const object = typed(
+  'an object',
+  isPlainObject,
+  { type: 'object' },
+  { samples: [{ some: 'thing' }], wrong: [] },
+);
 
 /** An array whose entries are checked by its reader; `items` names them in the refusal, and `json` says more of them. */
 export function arrayOf(items: string, json: ValueType['json'] = {}): ValueType {
-  return typed(`an array of ${items}`, Array.isArray, { type: 'array', ...json }, [[{}]], {});
+  return arrayType(`an array of ${items}`, json);
 }
 
-function typed(
+function arrayType(expected: string, json: ValueType['json']): ValueType {
+  return typed(expected, Array.isArray, { type: 'array', ...json }, { samples: [[{}]], wrong: {} });
+}
+
+/** The type of the values that `fits` lets through, as far as `judge` finds nothing wrong in them. */
+function typed<Value>(
   expected: string,
-  fits: (value: unknown) => boolean,
-  json: Readonly<Record<string, unknown>>,
-  samples: readonly unknown[],
-  wrong: unknown,
+  fits: (value: unknown) => value is Value,
+  json: ValueType['json'],
+  examples: Required<Pick<ValueType, 'samples' | 'wrong'>>,
+  judge: Check<Value> = () => null,
 ): ValueType {
-  const check: Check = (value, path) => (fits(value) ? null : invalidType(path, expected, value));
-  return { expected, fits, check, json, samples, wrong };
+  const check: Check = (value, path) =>
+    fits(value) ? judge(value, path) : invalidType(path, expected, value);
+  return { expected, fits, check, json, ...examples };
 }
 
 /** For fields whose policy does not depend on their value. */
@@ -64,68 +74,48 @@ export const anything: ValueType = {
   samples: [{ some: 'thing' }],
 };
 
-/** String values by string keys, at most 16 of them. */
-export const stringMap: ValueType = {
-  expected: 'an object',
-  fits: isPlainObject,
-  check(value, path) {
-    if (!isPlainObject(value)) return invalidType(path, 'an object', value);
+/** String values by string keys. */
+export const stringMap = typed(
+  'an object',
+  isPlainObject,
+  { type: 'object', additionalProperties: { type: 'string' }, maxProperties: maxFields },
+  { samples: [{ ticket: '7' }], wrong: 'ticket=7' },
+  (value, path) => {
     const entries = Object.entries(value);
-    const wrong = entries.find(([, item]) => typeof item !== 'string');
     const excess = tooManyFields(path, entries.length);
     if (excess !== null) return excess;
+    const wrong = entries.find(([, item]) => typeof item !== 'string');
     return wrong === undefined ? null : invalidType(`${path}.${shorten(wrong[0])}`, 'a string', wrong[1]);
   },
-  json: { type: 'object', additionalProperties: { type: 'string' }, maxProperties: maxFields },
-  samples: [{ ticket: '7' }],
-  wrong: 'ticket=7',
-};
+);
 
 /** An integer from `min` to `max`. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
-  return {
-    expected: 'an integer',
-    fits: isInteger,
-    check(value, path) {
-      if (!isInteger(value)) return invalidType(path, 'an integer', value);
-      if (value < min) return outOfRange('integer_below_min_value', path, `>= ${min}`, value);
-      return value > max ? outOfRange('integer_above_max_value', path, `<= ${max}`, value) : null;
-    },
-    json: { type: 'integer', minimum: min, ...(max < Number.MAX_SAFE_INTEGER ? { maximum: max } : {}) },
-    samples: [min + 1, min + 6],
-    wrong: '1',
-  };
+  const json = { type: 'integer', minimum: min, ...(max < Number.MAX_SAFE_INTEGER ? { maximum: max } : {}) };
+  const examples = { samples: [min + 1, min + 6], wrong: '1' };
+  return typed('an integer', isInteger, json, examples, within('integer', min, max));
 }
 
 /** A number from `min` to `max`. */
 export function number(min: number, max: number): ValueType {
-  return {
-    expected: 'a number',
-    fits: isNumber,
-    check(value, path) {
-      if (!isNumber(value)) return invalidType(path, 'a number', value);
-      if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
-      return value > max ? outOfRange('decimal_above_max_value', path, `<= ${max}`, value) : null;
-    },
-    json: { type: 'number', minimum: min, maximum: max },
-    samples: [(min + max) / 2 + 0.125],
-    wrong: '1',
+  const json = { type: 'number', minimum: min, maximum: max };
+  const examples = { samples: [(min + max) / 2 + 0.125], wrong: '1' };
+  return typed('a number', isNumber, json, examples, within('decimal', min, max));
+}
+
+function within(kind: 'integer' | 'decimal', min: number, max: number): Check<number> {
+  return (value, path) => {
+    if (value < min) return outOfRange(`${kind}_below_min_value`, path, `>= ${min}`, value);
+    return value > max ? outOfRange(`${kind}_above_max_value`, path, `<= ${max}`, value) : null;
   };
 }
 
 /** One of these strings. */
 export function oneOf(...values: readonly [string, ...string[]]): ValueType {
-  return {
-    expected: 'a string',
-    fits: isString,
-    check(value, path) {
-      if (!isString(value)) return invalidType(path, 'a string', value);
-      return values.includes(value) ? null : invalidValue(path, value, values);
-    },
-    json: { type: 'string', enum: values },
-    samples: values,
-    wrong: 7,
-  };
+  const json = { type: 'string', enum: values };
+  return typed('a string', isString, json, { samples: values, wrong: 7 }, (value, path) =>
+    values.includes(value) ? null : invalidValue(path, value, values),
+  );
 }
 
 /** One of several types. The refusal names them all, or the fault in a value that has one of them. */
