@@ -40,12 +40,6 @@ const refusedText: Signs = {
 const accountClosed =
   /\baccount\b[^.]{0,60}? (?:was|is|has been)(?: \w{1,20})? (?:suspended|deactivated|disabled|terminated|banned)/i;
 
-/** Statuses with which providers refuse a text in words: most with 400, OpenRouter and xAI with 403. */
-const textRefusals: ReadonlySet<number> = new Set([400, 403, 422, 451]);
-
-/** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
-export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
-
 /** Phrases that mean: the text is too long for the model. */
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
@@ -54,13 +48,50 @@ const contextTooLong =
 const modelUnknown =
   /model_?not_?found|DeploymentNotFound|no such model|unknown model|no endpoints found|not_found_error model:|models?\b.{0,200}\b(?:not (?:found|exist|available|supported|loaded|deployed|served)|no longer)/is;
 
-/** Statuses whose words decide what kind of failure they are. */
-export const statusesWithTellingBody: ReadonlySet<number> = new Set([400, 403, 404, 413, 422, 451]);
-
 /** A kind of failure, and whether nothing but the words of a message says so. */
 interface Verdict {
   readonly kind: FailureKind;
   readonly fromMessage?: true;
+}
+
+/** What an error status means. */
+interface StatusMeaning {
+  /** The kind of failure, or what finds it out from the words. */
+  readonly kind: FailureKind | ((said: SaidWords) => Verdict);
+  /** Set if its words decide what kind of failure it is. */
+  readonly hasTellingBody?: true;
+  /** Set if providers refuse a text with it, in words: most with 400, OpenRouter and xAI with 403. */
+  readonly refusesText?: true;
+  /** Set if it is about the gateway's own key or account. Clients never get its body, which may quote the key. */
+  readonly isWithheld?: true;
+  /** Set if it says no more than that something failed, where it is reported inside an answer. */
+  readonly isVagueInside?: true;
+}
+
+const statuses: ReadonlyMap<number, StatusMeaning> = new Map<number, StatusMeaning>([
+  [400, { kind: judgeRequestFault, hasTellingBody: true, refusesText: true }],
+  [401, { kind: 'auth', isWithheld: true }],
+  [402, { kind: 'auth', isWithheld: true }],
+  [403, { kind: judgeForbidden, hasTellingBody: true, refusesText: true, isWithheld: true }],
+  [404, { kind: judgeNotFound, hasTellingBody: true, isVagueInside: true }],
+  [408, { kind: 'timed_out_itself' }],
+  [413, { kind: judgeRequestFault, hasTellingBody: true }],
+  [422, { kind: judgeRequestFault, hasTellingBody: true, refusesText: true }],
+  [429, { kind: 'rate_limited' }],
+  [451, { kind: 'unserved', hasTellingBody: true, refusesText: true, isVagueInside: true }],
+  [503, { kind: 'unavailable' }],
+  [504, { kind: 'timed_out_itself' }],
+  [529, { kind: 'overloaded' }],
+]);
+
+/** The statuses about the gateway's own key or account. */
+export const withheldStatuses = statusesThat('isWithheld');
+
+/** The statuses whose words decide what kind of failure they are. */
+export const statusesWithTellingBody = statusesThat('hasTellingBody');
+
+function statusesThat(holds: 'isWithheld' | 'hasTellingBody'): ReadonlySet<number> {
+  return new Set([...statuses].filter(([, meaning]) => meaning[holds]).map(([status]) => status));
 }
 
 /** Classifies an upstream's error status by its number and, for some statuses, by what its body says. */
@@ -73,7 +104,7 @@ export function classifyStatus(
   const words = readErrorBodyWords(body);
   const upstreamError = showWords(words, status, sanitise);
   const said = readSaidWords(words, upstreamError, sanitise);
-  const verdict = judgeRefusal(said, textRefusals.has(status)) ?? judgeStatus(status, said);
+  const verdict = judgeRefusal(said, refusesTextWith(status)) ?? judgeStatus(status, said);
   const detail = `status ${status}`;
   return failure(verdict.kind, { ...verdict, detail, retryAfterMs, cause: detail, upstreamError });
 }
@@ -86,41 +117,26 @@ function judgeRefusal({ codes, opening, shown, name }: SaidWords, wordsCount: bo
   const { openings, phrases } = refusedText;
   if (codes.some((code) => refusedText.codes.test(code) || readFinishReason(code) === 'content_filter'))
     return { kind: 'content_filtered' };
+  if (!wordsCount) return null;
   // Not by every name of a blocked text: a firewall's page may say `Blocked`, and nothing else.
   const isSaid =
     openings.test(opening) ||
     refusedText.codes.test(name ?? '') ||
     (phrases.test(shown) && !accountClosed.test(shown));
-  return wordsCount && isSaid ? { kind: 'content_filtered', fromMessage: true } : null;
+  return isSaid ? { kind: 'content_filtered', fromMessage: true } : null;
+}
+
+function refusesTextWith(status: number): boolean {
+  return statuses.get(status)?.refusesText === true;
 }
 
 function judgeStatus(status: number, said: SaidWords): Verdict {
-  switch (status) {
-    case 401:
-    case 402:
-      return { kind: 'auth' };
-    case 403:
-      return judgeForbidden(said);
-    case 400:
-    case 413:
-    case 422:
-      return judgeRequestFault(said);
-    case 404:
-      return {
-        kind: modelUnknown.test([...said.codes, said.shown].join(' ')) ? 'model_unknown' : 'unserved',
-      };
-    case 408:
-    case 504:
-      return { kind: 'timed_out_itself' };
-    case 429:
-      return { kind: 'rate_limited' };
-    case 503:
-      return { kind: 'unavailable' };
-    case 529:
-      return { kind: 'overloaded' };
-    default:
-      return { kind: status >= 500 ? 'server_error' : 'unserved' };
-  }
+  const kind = statuses.get(status)?.kind ?? (status >= 500 ? 'server_error' : 'unserved');
+  return typeof kind === 'string' ? { kind } : kind(said);
+}
+
+function judgeNotFound({ codes, shown }: SaidWords): Verdict {
+  return { kind: modelUnknown.test([...codes, shown].join(' ')) ? 'model_unknown' : 'unserved' };
 }
 
 /** A message that can't be compared with the request may refuse its text, which then must not go to another provider. */
@@ -153,9 +169,6 @@ const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/invalid_request|bad_?request|invalid_argument/i, 400],
 ];
 
-/** Statuses that mean more than an unspecified failure. */
-const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 503, 504, 529]);
-
 /** The cause of a failure that the upstream reported under a good status. */
 const errorInside = 'the upstream reported an error inside its answer';
 
@@ -166,7 +179,7 @@ export function classifyReported(error: unknown, sanitise: Sanitise): Failure {
   const upstreamError = hasWords ? showWords(words, null, sanitise) : null;
   const said = readSaidWords(words, upstreamError, sanitise);
   const status = statusMeantBy(said.codes, words);
-  const wordsCount = status === null || textRefusals.has(status);
+  const wordsCount = status === null || refusesTextWith(status);
   const verdict = judgeRefusal(said, wordsCount) ?? judgeReported(status, said);
   const detail = status === null ? '' : `status ${status}`;
   return failure(verdict.kind, { ...verdict, detail, cause: errorInside, upstreamError });
@@ -184,7 +197,7 @@ function judgeReported(status: number | null, said: SaidWords): Verdict {
 }
 
 function statusMeantBy(codes: readonly string[], { status }: ErrorWords): number | null {
-  if (status !== null && tellingStatuses.has(status)) return status;
+  if (status !== null && statuses.has(status) && statuses.get(status)?.isVagueInside !== true) return status;
   for (const code of codes) {
     const meant = statusByWord.find(([pattern]) => pattern.test(code));
     if (meant !== undefined) return meant[1];
