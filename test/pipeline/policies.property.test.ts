@@ -9,8 +9,8 @@ test(`every answer, charge, permit and wait is right under random policies, limi
   const { faults, figures } = await playPolicies(seed, requests, 50);
   expect({ seed, faults }).toEqual({ seed, faults: [] });
   // A run without these would show nothing.
-  const { calls, places, waits, left, shadows, 'answered whole': whole } = figures;
+  const { calls, permits, waits, left, shadows, 'answered whole': whole } = figures;
   expect(
-    Math.min(...[calls, places, waits, left, shadows, whole].map((figure) => figure ?? 0)),
+    Math.min(...[calls, permits, waits, left, shadows, whole].map((figure) => figure ?? 0)),
   ).toBeGreaterThan(0);
 }, 60_000);
