@@ -1,10 +1,9 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { Compatibility } from '../contract/compatibility.ts';
-import { readContent, readRole, chatParts } from '../contract/messages.ts';
-import type { PartKind } from '../contract/messages.ts';
 import { maxStopChars, maxStops } from '../contract/chat-parameters.ts';
+import type { Compatibility } from '../contract/compatibility.ts';
+import { chatParts, messageReader } from '../contract/messages.ts';
 import { nested, nestedByType, objectReader, StrippedNames } from '../contract/read-fields.ts';
 import type { ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
@@ -25,16 +24,9 @@ const readBody = objectReader(registry.chat, {
   response_format: nestedByType(registry.responseFormat),
 });
 
-const parts: PartKind = {
+const readMessageFields = messageReader(registry.message, registry.contentPart, {
   named: "'text'",
   types: chatParts,
-  prefix: registry.contentPart.prefix,
-  readFields: objectReader(registry.contentPart),
-};
-
-const readMessageFields = objectReader(registry.message, {
-  role: readRole,
-  content: (content, path, context) => readContent(content, path, parts, context),
 });
 
 /** Reads a parsed Chat Completions body into the neutral request, or returns the refusal for its first fault. */

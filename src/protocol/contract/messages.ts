@@ -1,12 +1,20 @@
-import { isRefusal, refuse } from '../../shared/errors.ts';
+import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
-import type { ObjectReader, ReadContext } from './read-fields.ts';
+import { objectReader } from './read-fields.ts';
+import type { FieldSet, ObjectReader, ReadContext } from './read-fields.ts';
 import { forward, refused, refusedUnless, required, rules, strip } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { noTools, textOnly } from './shared-parameters.ts';
-import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-refusals.ts';
+import {
+  emptyArray,
+  invalidType,
+  invalidValue,
+  missingParameter,
+  tooManyItems,
+  unsupportedValue,
+} from './value-refusals.ts';
 import { anything, array, arrayOf, either, object, string } from './value-type.ts';
 
 const textContent = either(string, arrayOf('text parts'));
@@ -60,13 +68,13 @@ export const inputPartFields: readonly Rule[] = [
   ),
 ];
 
-/** How a content part is read: as text under `textKey`, or dropped. */
-type PartPolicy = { readonly textKey: 'text' | 'refusal' } | 'drop';
+/** The field of a content part that has its text, or that the part is dropped. */
+type PartPolicy = 'text' | 'refusal' | 'drop';
 
 /** Content parts of a chat message. Any other type is refused. */
 export const chatParts: Readonly<Record<string, PartPolicy>> = {
-  text: { textKey: 'text' },
-  refusal: { textKey: 'refusal' },
+  text: 'text',
+  refusal: 'refusal',
   thinking: 'drop',
   redacted_thinking: 'drop',
   reasoning: 'drop',
@@ -74,10 +82,10 @@ export const chatParts: Readonly<Record<string, PartPolicy>> = {
 
 /** Content parts of a Responses message. Any other type is refused. */
 export const responsesParts: Readonly<Record<string, PartPolicy>> = {
-  input_text: { textKey: 'text' },
-  output_text: { textKey: 'text' },
-  text: { textKey: 'text' },
-  refusal: { textKey: 'refusal' },
+  input_text: 'text',
+  output_text: 'text',
+  text: 'text',
+  refusal: 'refusal',
   reasoning_text: 'drop',
   summary_text: 'drop',
 };
@@ -105,7 +113,7 @@ const roles: ReadonlyMap<unknown, Role> = new Map([
 ]);
 
 /** The content parts of one kind of message: how each type is read, and how its fields are. */
-export interface PartKind {
+interface PartKind {
   /** The usual types of parts with text, for error messages. */
   readonly named: string;
   readonly types: Readonly<Record<string, PartPolicy>>;
@@ -114,8 +122,21 @@ export interface PartKind {
   readonly readFields: ObjectReader;
 }
 
+/** Makes the reader of a kind of messages: their role becomes a neutral one, and their content its text. */
+export function messageReader(
+  message: FieldSet,
+  part: FieldSet,
+  { named, types }: Pick<PartKind, 'named' | 'types'>,
+): ObjectReader {
+  const kind = { named, types, prefix: part.prefix, readFields: objectReader(part) };
+  return objectReader(message, {
+    role: readRole,
+    content: (content, path, context) => readContent(content, path, kind, context),
+  });
+}
+
 /** Reads a message's role. Tool roles are refused by name: tools are not part of the service. */
-export function readRole(value: unknown, path: string): Role | Refusal {
+function readRole(value: unknown, path: string): Role | Refusal {
   const role = roles.get(value);
   if (role !== undefined) return role;
   if (value === 'tool' || value === 'function')
@@ -124,12 +145,7 @@ export function readRole(value: unknown, path: string): Role | Refusal {
 }
 
 /** Reads a message's content: a string, or the texts of its parts joined in order. */
-export function readContent(
-  content: unknown,
-  path: string,
-  kind: PartKind,
-  context: ReadContext,
-): string | Refusal {
+function readContent(content: unknown, path: string, kind: PartKind, context: ReadContext): string | Refusal {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return invalidType(path, 'a string or an array of text parts', content);
   if (content.length === 0) return emptyArray(path);
@@ -142,11 +158,6 @@ export function readContent(
     joined += text;
   }
   return joined;
-}
-
-/** The refusal for an unsupported value; `advice` says what is offered instead. */
-export function unsupportedValue(path: string, advice: string): Refusal {
-  return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
 }
 
 function readPart(
@@ -168,7 +179,7 @@ function readPart(
   }
   const values = readFields(part, `${path}.`, context);
   if (isRefusal(values)) return values;
-  const text = part[policy.textKey];
-  if (text === undefined) return missingParameter(`${path}.${policy.textKey}`);
-  return typeof text === 'string' ? text : invalidType(`${path}.${policy.textKey}`, 'a string', text);
+  const text = part[policy];
+  if (text === undefined) return missingParameter(`${path}.${policy}`);
+  return typeof text === 'string' ? text : invalidType(`${path}.${policy}`, 'a string', text);
 }

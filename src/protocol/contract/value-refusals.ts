@@ -26,6 +26,11 @@ export function invalidValue(path: string, value: string, supported: readonly st
   );
 }
 
+/** The refusal for an unsupported value; `advice` says what is offered instead. */
+export function unsupportedValue(path: string, advice: string): Refusal {
+  return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
+}
+
 /** The refusal for a missing required field. */
 export function missingParameter(path: string): Refusal {
   return refuse('missing_required_parameter', `Missing required parameter: '${path}'.`, { param: path });

@@ -2,19 +2,12 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
-import {
-  readContent,
-  readRole,
-  unsupportedValue,
-  droppedItems,
-  responsesParts,
-} from '../contract/messages.ts';
-import type { PartKind } from '../contract/messages.ts';
+import { droppedItems, messageReader, responsesParts } from '../contract/messages.ts';
 import { nested, nestedByType, objectReader, StrippedNames } from '../contract/read-fields.ts';
 import type { FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { noLogprobs, readOutputCap } from '../contract/shared-parameters.ts';
-import { invalidType, invalidValue, tooManyItems } from '../contract/value-refusals.ts';
+import { invalidType, invalidValue, tooManyItems, unsupportedValue } from '../contract/value-refusals.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
 const readBody = objectReader(registry.responses, {
@@ -24,16 +17,9 @@ const readBody = objectReader(registry.responses, {
   text: nested(registry.text, { format: nestedByType(registry.textFormat) }),
 });
 
-const parts: PartKind = {
+const readMessageFields = messageReader(registry.inputMessage, registry.inputPart, {
   named: "'input_text' or 'output_text'",
   types: responsesParts,
-  prefix: registry.inputPart.prefix,
-  readFields: objectReader(registry.inputPart),
-};
-
-const readMessageFields = objectReader(registry.inputMessage, {
-  role: readRole,
-  content: (content, path, context) => readContent(content, path, parts, context),
 });
 
 /** Reads a parsed Responses body into the neutral request, or returns the refusal for its first fault. */
