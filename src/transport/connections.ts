@@ -49,19 +49,11 @@ export interface ConnectionUser {
   useConnection(connection: UpstreamConnection): void;
 }
 
-/** The connections to one origin. */
-interface Connections {
-  /** The kept ones. */
-  readonly pool: Pool;
-  /** Opens one for a single call. */
-  readonly openOnce: () => Client;
-}
-
 /**
- * Opens a pool of connections to one origin. HTTP/2 stays off: a paused reader must not stall other streams.
- * Certificates are verified, as is undici's default.
+ * Opens a pool of connections to one origin; `openOnce` opens one for a single call. HTTP/2 stays off: a paused reader must
+ * not stall other streams. Certificates are verified, as is undici's default.
  */
-export function openConnections(origin: string, options: ConnectionOptions): Connections {
+export function openConnections(origin: string, options: ConnectionOptions) {
   const connect = createConnector(options);
   return {
     pool: new Pool(origin, {

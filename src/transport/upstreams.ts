@@ -1,8 +1,7 @@
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 
 /** A client of one upstream. */
-export interface Upstream {
-  readonly call: Upstreams['call'];
+export interface Upstream extends Upstreams {
   /** Closes its connections; calls that still run break. */
   close(): Promise<void>;
 }
