@@ -48,6 +48,8 @@ describe('what an upstream says', () => {
       '[key] and key ending in [key]; api_key=[key]; password: [key]',
     ],
     ['deadbeefdeadbeefdeadbeef QWxhZGRpbjpvcGVuIHNlc2FtZQ9 aaaaaaaaaaaaaaaaaaaaaaaa', '[key] [key] [key]'],
+    // Six changes of kind in twenty characters are too many for a name, and five in the second are not.
+    ['mix abc1def2gh-ijk3lmnop or abc1def2gh-ijklmnop3', 'mix [key] or abc1def2gh-ijklmnop3'],
     ['the odd Key!77 old-client/key! local-key-1 mylocalkey', 'the [key] [key] local-key-1 mylocalkey'],
     ['own-local-key-1', '[key]'],
     [
