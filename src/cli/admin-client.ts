@@ -10,24 +10,30 @@ const timeoutMs = 10_000;
 
 /**
  * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do
- * (`AdminRefusal` if the gateway refused the call). CSV is
- * returned as text, with the cursor of the next page.
+ * (`AdminRefusal` if the gateway refused the call).
  */
-export async function callAdmin(
+export async function callAdmin<Answer>(
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
   path: string,
   body?: object,
-  accept = 'application/json',
-): Promise<unknown> {
-  const answer = await openAdmin(path, {
-    method,
-    accept,
-    signal: AbortSignal.timeout(timeoutMs),
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  if (accept === 'text/csv')
-    return { csv: await readText(answer), next: answer.headers['x-textgate-next'] ?? null };
-  return readAnswer(answer);
+): Promise<Answer> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  return readAnswer<Answer>(await openAdmin(path, { method, signal, body: body && JSON.stringify(body) }));
+}
+
+/** Reads one thing of the admin listener; `null` if there is none. */
+export async function findAdmin<Found>(path: string): Promise<Found | null> {
+  try {
+    return await callAdmin<Found>('GET', path);
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+/** Calls the admin listener for an answer in JSON that may take minutes, without a timeout. */
+export async function awaitAdmin<Answer>(path: string, request: CommandRequest = {}): Promise<Answer> {
+  return (await json(await openAdmin(path, request))) as Answer;
 }
 
 /**
@@ -44,17 +50,18 @@ export async function openAdmin(
     throw isConnectionFault(error) ? unreachable(url) : error;
   });
   if (isOk(response)) return response;
-  throw await refused(response.statusCode ?? 0, (await readAnswer(response)) as AdminError | null);
+  throw await refused(response.statusCode ?? 0, await readAnswer<AdminError | null>(response));
 }
 
 /** The parsed body of an answer. What has none that can be parsed is no gateway. */
-async function readAnswer(answer: IncomingMessage): Promise<unknown> {
-  return json(answer).catch(async (error: unknown) => {
+async function readAnswer<Answer>(answer: IncomingMessage): Promise<Answer> {
+  const parsed = await json(answer).catch(async (error: unknown) => {
     const { url } = await findAdminListener();
     if (!(error instanceof SyntaxError))
       throw new Error(`the answer of the gateway on ${url} broke off: try again`, { cause: error });
     throw new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
   });
+  return parsed as Answer;
 }
 
 interface AdminError {
@@ -88,26 +95,50 @@ async function refused(status: number, answer: AdminError | null): Promise<Admin
   return new AdminRefusal(status, `${answer?.error?.message ?? `status ${status}.`}${hint}`);
 }
 
+/** The parameter of a list that takes the cursor of the next page. */
+type Cursor = 'before' | 'after';
+
+/** Reads a list of the admin listener page by page, up to `most` entries; `read` reads the page at a path. */
+async function* pagesOf<Read extends { readonly next: string | null }>(
+  read: (pagePath: string) => Promise<Read>,
+  path: string,
+  query: string,
+  most: number,
+  cursor: Cursor,
+): AsyncGenerator<Read> {
+  let place = '';
+  for (let left = most; left > 0; left -= maxPageSize) {
+    const page = await read(`${path}?limit=${Math.min(maxPageSize, left)}&${query}${place}`);
+    yield page;
+    if (page.next === null) return;
+    place = `&${cursor}=${encodeURIComponent(page.next)}`;
+  }
+}
+
 /** A page of a list, with the cursor of the next page; `null` after the last one. */
-export interface Page {
+interface Page<Entry> {
+  readonly data: readonly Entry[];
   readonly next: string | null;
 }
 
-/** The parameter of a list that takes the cursor. */
-type Cursor = 'before' | 'after';
+function readPage<Entry>(path: string): Promise<Page<Entry>> {
+  return callAdmin('GET', path);
+}
 
-/** Reads all entries of a list of the admin listener, or the first `most` of them. */
-export async function readList(
+/** Reads the entries of a list of the admin listener, or the first `most` of them, page by page. */
+export async function* readPages<Entry>(
   path: string,
   query = '',
   most = Infinity,
   cursor: Cursor = 'before',
-): Promise<unknown[]> {
-  const found: unknown[] = [];
-  for await (const page of readPages(path, query, most, cursor, 'application/json')) {
-    const { data } = page as Page & { readonly data: readonly unknown[] };
-    found.push(...data);
-  }
+): AsyncGenerator<readonly Entry[]> {
+  for await (const { data } of pagesOf(readPage<Entry>, path, query, most, cursor)) yield data;
+}
+
+/** Reads all entries of a list of the admin listener, or the first `most` of them. */
+export async function readList<Entry>(...list: Parameters<typeof readPages>): Promise<readonly Entry[]> {
+  const found: Entry[] = [];
+  for await (const entries of readPages<Entry>(...list)) found.push(...entries);
   return found;
 }
 
@@ -119,32 +150,12 @@ export async function readCsv(
   cursor: Cursor = 'before',
 ): Promise<string> {
   let text = '';
-  for await (const page of readPages(path, query, most, cursor, 'text/csv')) {
-    const { csv } = page as Page & { readonly csv: string };
+  for await (const { csv } of pagesOf(readCsvPage, path, query, most, cursor))
     text += text === '' ? csv : csv.slice(csv.indexOf('\n') + 1);
-  }
   return text.trimEnd();
 }
 
-/** Reads a list of the admin listener page by page, up to `most` entries. */
-export async function* readPages(
-  path: string,
-  query: string,
-  most: number,
-  cursor: Cursor,
-  accept: string,
-): AsyncGenerator<Page> {
-  let place = '';
-  for (let left = most; left > 0; left -= maxPageSize) {
-    const limit = Math.min(maxPageSize, left);
-    const page = (await callAdmin(
-      'GET',
-      `${path}?limit=${limit}&${query}${place}`,
-      undefined,
-      accept,
-    )) as Page;
-    yield page;
-    if (page.next === null) return;
-    place = `&${cursor}=${encodeURIComponent(page.next)}`;
-  }
+async function readCsvPage(path: string) {
+  const answer = await openAdmin(path, { accept: 'text/csv', signal: AbortSignal.timeout(timeoutMs) });
+  return { csv: await readText(answer), next: (answer.headers['x-textgate-next'] ?? null) as string | null };
 }

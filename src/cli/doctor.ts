@@ -232,9 +232,9 @@ async function answers(url: string): Promise<boolean> {
 }
 
 async function* examineRunning(model: string | null): AsyncGenerator<UpstreamReport> {
-  const { data } = (await callAdmin('GET', '/admin/upstreams')) as {
+  const { data } = await callAdmin<{
     readonly data: readonly { readonly name: string }[];
-  };
+  }>('GET', '/admin/upstreams');
   for (const { name } of data) {
     const body = JSON.stringify(model === null ? {} : { model });
     const path = `/admin/upstreams/${encodeURIComponent(name)}/doctor`;

@@ -37,7 +37,7 @@ const usualRows = 50;
 
 /** Lists the webhooks of the config, as a table or JSON. */
 export async function listWebhooks({ json }: Json): Promise<string> {
-  const { data } = (await callAdmin('GET', '/admin/webhooks')) as { readonly data: readonly WebhookObject[] };
+  const { data } = await callAdmin<{ readonly data: readonly WebhookObject[] }>('GET', '/admin/webhooks');
   if (json) return JSON.stringify(data);
   if (data.length === 0) return 'the config has no webhooks';
   return writeTable(
@@ -60,7 +60,7 @@ export async function listDeliveries({
   ...filter
 }: DeliveryOptions): Promise<string> {
   const query = new URLSearchParams({ ...filter }).toString();
-  const deliveries = (await readList('/admin/webhooks/deliveries', query, limit)) as DeliveryObject[];
+  const deliveries = await readList<DeliveryObject>('/admin/webhooks/deliveries', query, limit);
   if (json) return JSON.stringify(deliveries);
   if (deliveries.length === 0) return 'no deliveries';
   return writeTable(
@@ -79,11 +79,7 @@ export async function listDeliveries({
 /** Sends a test event; a failure is an error of the command. */
 export async function testWebhook(name: string, { json }: Json): Promise<string> {
   const path = `/admin/webhooks/${encodeURIComponent(name)}/test`;
-  const tested = (await callAdmin('POST', path)) as {
-    readonly event_id: string;
-    readonly delivered: boolean;
-    readonly result: string;
-  };
+  const tested = await callAdmin<{ event_id: string; delivered: boolean; result: string }>('POST', path);
   if (!tested.delivered) process.exitCode = 1;
   if (json) return JSON.stringify(tested);
   return tested.delivered
@@ -94,8 +90,7 @@ export async function testWebhook(name: string, { json }: Json): Promise<string>
 /** Has an event delivered again. */
 export async function resendEvent(event: string, { json, webhook }: ResendOptions): Promise<string> {
   const path = `/admin/webhooks/events/${encodeURIComponent(event)}/resend`;
-  const resent = (await callAdmin('POST', path, webhook === undefined ? {} : { webhook })) as {
-    readonly webhooks: readonly string[];
-  };
+  const body = webhook === undefined ? {} : { webhook };
+  const resent = await callAdmin<{ webhooks: readonly string[] }>('POST', path, body);
   return json ? JSON.stringify(resent) : `${event} is sent again to ${resent.webhooks.join(', ')}`;
 }

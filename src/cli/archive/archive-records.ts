@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs';
 import { once } from 'node:events';
-import { json as readJson } from 'node:stream/consumers';
 import { databaseOf } from '../../storage/database-files.ts';
 import { count } from '../../shared/count.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { callAdmin, openAdmin } from '../admin-client.ts';
+import { awaitAdmin, callAdmin, openAdmin } from '../admin-client.ts';
 import { describeError } from '../describe-error.ts';
 import { createSum, readArchive, writeArchive } from './archive-file.ts';
 import type { ArchivedRecord, ArchiveForm, ArchiveSum } from './archive-file.ts';
@@ -39,9 +38,7 @@ export async function archiveRecords(file: string | undefined, options: ArchiveO
       throw new Error(`nothing was removed: ${describeError(error)}`, { cause: error });
     });
   const { sum, removed } = await removeArchived(file, form, before);
-  const { postings } = (await readJson(await openAdmin('/admin/archive/folds', { method: 'POST' }))) as {
-    postings: number;
-  };
+  const { postings } = await awaitAdmin<{ postings: number }>('/admin/archive/folds', { method: 'POST' });
   return describe(file, isThere, before, sum, removed, postings);
 }
 
@@ -88,11 +85,11 @@ async function removeArchived(file: string, form: ArchiveForm, before: string) {
   let removed = 0;
   let batch: ArchivedRecord[] = [];
   const flush = async (): Promise<void> => {
-    const answer = (await callAdmin('POST', '/admin/archive/removals', {
+    const answer = await callAdmin<{ removed: number }>('POST', '/admin/archive/removals', {
       before,
       ended: idsOf(batch.filter((record) => !isLost(record))),
       lost: idsOf(batch.filter(isLost)),
-    })) as { removed: number };
+    });
     removed += answer.removed;
     batch = [];
   };

@@ -1,16 +1,9 @@
-import { nearestName } from '../../shared/nearest-name.ts';
-import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
+import type { ManagedKey } from '../../http/present/managed-key.ts';
+import { didYouMean } from '../did-you-mean.ts';
+import { findAdmin, readList } from '../admin-client.ts';
 
 /** Among how many keys a name is searched; with as many, older ones may have it, too, and commands need the id. */
-export const maxSearchedKeys = 10_000;
-
-/** What a key is found by. */
-interface NamedKey {
-  readonly id: string;
-  readonly name: string;
-  readonly revoked_at: string | null;
-  readonly group: string | null;
-}
+const maxSearchedKeys = 10_000;
 
 /** The path of a key in the admin API. */
 export function keyPath(id: string): string {
@@ -24,7 +17,7 @@ export function keyPath(id: string): string {
  */
 export async function findKeyId(idOrName: string): Promise<string> {
   if (await hasKey(idOrName)) return idOrName;
-  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  const keys = await searchedKeys();
   const named = keys.filter(({ name }) => name === idOrName);
   const [only, another] = named;
   const isComplete = keys.length < maxSearchedKeys;
@@ -35,14 +28,9 @@ export async function findKeyId(idOrName: string): Promise<string> {
       : `only the newest ${maxSearchedKeys} keys were searched, and older ones may be named ${idOrName}, too`;
     throw new Error(`${found}; give the id of one of them: ${named.map(describeKey).join(', ')}`);
   }
-  const nearest = nearestName(
-    idOrName,
-    keys.flatMap(({ id, name }) => [name, id]),
-  );
   const searched = isComplete ? '' : ` among the newest ${maxSearchedKeys}`;
-  throw new Error(
-    `no key${searched} has the id or name ${idOrName}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
-  );
+  const known = keys.flatMap(({ id, name }) => [name, id]);
+  throw new Error(`no key${searched} has the id or name ${idOrName}${didYouMean(idOrName, known)}`);
 }
 
 /**
@@ -50,23 +38,25 @@ export async function findKeyId(idOrName: string): Promise<string> {
  * there are more keys than are searched: the list could lack some.
  */
 export async function findKeysOfGroup(group: string): Promise<readonly string[]> {
-  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  const keys = await searchedKeys();
   if (keys.length >= maxSearchedKeys)
     throw new Error(
       `only the newest ${maxSearchedKeys} keys can be searched: name the keys of ${group} one by one`,
     );
   const found = keys.filter((key) => key.group === group);
   if (found.length > 0) return found.map(({ id }) => id);
-  const nearest = nearestName(
-    group,
-    keys.flatMap((key) => key.group ?? []),
-  );
-  throw new Error(`no key is in the group ${group}${nearest === null ? '' : `; did you mean ${nearest}?`}`);
+  const known = keys.flatMap((key) => key.group ?? []);
+  throw new Error(`no key is in the group ${group}${didYouMean(group, known)}`);
+}
+
+/** The newest keys: a name is searched among them. */
+export function searchedKeys(): Promise<readonly ManagedKey[]> {
+  return readList('/admin/keys', '', maxSearchedKeys);
 }
 
 /** How many keys have a name, among the newest 10,000; a revoked key counts, too. */
 export async function countNamed(wanted: string): Promise<number> {
-  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  const keys = await searchedKeys();
   return keys.filter(({ name }) => name === wanted).length;
 }
 
@@ -74,15 +64,9 @@ export async function countNamed(wanted: string): Promise<number> {
 async function hasKey(id: string): Promise<boolean> {
   // Only ids begin so, and a name would be a useless look-up.
   if (!id.startsWith('key_')) return false;
-  try {
-    await callAdmin('GET', keyPath(id));
-    return true;
-  } catch (error) {
-    if (error instanceof AdminRefusal && error.status === 404) return false;
-    throw error;
-  }
+  return (await findAdmin(keyPath(id))) !== null;
 }
 
-function describeKey({ id, revoked_at: revokedAt }: NamedKey): string {
+function describeKey({ id, revoked_at: revokedAt }: ManagedKey): string {
   return revokedAt === null ? id : `${id} (revoked)`;
 }

@@ -1,18 +1,9 @@
-import type { presentGroup } from '../../http/present/group.ts';
+import type { ManagedKey, PresentedGroup } from '../../http/present/managed-key.ts';
 import { count } from '../../shared/count.ts';
-import type { presentBudget } from '../../http/present/budget.ts';
-import { callAdmin, readList } from '../admin-client.ts';
+import { callAdmin } from '../admin-client.ts';
 import { writeTable } from '../output.ts';
 import type { Json } from '../output.ts';
-import { maxSearchedKeys } from './find-key.ts';
-
-type GroupObject = ReturnType<typeof presentGroup>;
-
-/** What says of a key that it counts in a group. */
-interface GroupedKey {
-  readonly group: string | null;
-  readonly revoked_at: string | null;
-}
+import { searchedKeys } from './find-key.ts';
 
 /**
  * Lists the groups of the config, as a table or JSON. The table also has how many keys each of them has, among the newest
@@ -21,7 +12,7 @@ interface GroupedKey {
 export async function showGroups({ json }: Json): Promise<string> {
   const groups = await readGroups();
   if (json) return JSON.stringify(groups);
-  const keys = countKeys((await readList('/admin/keys', '', maxSearchedKeys)) as GroupedKey[]);
+  const keys = countKeys(await searchedKeys());
   const known = new Set(groups.map(({ name }) => name));
   const missing = [...keys]
     .filter(([name]) => !known.has(name))
@@ -57,22 +48,22 @@ export async function groupRows(name: string | null): Promise<readonly string[][
   return [['group', name], ...budgetRows(group.budget, 'group budget', 'left for the group')];
 }
 
-async function readGroups(): Promise<readonly GroupObject[]> {
-  const { data } = (await callAdmin('GET', '/admin/groups')) as { readonly data: readonly GroupObject[] };
+async function readGroups(): Promise<readonly PresentedGroup[]> {
+  const { data } = await callAdmin<{ readonly data: readonly PresentedGroup[] }>('GET', '/admin/groups');
   return data;
 }
 
-function countKeys(keys: readonly GroupedKey[]): ReadonlyMap<string, number> {
+function countKeys(keys: readonly ManagedKey[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { group, revoked_at: revokedAt } of keys)
     if (group !== null && revokedAt === null) counts.set(group, (counts.get(group) ?? 0) + 1);
   return counts;
 }
 
-type BudgetObject = ReturnType<typeof presentBudget>;
+type Budget = NonNullable<ManagedKey['budget']>;
 
 /** The budget of a key or of its group, what is spent of it and what is left, under titles. */
-export function budgetRows(budget: BudgetObject | null, title: string, left: string): readonly string[][] {
+export function budgetRows(budget: Budget | null, title: string, left: string): readonly string[][] {
   if (budget === null) return [[title, 'none set']];
   const { amount, per, time_zone: timeZone, raise, available, spent, refills_at: refillsAt } = budget;
   return [
@@ -83,7 +74,7 @@ export function budgetRows(budget: BudgetObject | null, title: string, left: str
 }
 
 /** A raise that has ended stays with the budget, and would look like one in force. */
-function raiseRows(raise: BudgetObject['raise'], title: string): readonly string[][] {
+function raiseRows(raise: Budget['raise'], title: string): readonly string[][] {
   if (raise === null) return [];
   const { amount, until } = raise;
   return Date.parse(until ?? '') > Date.now()

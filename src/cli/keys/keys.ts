@@ -53,7 +53,7 @@ const groupColumn = 2;
 /** Lists the keys, all or those that are searched for, as a table or JSON. */
 export async function listKeys({ json, search = '', sort = 'created' }: ListOptions): Promise<string> {
   const query = new URLSearchParams({ search }).toString();
-  const keys = ((await readList('/admin/keys', query)) as KeyObject[]).toSorted(orders[sort]);
+  const keys = (await readList<KeyObject>('/admin/keys', query)).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
   const hasGroups = keys.some(({ group }) => group !== null);
   const shown = (row: readonly string[]) => (hasGroups ? row : row.toSpliced(groupColumn, 1));
@@ -78,7 +78,7 @@ export async function listKeys({ json, search = '', sort = 'created' }: ListOpti
 
 /** Prints one key. */
 export async function showKey(idOrName: string, { json }: Json): Promise<string> {
-  const key = (await callAdmin('GET', keyPath(await findKeyId(idOrName)))) as KeyObject;
+  const key = await callAdmin<KeyObject>('GET', keyPath(await findKeyId(idOrName)));
   if (json) return JSON.stringify(key);
   return writeTable(
     ['', ''],
@@ -158,7 +158,7 @@ export async function creditKey(
       '--reference is missing: give the id of the payment, such as an invoice number.\nA reference is booked only once, so the command can be repeated when its answer was lost.',
     );
   const id = await findKeyId(idOrName);
-  const before = (await callAdmin('GET', keyPath(id))) as KeyObject;
+  const before = await callAdmin<KeyObject>('GET', keyPath(id));
   const credit = (await withOptionNames(() =>
     callAdmin('POST', `${keyPath(id)}/credits`, { amount, reference }),
   )) as {

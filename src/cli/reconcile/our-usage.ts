@@ -2,7 +2,6 @@ import type { PresentedRecord } from '../../http/present/record.ts';
 import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
 import { parseUsd } from '../../shared/money.ts';
 import { readPages } from '../admin-client.ts';
-import type { Page } from '../admin-client.ts';
 import type { Calendar } from './calendar.ts';
 import { ByDayAndModel, addSums, noSums } from './quantities.ts';
 import type { Sums } from './quantities.ts';
@@ -174,16 +173,10 @@ export async function readOurUsage(
   const to = new Date(calendar.startOf(range.to)).toISOString();
   const query = new URLSearchParams({ from, to }).toString();
   let read = 0;
-  for await (const page of readPages('/admin/records', query, Infinity, 'before', 'application/json')) {
-    const { data } = page as RecordList;
+  for await (const data of readPages<PresentedRecord>('/admin/records', query)) {
     for (const record of data) reader.add(record);
     read += data.length;
     showProgress(`${read} records read`);
   }
   return reader.usage();
-}
-
-/** A page of records as the admin listener sends it. */
-interface RecordList extends Page {
-  readonly data: readonly PresentedRecord[];
 }

@@ -2,6 +2,7 @@ import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { count } from '../../shared/count.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { maxColumns, wrap, writeTable } from '../output.ts';
 import type { ReconciledLine, Reconciliation } from './compare.ts';
 import type { DayRange, OurUsage } from './our-usage.ts';
@@ -218,16 +219,11 @@ export function notesOf({ found, ours, theirs, upstream, isOver }: Findings): re
     ],
     [
       ours.records > 0 && !ours.upstreams.includes(upstream),
-      `no record of these days has the upstream ${upstream}${meant(upstream, ours.upstreams)}`,
+      `no record of these days has the upstream ${upstream}${didYouMean(upstream, ours.upstreams)}`,
     ],
     ...namesApart(days).map((note) => [true, note] as const),
   ];
   return notes.flatMap(([applies, note]) => (applies ? [note] : []));
-}
-
-function meant(wrong: string, known: readonly string[]): string {
-  const nearest = nearestName(wrong, known);
-  return nearest === null ? '' : `; did you mean ${nearest}?`;
 }
 
 /** Whether the export has something from before the oldest record. */

@@ -1,4 +1,6 @@
-import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
+import type { PresentedRunning } from '../../http/admin/records.ts';
+import type { ManagedKey } from '../../http/present/managed-key.ts';
+import { callAdmin, findAdmin, readList } from '../admin-client.ts';
 import { keyPath } from '../keys/find-key.ts';
 import { writeTable, writePosition } from '../output.ts';
 import type { Json } from '../output.ts';
@@ -6,31 +8,9 @@ import type { Json } from '../output.ts';
 /** For how many keys a list shows the name; beyond that it shows the id. */
 const maxNamedKeys = 50;
 
-/** A request in progress, as the admin listener lists it. */
-export interface RunningObject {
-  readonly request_id: string;
-  readonly key_id: string;
-  readonly created_at: string;
-  readonly protocol: string | null;
-  readonly mode: string | null;
-  readonly model: string | null;
-  /** The upstream that was called last. */
-  readonly upstream: string | null;
-  /** The upstreams that it waits for; `null` for one that waits for none. */
-  readonly waits_at: readonly string[] | null;
-  /** What it waits for, and its position in the queue as far as that is known; `null` for one that does not wait. */
-  readonly waits_for: 'slot' | 'upstream' | null;
-  readonly position: number | null;
-  readonly expected_wait_ms: number | null;
-  /** When the first text arrived, in milliseconds after the request. */
-  readonly first_byte_ms: number | null;
-  /** The process that runs it, where several share a database. */
-  readonly node: string | null;
-}
-
 /** Lists the requests in progress, as a table or JSON. */
 export async function listInFlight({ json }: Json): Promise<string> {
-  const running = (await readList('/admin/in-flight')) as RunningObject[];
+  const running = await readList<PresentedRunning>('/admin/in-flight');
   if (json) return JSON.stringify(running);
   if (running.length === 0) return 'no requests in progress';
   const names = await keyNames(running.map(({ key_id: id }) => id));
@@ -51,10 +31,10 @@ export async function listInFlight({ json }: Json): Promise<string> {
   );
 }
 
-function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): string[] {
+function rowOf(request: PresentedRunning, names: ReadonlyMap<string, string>): string[] {
   return [
     request.request_id,
-    names.get(request.key_id) ?? request.key_id,
+    names.get(request.key_id ?? '') ?? request.key_id ?? '-',
     ageOf(request),
     request.protocol ?? '-',
     request.mode ?? '-',
@@ -64,7 +44,7 @@ function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): stri
   ];
 }
 
-function firstTextOf(request: RunningObject): string {
+function firstTextOf(request: PresentedRunning): string {
   const { first_byte_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = request;
   if (position !== null) return writePosition(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
@@ -79,39 +59,23 @@ export async function cancelRequest(request: string, { json }: Json): Promise<st
 }
 
 /** How long a request has been running, in seconds. */
-export function ageOf({ created_at: createdAt }: Pick<RunningObject, 'created_at'>): string {
+export function ageOf({ created_at: createdAt }: Pick<PresentedRunning, 'created_at'>): string {
   return `${Math.max(0, (Date.now() - Date.parse(createdAt)) / 1_000).toFixed(1)} s`;
 }
 
 /** The names of keys by their ids; keys beyond the first 50 have none here. */
-export async function keyNames(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+export async function keyNames(ids: readonly (string | null)[]): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  for (const id of [...new Set(ids)].slice(0, maxNamedKeys)) {
+  for (const id of [...new Set(ids)].filter((known) => known !== null).slice(0, maxNamedKeys)) {
     const key = await readKey(id);
     if (key !== null) names.set(id, key.name);
   }
   return names;
 }
 
-/** The fields of a key beside a request. */
-interface KeyOfRequest {
-  readonly id: string;
-  readonly name: string;
-  readonly limits: {
-    readonly concurrency: number;
-    readonly requests_per_minute: number;
-    readonly queue_wait_ms: number;
-  };
-}
-
 /** A key by its id; `null` if there is none. */
-export async function readKey(id: string): Promise<KeyOfRequest | null> {
-  try {
-    return (await callAdmin('GET', keyPath(id))) as KeyOfRequest;
-  } catch (error) {
-    if (error instanceof AdminRefusal && error.status === 404) return null;
-    throw error;
-  }
+export function readKey(id: string): Promise<ManagedKey | null> {
+  return findAdmin(keyPath(id));
 }
 
 /** In how many of the newest records a part of an id is searched. */
@@ -122,11 +86,6 @@ const wholeId = /^req_[0-9a-f]{32}$/;
 
 /** The beginning or the end of an id, as the log on a terminal prints it. */
 const partOfId = /^(?:req_)?([0-9a-f]{4,32})$/;
-
-/** What a request is found by. */
-interface Identified {
-  readonly request_id: string;
-}
 
 /** Where a part of an id is searched: among the requests in progress, or also in the newest records. */
 type SearchedRequests = 'running' | 'running and recorded';
@@ -141,8 +100,10 @@ export async function findRequestId(text: string, where: SearchedRequests): Prom
   if (part === undefined)
     throw new Error(`${text} is no request id: expected req_ and 32 digits, or 4 digits or more of one`);
   const lists = [
-    (await readList('/admin/in-flight')) as Identified[],
-    where === 'running' ? [] : ((await readList('/admin/records', '', maxSearchedRecords)) as Identified[]),
+    await readList<Pick<PresentedRunning, 'request_id'>>('/admin/in-flight'),
+    where === 'running'
+      ? []
+      : await readList<Pick<PresentedRunning, 'request_id'>>('/admin/records', '', maxSearchedRecords),
   ];
   const ids = [...new Set(lists.flat().map(({ request_id: id }) => id))];
   const found = ids.filter((id) => id.startsWith(`req_${part}`) || id.endsWith(part));

@@ -1,19 +1,9 @@
-import { nearestName } from '../../shared/nearest-name.ts';
+import type { PresentedRecord } from '../../http/present/record.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { readCsv, readList } from '../admin-client.ts';
 import { findKeyId } from '../keys/find-key.ts';
 import { writeTable, writeTime } from '../output.ts';
 import { keyNames } from './in-flight.ts';
-
-/** The fields of a record that the table prints. */
-interface RecordObject {
-  readonly request_id: string;
-  readonly key_id: string;
-  readonly created_at: string;
-  readonly model: string;
-  readonly outcome: string | null;
-  readonly usage: { readonly input_tokens: number; readonly output_tokens: number } | null;
-  readonly charge: string;
-}
 
 /** The options of `records`, as commander names them. */
 export interface RecordOptions {
@@ -44,7 +34,7 @@ export async function listRecords({ csv, json, limit, key, ...filter }: RecordOp
   const isShort = limit === undefined && !json && process.stdout.isTTY;
   // One more than is printed shows whether there are older ones.
   const most = isShort ? terminalRows + 1 : (limit ?? Infinity);
-  const records = (await readList('/admin/records', query, most)) as RecordObject[];
+  const records = await readList<PresentedRecord>('/admin/records', query, most);
   if (json) return JSON.stringify(records);
   if (records.length === 0) return 'no records';
   const names = await keyNames(records.map(({ key_id: id }) => id));
@@ -55,7 +45,7 @@ export async function listRecords({ csv, json, limit, key, ...filter }: RecordOp
 /** How much of the end of a request's id is printed, as in the log on a terminal: `textgate show` finds it by that. */
 const idColumns = 8;
 
-function tableOf(records: readonly RecordObject[], names: ReadonlyMap<string, string>): string {
+function tableOf(records: readonly PresentedRecord[], names: ReadonlyMap<string, string>): string {
   return writeTable(
     ['REQUEST', 'KEY', 'CREATED (UTC)', 'MODEL', 'OUTCOME', 'IN', 'OUT', 'CHARGE'],
     records.map(({ usage, ...record }) => [
@@ -76,7 +66,7 @@ function tableOf(records: readonly RecordObject[], names: ReadonlyMap<string, st
 async function requireModel(model: string): Promise<void> {
   const [found] = await readList('/admin/records', new URLSearchParams({ model }).toString(), 1);
   if (found !== undefined) return;
-  const recent = (await readList('/admin/records', '', maxSearchedRecords)) as RecordObject[];
-  const nearest = nearestName(model, [...new Set(recent.map((record) => record.model))]);
-  throw new Error(`no record has the model ${model}${nearest === null ? '' : `; did you mean ${nearest}?`}`);
+  const recent = await readList<PresentedRecord>('/admin/records', '', maxSearchedRecords);
+  const known = [...new Set(recent.map((record) => record.model))];
+  throw new Error(`no record has the model ${model}${didYouMean(model, known)}`);
 }

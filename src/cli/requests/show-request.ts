@@ -1,63 +1,13 @@
 import { count } from '../../shared/count.ts';
-import { AdminRefusal, callAdmin, readList } from '../admin-client.ts';
+import type { PresentedRunning } from '../../http/admin/records.ts';
+import type { PresentedRecord } from '../../http/present/record.ts';
+import { findAdmin, readList } from '../admin-client.ts';
 import { waitOf } from '../keys/keys.ts';
 import { writeFields, writePosition } from '../output.ts';
 import type { Json } from '../output.ts';
 import { findRequestId, ageOf, readKey } from './in-flight.ts';
-import type { RunningObject } from './in-flight.ts';
 
-interface UsageObject {
-  readonly input_tokens: number;
-  readonly cached_input_tokens: number;
-  readonly cache_write_tokens: number;
-  readonly output_tokens: number;
-  readonly reasoning_tokens: number;
-}
-
-/** An attempt at an upstream; records of an older version lack the last three fields. */
-interface AttemptObject {
-  readonly upstream: string;
-  readonly model: string;
-  readonly result: string;
-  readonly duration_ms: number;
-  readonly usage: UsageObject | null;
-  readonly started_ms?: number | null;
-  readonly cause?: string | null;
-  readonly upstream_error?: {
-    readonly status: number | null;
-    readonly code: string | null;
-    readonly message: string | null;
-  } | null;
-}
-
-/** A record as the admin listener returns it. */
-interface RecordObject extends Omit<
-  RunningObject,
-  'first_byte_ms' | 'node' | 'waits_for' | 'waits_at' | 'position' | 'expected_wait_ms'
-> {
-  readonly mode: string;
-  readonly model: string;
-  /** Absent in the answers of earlier versions. */
-  readonly tag?: string | null;
-  readonly group?: string | null;
-  readonly upstream: string | null;
-  readonly outcome: string | null;
-  readonly status: number | null;
-  /** Why it failed; absent in the answers of earlier versions. */
-  readonly code?: string | null;
-  readonly cause?: string | null;
-  readonly usage: UsageObject | null;
-  readonly usage_source: string | null;
-  readonly price: Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'request', string>>;
-  readonly hold: string;
-  readonly charge: string;
-  readonly timings: {
-    readonly queued_ms: number;
-    readonly first_byte_ms: number | null;
-    readonly total_ms: number | null;
-  };
-  readonly attempts: readonly AttemptObject[];
-}
+type RecordedUsage = NonNullable<PresentedRecord['usage']>;
 
 type Field = readonly [label: string, text: string];
 
@@ -67,7 +17,7 @@ type Field = readonly [label: string, text: string];
  */
 export async function showRequest(request: string, { json }: Json): Promise<string> {
   const id = await findRequestId(request, 'running and recorded');
-  const recorded = await readRecord(id);
+  const recorded = await findAdmin<PresentedRecord>(`/admin/records/${encodeURIComponent(id)}`);
   const running = recorded === null || !isEnded(recorded) ? await findRunning(id) : null;
   const record = recorded === null ? null : withProgress(recorded, running);
   const found = record ?? running;
@@ -83,27 +33,19 @@ export async function showRequest(request: string, { json }: Json): Promise<stri
 }
 
 /** An open record has what was known at its beginning: its upstream and its first text are those of the running request. */
-function withProgress(record: RecordObject, running: RunningObject | null): RecordObject {
+function withProgress(record: PresentedRecord, running: PresentedRunning | null): PresentedRecord {
   if (running === null) return record;
   const { upstream, first_byte_ms: firstTextMs } = running;
   return { ...record, upstream, timings: { ...record.timings, first_byte_ms: firstTextMs } };
 }
 
-async function readRecord(id: string): Promise<RecordObject | null> {
-  try {
-    return (await callAdmin('GET', `/admin/records/${encodeURIComponent(id)}`)) as RecordObject;
-  } catch (error) {
-    if (error instanceof AdminRefusal && error.status === 404) return null;
-    throw error;
-  }
-}
-
-async function findRunning(id: string): Promise<RunningObject | null> {
-  const running = (await readList('/admin/in-flight')) as RunningObject[];
+async function findRunning(id: string): Promise<PresentedRunning | null> {
+  const running = await readList<PresentedRunning>('/admin/in-flight');
   return running.find(({ request_id: other }) => other === id) ?? null;
 }
 
-async function keyFields({ key_id: id }: Pick<RunningObject, 'key_id'>): Promise<readonly Field[]> {
+async function keyFields({ key_id: id }: Pick<PresentedRunning, 'key_id'>): Promise<readonly Field[]> {
+  if (id === null) return [['key', 'not known yet']];
   const key = await readKey(id);
   if (key === null) return [['key', id]];
   const { concurrency, requests_per_minute: perMinute } = key.limits;
@@ -114,7 +56,7 @@ async function keyFields({ key_id: id }: Pick<RunningObject, 'key_id'>): Promise
 }
 
 /** A request's fields that are the same in its record and while it runs. */
-type Journey = Pick<RunningObject, 'created_at' | 'protocol' | 'mode' | 'model'> & {
+type Journey = Pick<PresentedRunning, 'created_at' | 'protocol' | 'mode' | 'model'> & {
   readonly outcome?: string | null;
 };
 
@@ -134,18 +76,8 @@ function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
   return typeof outcome === 'string';
 }
 
-function recordFields(record: RecordObject): readonly Field[] {
-  const {
-    price,
-    timings,
-    usage,
-    outcome,
-    tag = null,
-    group = null,
-    upstream,
-    code = null,
-    cause = null,
-  } = record;
+function recordFields(record: PresentedRecord): readonly Field[] {
+  const { price, timings, usage, outcome, tag, group, upstream, code, cause } = record;
   return [
     ...(tag === null ? [] : [['tag', tag] as const]),
     ...(group === null ? [] : [['group', group] as const]),
@@ -169,7 +101,7 @@ function recordFields(record: RecordObject): readonly Field[] {
 }
 
 /** What a request in progress waits for. */
-function waitFields(running: RunningObject | null): readonly Field[] {
+function waitFields(running: PresentedRunning | null): readonly Field[] {
   if (running === null || running.waits_for === null) return [];
   const { waits_for: what, waits_at: upstreams, position, expected_wait_ms: expectedMs } = running;
   const where = upstreams === null ? `a ${what}` : upstreams.join(', ');
@@ -184,11 +116,10 @@ function progressFields(upstream: string | null, firstTextMs: number | null = nu
   ];
 }
 
-function attemptFields(attempt: AttemptObject, index: number): readonly Field[] {
+function attemptFields(attempt: PresentedRecord['attempts'][number], index: number): readonly Field[] {
   const { upstream, model, result, duration_ms: durationMs, usage } = attempt;
-  const started = attempt.started_ms ?? null;
+  const { started_ms: started, upstream_error: said } = attempt;
   const when = `${started === null ? '' : `from ${ms(started)} `}for ${ms(durationMs)}`;
-  const said = attempt.upstream_error ?? null;
   return [
     [`attempt ${index + 1}`, `${upstream}, model ${model}: ${result}, ${when}`],
     ...(attempt.cause ? [['', attempt.cause] as const] : []),
@@ -204,11 +135,11 @@ function attemptFields(attempt: AttemptObject, index: number): readonly Field[] 
   ];
 }
 
-function tokensOf(usage: UsageObject): string {
+function tokensOf(usage: RecordedUsage): string {
   return `${usage.input_tokens} in (${usage.cached_input_tokens} cached, ${usage.cache_write_tokens} cache write), ${usage.output_tokens} out (${count(usage.reasoning_tokens, 'reasoning token')})`;
 }
 
-function priceOf(price: RecordObject['price']): string {
+function priceOf(price: PresentedRecord['price']): string {
   if (Object.values(price).every((amount) => Number(amount) === 0)) return 'free';
   return `${price.input} USD in, ${price.cached_input} cached, ${price.cache_write} cache write, ${price.output} out per million; ${price.request} per request`;
 }

@@ -1,6 +1,6 @@
 import type { PresentedUsage } from '../../http/present/usage.ts';
 import { formatUsd, parseUsd } from '../../shared/money.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { readCsv, readList } from '../admin-client.ts';
 import { findKeyId } from '../keys/find-key.ts';
 import { withOptionNames } from '../keys/key-options.ts';
@@ -44,7 +44,7 @@ export async function showUsage({
   const keyId = key === undefined ? {} : { key: await findKeyId(key) };
   const query = new URLSearchParams({ ...filter, ...keyId, by: by.join(), from }).toString();
   if (csv) return withOptionNames(() => readCsv(path, query, Infinity, 'after'));
-  const rows = (await withOptionNames(() => readList(path, query, Infinity, 'after'))) as PresentedUsage[];
+  const rows = await withOptionNames(() => readList<PresentedUsage>(path, query, Infinity, 'after'));
   if (rows.length === 0) await requireNames(filter);
   if (json) return JSON.stringify(rows);
   const span = `from ${from}${filter.to === undefined ? '' : ` to ${filter.to}`} (UTC)`;
@@ -70,13 +70,10 @@ async function requireNames(
   for (const group of ['group', 'model', 'upstream', 'tag'] as const) {
     const name = filter[group] ?? '';
     if (name === '') continue;
-    const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as PresentedUsage[];
+    const rows = await readList<PresentedUsage>(path, `by=${group}`, Infinity, 'after');
     const known = rows.map((row) => row[group] ?? '');
     if (known.includes(name)) continue;
-    const nearest = nearestName(name, known);
-    throw new Error(
-      `no request has the ${group} ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
-    );
+    throw new Error(`no request has the ${group} ${name}${didYouMean(name, known)}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { commandVariables, serveVariables } from '../../config/environment-variables.ts';
 import { readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { npmAdvice, takenByNpm } from '../commands/arguments.ts';
 import type { ServeOptions } from './serve-config.ts';
 
@@ -43,6 +43,5 @@ export function environmentNotices(
 }
 
 function describeUnknown(name: string): string {
-  const nearest = nearestName(name, known);
-  return `${name} has no effect: textgate has no such variable${nearest === null ? '' : `; did you mean ${nearest}?`}`;
+  return `${name} has no effect: textgate has no such variable${didYouMean(name, known)}`;
 }

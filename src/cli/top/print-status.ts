@@ -95,7 +95,7 @@ export const paint: Paint = (style, text) => styleText(style, text, { stream: pr
 
 /** The status of the gateway as text, or as JSON. */
 export async function printStatus({ json }: { readonly json?: true }): Promise<string> {
-  const status = (await callAdmin('GET', `/admin/status?limit=${readRows}`)) as PresentedStatus;
+  const status = await callAdmin<PresentedStatus>('GET', `/admin/status?limit=${readRows}`);
   if (json) return JSON.stringify(status);
   // Absent without a terminal, and 0 at one that does not say its size: nothing but dots would fit that.
   const width = process.stdout.columns || maxColumns;
