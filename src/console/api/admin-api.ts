@@ -65,6 +65,16 @@ export async function callAdmin<Answer>(
   return (await response.json()) as Answer;
 }
 
+/** Asks for one thing of the admin API; `null` if there is none. */
+export async function findAdmin<Found>(path: string, signal: AbortSignal): Promise<Found | null> {
+  try {
+    return await callAdmin<Found>(path, { signal });
+  } catch (error) {
+    if (error instanceof AdminError && error.status === 404) return null;
+    throw error;
+  }
+}
+
 /**
  * Finds out whether the session is over, after an answer broke off, which does not say why: the answer to a request does, and
  * `onSessionEnd` reports it.

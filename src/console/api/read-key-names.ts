@@ -1,4 +1,5 @@
-import { AdminError, adminPath, callAdmin, inPath } from './admin-api.ts';
+import type { ManagedKey } from '../../http/present/managed-key.ts';
+import { adminPath, callAdmin, findAdmin, inPath } from './admin-api.ts';
 
 /** How many of the newest keys are asked for at once, where several names are wanted. */
 const maxListed = 200;
@@ -9,17 +10,12 @@ const maxAskedAlone = 20;
 /** The names of keys by their ids. */
 export type KeyNames = ReadonlyMap<string, string>;
 
-interface NamedKey {
-  readonly id: string;
-  readonly name: string;
-}
-
 /** Reads the names of some keys: several in one request, and those that are not among the newest keys one by one. */
 export async function readKeyNames(ids: readonly string[], signal: AbortSignal): Promise<KeyNames> {
   const wanted = new Set(ids);
   const names = new Map<string, string>();
   if (wanted.size > 1) {
-    const { data } = await callAdmin<{ readonly data: readonly NamedKey[] }>(
+    const { data } = await callAdmin<{ readonly data: readonly ManagedKey[] }>(
       adminPath('keys', { limit: maxListed }),
       { signal },
     );
@@ -28,19 +24,10 @@ export async function readKeyNames(ids: readonly string[], signal: AbortSignal):
   const others = [...wanted].filter((id) => !names.has(id)).slice(0, maxAskedAlone);
   await Promise.all(
     others.map(async (id) => {
-      const name = await readName(id, signal);
-      if (name !== null) names.set(id, name);
+      // An address that was written by hand may have the id of no key.
+      const key = await findAdmin<ManagedKey>(adminPath(`keys/${inPath(id)}`), signal);
+      if (key !== null) names.set(id, key.name);
     }),
   );
   return names;
-}
-
-/** The name of one key; `null` for one that there is not, as in an address that was written by hand. */
-async function readName(id: string, signal: AbortSignal): Promise<string | null> {
-  try {
-    return (await callAdmin<NamedKey>(adminPath(`keys/${inPath(id)}`), { signal })).name;
-  } catch (error) {
-    if (error instanceof AdminError && error.status === 404) return null;
-    throw error;
-  }
 }

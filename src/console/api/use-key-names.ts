@@ -2,16 +2,6 @@ import { useEffect, useState } from 'preact/hooks';
 import { readKeyNames } from './read-key-names.ts';
 import type { KeyNames } from './read-key-names.ts';
 
-/** What is shown of a key beside its requests. */
-export interface ManagedKey {
-  readonly name: string;
-  readonly limits: {
-    readonly concurrency: number;
-    readonly requests_per_minute: number;
-    readonly queue_wait_ms: number;
-  };
-}
-
 /** The names that were read last: they are shown until they are read again, so that tables don't change for nothing. */
 let latest: KeyNames = new Map();
 

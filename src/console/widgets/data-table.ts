@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import { useMemo, useState, useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
-import { formatCount } from './format.ts';
+import { amountOf } from './amount.ts';
+import { formatCount, orDash } from './format.ts';
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -14,6 +15,29 @@ export interface Column<Row> {
   readonly isText?: boolean;
   /** Whether the column's cell names the row, for screen readers. */
   readonly isName?: boolean;
+}
+
+/** A column of texts, which is sorted by what it shows. */
+export function textColumn<Row>(title: string, read: (row: Row) => string | null): Column<Row> {
+  return { title, sortBy: read, cell: (row) => read(row) ?? '–' };
+}
+
+/** A column of numbers. */
+export function numberColumn<Row>(
+  title: string,
+  read: (row: Row) => number | null,
+  write: (value: number) => string = formatCount,
+): Column<Row> {
+  return { title, isNumber: true, sortBy: read, cell: (row) => orDash(read(row), write) };
+}
+
+/** A column of amounts in USD, which are sorted by their nearest numbers. */
+export function amountColumn<Row>(title: string, read: (row: Row) => string | null): Column<Row> {
+  const sortBy = (row: Row): number | null => {
+    const amount = read(row);
+    return amount === null ? null : Number(amount);
+  };
+  return { title, isNumber: true, sortBy, cell: (row) => orDash(read(row), amountOf) };
 }
 
 interface Sorting {

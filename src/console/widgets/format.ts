@@ -18,6 +18,14 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
+/** A value as `write` has it; a dash where it is not known. */
+export function orDash<Value, Shown>(
+  value: Value | null | undefined,
+  write: (value: Value) => Shown,
+): Shown | string {
+  return value === null || value === undefined ? '–' : write(value);
+}
+
 /** A number for little room, as `1.23M`. */
 export function formatShort(value: number): string {
   return short.format(value);

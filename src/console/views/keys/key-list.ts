@@ -1,16 +1,15 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
+import { textColumn, amountColumn, DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
 import { adminPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
-import { DataTable } from '../../widgets/data-table.ts';
-import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { amountOf } from '../../widgets/amount.ts';
 import { formatCount, formatShort } from '../../widgets/format.ts';
 import { GroupList, BudgetBar, usedPercent } from './budgets.ts';
 import { keyStates, KeyState, stateOf } from './types.ts';
@@ -129,7 +128,7 @@ function Pages({ wanted, next }: { readonly wanted: Wanted; readonly next: strin
   `;
 }
 
-/** The columns of the list of keys. Amounts are sorted by their nearest numbers, and shown as they are. */
+/** The columns of the list of keys. */
 const keyColumns: readonly Column<Key>[] = [
   {
     title: 'Name',
@@ -144,24 +143,14 @@ const keyColumns: readonly Column<Key>[] = [
     sortBy: ({ in_flight: running }) => running,
     cell: writeRunning,
   },
-  {
-    title: 'Balance',
-    isNumber: true,
-    sortBy: ({ balance }) => (balance === null ? null : Number(balance)),
-    cell: ({ balance }) => (balance === null ? '–' : amountOf(balance)),
-  },
-  {
-    title: 'Spent',
-    isNumber: true,
-    sortBy: ({ spent }) => Number(spent),
-    cell: ({ spent }) => amountOf(spent),
-  },
+  amountColumn('Balance', ({ balance }) => balance),
+  amountColumn('Spent', ({ spent }) => spent),
   {
     title: 'Budget',
     sortBy: ({ budget }) => (budget === null ? null : usedPercent(budget)),
     cell: writeBudget,
   },
-  { title: 'Group', sortBy: ({ group }) => group, cell: ({ group }) => group ?? '–' },
+  textColumn('Group', ({ group }) => group),
   { title: 'Limits', cell: ({ limits }) => writeLimits(limits) },
 ];
 

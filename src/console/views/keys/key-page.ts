@@ -8,7 +8,14 @@ import { Fault } from '../../widgets/fault.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { Facts, Figure, Figures } from '../../widgets/facts.ts';
 import { amountOf } from '../../widgets/amount.ts';
-import { asWords, formatAmount, formatCount, formatDuration, formatTime } from '../../widgets/format.ts';
+import {
+  asWords,
+  formatAmount,
+  formatCount,
+  orDash,
+  formatDuration,
+  formatTime,
+} from '../../widgets/format.ts';
 import { EditKey } from './edit-key.ts';
 import { KeyActions } from './key-actions.ts';
 import { KeyState } from './types.ts';
@@ -60,7 +67,7 @@ function KeyFigures({ of: key }: { readonly of: Key }): VNode {
     <${Figures}>
       <${Figure}
         label="Balance"
-        value=${balance === null ? '–' : amountOf(balance)}
+        value=${orDash(balance, amountOf)}
         note=${balance === null ? 'does not pay in advance' : html`besides, held for requests: ${amountOf(held)}`}
         mood=${balance !== null && Number(balance) <= 0 ? 'bad' : undefined}
       />

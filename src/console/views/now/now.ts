@@ -1,11 +1,11 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
+import { orDash, formatAmount, formatCount, formatDuration, formatShort } from '../../widgets/format.ts';
 import { useServerTime, lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
-import { formatAmount, formatCount, formatDuration, formatShort } from '../../widgets/format.ts';
 import { CountBars } from '../../widgets/count-bars.ts';
 import { Outcome, outcomeMood, UpstreamState } from '../../widgets/badges.ts';
 import { linkTo } from '../../route.ts';
@@ -79,12 +79,12 @@ function State({ status }: { readonly status: Status }): VNode {
       />
       <${Figure}
         label="Time to first text"
-        value=${p50 === null ? '–' : formatDuration(p50)}
+        value=${orDash(p50, formatDuration)}
         note=${p99 === null ? 'no stream in the last minute' : `99 % within ${formatDuration(p99)}`}
       />
       <${Figure}
         label="Open holds"
-        value=${ledger.open_holds === null ? '–' : formatCount(ledger.open_holds)}
+        value=${orDash(ledger.open_holds, formatCount)}
         note=${imbalanceOf(ledger.imbalance)}
         mood=${ledger.imbalance !== null && Number(ledger.imbalance) !== 0 ? 'bad' : undefined}
       />

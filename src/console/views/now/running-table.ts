@@ -2,14 +2,14 @@ import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { PresentedStatusRow } from '../../../http/present/status.ts';
+import { orDash, formatCount, formatDuration, formatWait, shortId } from '../../widgets/format.ts';
+import { textColumn, numberColumn, DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
 import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
 import { Confirm } from '../../widgets/dialog.ts';
-import { DataTable } from '../../widgets/data-table.ts';
-import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
-import { formatCount, formatDuration, formatWait, shortId } from '../../widgets/format.ts';
 
 type RunningRow = PresentedStatusRow;
 
@@ -87,12 +87,7 @@ function columnsOf(
       isName: true,
       cell: ({ request_id: id }) => html`<code title=${id}>${shortId(id)}</code>`,
     },
-    {
-      title: 'Age',
-      isNumber: true,
-      sortBy: (row) => ageOf(row, now),
-      cell: (row) => formatDuration(ageOf(row, now)),
-    },
+    numberColumn('Age', (row) => ageOf(row, now), formatDuration),
     {
       title: 'First text',
       isNumber: true,
@@ -105,16 +100,10 @@ function columnsOf(
       cell: ({ key_name: name, key_id: id }) =>
         id === null ? '–' : html`<a href=${linkTo('keys', id)}>${name ?? shortId(id)}</a>`,
     },
-    { title: 'Model', sortBy: ({ model }) => model, cell: ({ model }) => model ?? '–' },
-    { title: 'Upstream', sortBy: upstreamOf, cell: (row) => upstreamOf(row) ?? '–' },
-    {
-      title: 'Protocol',
-      sortBy: writeProtocol,
-      cell: writeProtocol,
-    },
-    ...(hasNodes
-      ? [{ title: 'Node', sortBy: (row: RunningRow) => row.node, cell: (row: RunningRow) => row.node ?? '–' }]
-      : []),
+    textColumn('Model', ({ model }) => model),
+    textColumn('Upstream', upstreamOf),
+    textColumn('Protocol', writeProtocol),
+    ...(hasNodes ? [textColumn<RunningRow>('Node', ({ node }) => node)] : []),
     ...(mayCancel ? [{ title: 'Cancel', cell: cancelButton }] : []),
   ];
 }
@@ -128,7 +117,7 @@ function writeFirstText(row: RunningRow): string {
   const { waits_for: waitsFor, position, expected_wait_ms: expected, first_text_ms: firstText } = row;
   if (position !== null && expected !== null) return `position ${position}, ~${formatWait(expected)}`;
   if (waitsFor !== null) return waitsFor === 'slot' ? 'waits for a slot' : 'waits for its upstream';
-  return firstText === null ? '–' : formatDuration(firstText);
+  return orDash(firstText, formatDuration);
 }
 
 /** The upstream that was called last, or those that a request waits for. */

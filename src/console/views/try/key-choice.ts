@@ -7,14 +7,8 @@ import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { shortId } from '../../widgets/format.ts';
-
-/** What is needed of a key as the admin API presents it. */
-interface Key {
-  readonly id: string;
-  readonly name: string;
-  readonly expires_at: string | null;
-  readonly revoked_at: string | null;
-}
+import { stateOf } from '../keys/types.ts';
+import type { Key, Page } from '../keys/types.ts';
 
 interface Props {
   readonly keyId: string | null;
@@ -26,10 +20,8 @@ const maxKeys = 100;
 
 /** Chooses the key that requests are sent as: one of the newest, or any by its id. */
 export function KeyChoice({ keyId, query }: Props): VNode {
-  const { answer, error } = useAnswer<{ readonly data: readonly Key[]; readonly next: string | null }>(
-    adminPath('keys', { limit: maxKeys }),
-  );
-  const listed = useMemo(() => (answer?.data ?? []).filter(isActive), [answer]);
+  const { answer, error } = useAnswer<Page<Key>>(adminPath('keys', { limit: maxKeys }));
+  const listed = useMemo(() => (answer?.data ?? []).filter((key) => stateOf(key) === 'active'), [answer]);
   const isListed = keyId === null || listed.some(({ id }) => id === keyId);
   const path = answer === null || isListed ? null : adminPath(`keys/${inPath(keyId)}`);
   const { answer: other } = useAnswer<Key>(path);
@@ -105,10 +97,6 @@ function OtherKey({ onChoose }: { readonly onChoose: (id: string) => void }): VN
       <${Fault} text=${error} />
     </form>
   `;
-}
-
-function isActive({ revoked_at: revokedAt, expires_at: expiresAt }: Key): boolean {
-  return revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > Date.now());
 }
 
 /** Names may be given twice, so the id is beside them. */

@@ -1,13 +1,13 @@
 import { html } from 'htm/preact';
 import { useEffect } from 'preact/hooks';
 import type { VNode } from 'preact';
+import { orDash, asWords, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
 import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
 import { amountOf } from '../../widgets/amount.ts';
-import { asWords, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
 import { FrameTable } from './frame-table.ts';
 import { KeyChoice } from './key-choice.ts';
 import { RequestForm } from './request-form.ts';
@@ -115,15 +115,15 @@ function RunFigures({ run }: { readonly run: Run }): VNode {
         value=${status ?? '–'}
         mood=${status === null ? undefined : status < 400 ? 'good' : 'bad'}
       />
-      <${Figure} label="First byte" value=${time(firstByteMs)} />
-      <${Figure} label="First text" value=${time(firstTextMs)} />
-      <${Figure} label="Total" value=${time(totalMs)} />
-      <${Figure} label="Input tokens" value=${count(tokens?.input)} />
-      <${Figure} label="Output tokens" value=${count(tokens?.output)} />
-      <${Figure} label="Finish reason" value=${finish === null ? '–' : asWords(finish)} />
+      <${Figure} label="First byte" value=${orDash(firstByteMs, formatDuration)} />
+      <${Figure} label="First text" value=${orDash(firstTextMs, formatDuration)} />
+      <${Figure} label="Total" value=${orDash(totalMs, formatDuration)} />
+      <${Figure} label="Input tokens" value=${orDash(tokens?.input, formatCount)} />
+      <${Figure} label="Output tokens" value=${orDash(tokens?.output, formatCount)} />
+      <${Figure} label="Finish reason" value=${orDash(finish, asWords)} />
       <${Figure}
         label="Charge"
-        value=${charge === null ? '–' : amountOf(charge)}
+        value=${orDash(charge, amountOf)}
         note=${charge === null && run.ending !== null ? 'in the record of the request' : undefined}
       />
     <//>
@@ -138,12 +138,4 @@ function RunFigures({ run }: { readonly run: Run }): VNode {
       `
     }
   `;
-}
-
-function count(value: number | null | undefined): string {
-  return value === null || value === undefined ? '–' : formatCount(value);
-}
-
-function time(milliseconds: number | null): string {
-  return milliseconds === null ? '–' : formatDuration(milliseconds);
 }

@@ -2,12 +2,12 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState, useCallback, useEffect, useRef } from 'preact/hooks';
 import type { presentCheck, presentDoctor } from '../../../http/present/doctor.ts';
+import { orDash, formatDuration } from '../../widgets/format.ts';
 import { useMayChange, stopAtLogout } from '../../api/session.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
-import { formatDuration } from '../../widgets/format.ts';
 import { AdminError, checkSession, errorText, adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
 import { openEventStream } from '../../api/event-stream.ts';
 import type { Upstream } from './use-upstreams.ts';
@@ -106,7 +106,7 @@ const columns: readonly Column<Check>[] = [
     isText: true,
     cell: ({ advice, status }) => advice ?? (status === 'fault' ? 'see the next check' : '–'),
   },
-  { title: 'Took', isNumber: true, cell: ({ ms }) => (ms === null ? '–' : formatDuration(ms)) },
+  { title: 'Took', isNumber: true, cell: ({ ms }) => orDash(ms, formatDuration) },
 ];
 
 /** The checks of an upstream, in the order in which they were made. */

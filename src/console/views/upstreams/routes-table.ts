@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { DataTable } from '../../widgets/data-table.ts';
+import { orDash, asWords, formatAmount, formatCount, formatDuration } from '../../widgets/format.ts';
+import { numberColumn, DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
-import { asWords, formatAmount, formatCount, formatDuration } from '../../widgets/format.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 type Routes = NonNullable<Upstream['routes']>;
@@ -71,7 +71,7 @@ function columnsOf(rows: readonly UpstreamRoute[]): readonly Column<UpstreamRout
       sortBy: ({ upstream_model: there }) => there,
       cell: ({ upstream_model: there }) => html`<code>${there}</code>`,
     },
-    { title: 'Place', isNumber: true, sortBy: ({ place }) => place, cell: ({ place }) => place },
+    numberColumn('Place', ({ place }) => place, String),
     ...(rows.some(({ weight }) => weight !== null)
       ? [{ title: 'Weight', isNumber: true, cell: ({ weight }: UpstreamRoute) => weight ?? '–' }]
       : []),
@@ -90,7 +90,7 @@ function columnsOf(rows: readonly UpstreamRoute[]): readonly Column<UpstreamRout
 
 /** What is measured where a policy is set. */
 const measures: readonly Column<UpstreamRoute>[] = [
-  { title: 'Policy', cell: ({ policy }) => (policy === null ? '–' : asWords(policy)) },
+  { title: 'Policy', cell: ({ policy }) => orDash(policy, asWords) },
   { title: 'In flight', isNumber: true, cell: ({ measured }) => measured?.in_flight ?? '–' },
   {
     title: 'First text',

@@ -1,13 +1,8 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import type { PresentedShadow } from '../../../http/present/shadow.ts';
-import { linkTo } from '../../route.ts';
-import { DataTable } from '../../widgets/data-table.ts';
-import type { Column } from '../../widgets/data-table.ts';
-import { Facts } from '../../widgets/facts.ts';
-import { Fault } from '../../widgets/fault.ts';
-import { amountOf } from '../../widgets/amount.ts';
 import {
+  orDash,
   asWords,
   countsText,
   formatAmount,
@@ -15,6 +10,12 @@ import {
   formatDuration,
   formatTime,
 } from '../../widgets/format.ts';
+import { linkTo } from '../../route.ts';
+import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { Facts } from '../../widgets/facts.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { amountOf } from '../../widgets/amount.ts';
 import { adminPath } from '../../api/admin-api.ts';
 import { useAnswer, usePolling } from '../../api/use-loaded.ts';
 
@@ -172,10 +173,6 @@ function numberOf(usd: string | null): number | null {
 /** What a thousand requests of the mean cost come to, in USD: that of one has many zeros. */
 function costText(usd: number): string {
   return `$${Number((usd * 1_000).toPrecision(3))}`;
-}
-
-function orDash(value: number | null, write: (value: number) => string): string {
-  return value === null ? '–' : write(value);
 }
 
 function ratioText({ answers, shadows }: Mean): string {

@@ -1,7 +1,14 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import {
+  orDash,
+  asWords,
+  formatCount,
+  formatTime,
+  formatDuration,
+  formatWait,
+} from '../../widgets/format.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
-import { asWords, formatCount, formatTime, formatDuration, formatWait } from '../../widgets/format.ts';
 import { CountBars } from '../../widgets/count-bars.ts';
 import { CircuitBadge, CircuitText, Health } from './upstream-card.ts';
 import { DoctorRun } from './doctor-run.ts';
@@ -75,13 +82,9 @@ function Facts({ upstream }: Pick<Props, 'upstream'>): VNode {
   return html`
     <${Figures}>
       <${Figure} label="Address" isText=${true} value=${origin} note=${`protocol: ${dialect}`} />
-      <${Figure} label="In progress" value=${running === null ? '–' : formatCount(running)} />
-      <${Figure} label="Last answer" isText=${true} value=${lastOk === null ? '–' : formatTime(lastOk)} />
-      <${Figure}
-        label="Last failure"
-        isText=${true}
-        value=${lastFailed === null ? '–' : formatTime(lastFailed)}
-      />
+      <${Figure} label="In progress" value=${orDash(running, formatCount)} />
+      <${Figure} label="Last answer" isText=${true} value=${orDash(lastOk, formatTime)} />
+      <${Figure} label="Last failure" isText=${true} value=${orDash(lastFailed, formatTime)} />
     <//>
   `;
 }

@@ -3,14 +3,13 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Outcome as RequestOutcome } from '../../../domain/money/consumption.ts';
 import type { PresentedRecord } from '../../../http/present/record.ts';
+import { textColumn, numberColumn, amountColumn, DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
-import { amountOf } from '../../widgets/amount.ts';
 import { asWords, formatCount, formatTime, formatDuration, shortId } from '../../widgets/format.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { DataTable } from '../../widgets/data-table.ts';
-import type { Column } from '../../widgets/data-table.ts';
 import { Outcome } from '../../widgets/badges.ts';
 import { useKeyNames } from '../../api/use-key-names.ts';
 import { readPages } from '../../api/admin-api.ts';
@@ -140,62 +139,21 @@ function columnsOf(
       sortBy: ({ key_id: id }) => names.get(id) ?? id,
       cell: ({ key_id: id }) => html`<a href=${linkTo('keys', id)}>${names.get(id) ?? shortId(id)}</a>`,
     },
-    { title: 'Model', sortBy: ({ model }) => model, cell: ({ model }) => model },
-    { title: 'Upstream', sortBy: ({ upstream }) => upstream, cell: ({ upstream }) => upstream ?? '–' },
-    ...(hasTags
-      ? [
-          {
-            title: 'Tag',
-            sortBy: ({ tag }: PresentedRecord) => tag,
-            cell: ({ tag }: PresentedRecord) => tag ?? '–',
-          },
-        ]
-      : []),
+    textColumn('Model', ({ model }) => model),
+    textColumn('Upstream', ({ upstream }) => upstream),
+    ...(hasTags ? [textColumn<PresentedRecord>('Tag', ({ tag }) => tag)] : []),
     {
       title: 'Outcome',
       sortBy: ({ outcome }) => outcome,
       cell: ({ outcome }) => html`<${Outcome} name=${outcome} />`,
     },
-    { title: 'Status', isNumber: true, sortBy: ({ status }) => status, cell: ({ status }) => status ?? '–' },
-    ...measured,
+    numberColumn('Status', ({ status }) => status),
+    numberColumn('First text', ({ timings }) => timings.first_byte_ms, formatDuration),
+    numberColumn('Total', ({ timings }) => timings.total_ms, formatDuration),
+    numberColumn('Input tokens', ({ usage }) => usage?.input_tokens ?? null),
+    numberColumn('Output tokens', ({ usage }) => usage?.output_tokens ?? null),
+    amountColumn('Charge', ({ charge }) => charge),
   ];
-}
-
-const measured: readonly Column<PresentedRecord>[] = [
-  {
-    title: 'First text',
-    isNumber: true,
-    sortBy: ({ timings }) => timings.first_byte_ms,
-    cell: ({ timings }) => durationOf(timings.first_byte_ms),
-  },
-  {
-    title: 'Total',
-    isNumber: true,
-    sortBy: ({ timings }) => timings.total_ms,
-    cell: ({ timings }) => durationOf(timings.total_ms),
-  },
-  {
-    title: 'Input tokens',
-    isNumber: true,
-    sortBy: ({ usage }) => usage?.input_tokens ?? null,
-    cell: ({ usage }) => (usage === null ? '–' : formatCount(usage.input_tokens)),
-  },
-  {
-    title: 'Output tokens',
-    isNumber: true,
-    sortBy: ({ usage }) => usage?.output_tokens ?? null,
-    cell: ({ usage }) => (usage === null ? '–' : formatCount(usage.output_tokens)),
-  },
-  {
-    title: 'Charge',
-    isNumber: true,
-    sortBy: ({ charge }) => Number(charge),
-    cell: ({ charge }) => amountOf(charge),
-  },
-];
-
-function durationOf(milliseconds: number | null): string {
-  return milliseconds === null ? '–' : formatDuration(milliseconds);
 }
 
 /** How many requests a page has. */

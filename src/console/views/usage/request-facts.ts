@@ -1,12 +1,12 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { PresentedRecord } from '../../../http/present/record.ts';
+import type { ManagedKey } from '../../../http/present/managed-key.ts';
+import { orDash, formatAmount, formatCount, formatTime, shortId, asWords } from '../../widgets/format.ts';
 import { linkTo } from '../../route.ts';
 import { Facts } from '../../widgets/facts.ts';
 import type { Fact } from '../../widgets/facts.ts';
 import { amountOf } from '../../widgets/amount.ts';
-import { formatAmount, formatCount, formatTime, shortId, asWords } from '../../widgets/format.ts';
-import type { ManagedKey } from '../../api/use-key-names.ts';
 import { none } from './groups.ts';
 import { recordsLink } from './usage-query.ts';
 
@@ -45,7 +45,7 @@ export function moneyOf(record: PresentedRecord): readonly Fact[] {
   const { usage, usage_source: source, price, hold, charge } = record;
   return [
     ['hold', amountOf(hold)],
-    ['tokens', usage === null ? '–' : writeTokens(usage)],
+    ['tokens', orDash(usage, writeTokens)],
     ['usage', source && usageSources[source]],
     ['price', priceOf(price)],
     ['charge', amountOf(charge)],
@@ -125,15 +125,8 @@ export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }
   `;
 }
 
-/** Records of earlier versions lack the start, the cause and the upstream's words. */
-function factsOf({
-  model,
-  started_ms: startedMs,
-  duration_ms: durationMs,
-  ...rest
-}: Attempt): readonly Fact[] {
-  const started = (startedMs as number | null | undefined) ?? null;
-  const said = rest.upstream_error ?? null;
+function factsOf(attempt: Attempt): readonly Fact[] {
+  const { model, started_ms: started, duration_ms: durationMs, cause, upstream_error: said, usage } = attempt;
   const words = said === null ? [] : [said.status, said.code, said.message].filter((part) => part !== null);
   return [
     ['model', model],
@@ -141,8 +134,8 @@ function factsOf({
       'time',
       `${started === null ? '' : `from ${formatCount(started)} ms `}for ${formatCount(durationMs)} ms`,
     ],
-    ['cause', rest.cause || null],
+    ['cause', cause || null],
     ["the upstream's words", words.length === 0 ? null : words.join(', ')],
-    ['counted by the upstream', rest.usage === null ? null : writeTokens(rest.usage)],
+    ['counted by the upstream', usage && writeTokens(usage)],
   ];
 }

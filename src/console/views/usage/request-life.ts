@@ -1,18 +1,18 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { PresentedRecord } from '../../../http/present/record.ts';
+import type { ManagedKey } from '../../../http/present/managed-key.ts';
+import { orDash, formatCount, formatDuration } from '../../widgets/format.ts';
 import { linkTo } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Facts, Figure, Figures } from '../../widgets/facts.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { amountOf } from '../../widgets/amount.ts';
-import { formatCount, formatDuration } from '../../widgets/format.ts';
 import { Outcome } from '../../widgets/badges.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { AdminError, adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
+import { AdminError, adminPath, callAdmin, findAdmin, inPath } from '../../api/admin-api.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
 import type { Asked } from '../../api/use-loaded.ts';
-import type { ManagedKey } from '../../api/use-key-names.ts';
 import { Attempts, journeyOf, moneyOf } from './request-facts.ts';
 import { Timings } from './timings.ts';
 
@@ -63,8 +63,8 @@ function Recorded({ record, keyOf }: Props): VNode {
         value=${html`<${Outcome} name=${outcome} />`}
         note=${status === null ? undefined : `status ${status}`}
       />
-      <${Figure} label="First text" value=${durationOf(timings.first_byte_ms)} />
-      <${Figure} label="Total" value=${durationOf(timings.total_ms)} />
+      <${Figure} label="First text" value=${orDash(timings.first_byte_ms, formatDuration)} />
+      <${Figure} label="Total" value=${orDash(timings.total_ms, formatDuration)} />
       <${Figure}
         label="Tokens"
         value=${usage === null ? '–' : formatCount(usage.input_tokens + usage.output_tokens)}
@@ -97,10 +97,6 @@ function Recorded({ record, keyOf }: Props): VNode {
   `;
 }
 
-function durationOf(milliseconds: number | null): string {
-  return milliseconds === null ? '–' : formatDuration(milliseconds);
-}
-
 /** What is known of a request. */
 interface KnownRequest {
   /** `null` before it has one, and for a request that never had one or has it no more. */
@@ -119,7 +115,7 @@ function useRequest(id: string): Asked<KnownRequest> {
     try {
       const path = adminPath(`records/${inPath(id)}`);
       const record = await callAdmin<PresentedRecord>(path, { signal });
-      const key = await readKey(record.key_id, signal);
+      const key = await findAdmin<ManagedKey>(adminPath(`keys/${inPath(record.key_id)}`), signal);
       return { record, isRunning: false, reason: null, key };
     } catch (error) {
       if (!(error instanceof AdminError) || error.status !== 404) throw error;
@@ -127,15 +123,6 @@ function useRequest(id: string): Asked<KnownRequest> {
       return { record: null, isRunning, reason: error.message, key: null };
     }
   });
-}
-
-async function readKey(id: string, signal: AbortSignal): Promise<ManagedKey | null> {
-  try {
-    return await callAdmin<ManagedKey>(adminPath(`keys/${inPath(id)}`), { signal });
-  } catch (error) {
-    if (error instanceof AdminError && error.status === 404) return null;
-    throw error;
-  }
 }
 
 async function isInProgress(id: string, signal: AbortSignal): Promise<boolean> {

@@ -48,8 +48,7 @@ function spansOf({ timings, attempts }: PresentedRecord): readonly Span[] {
   const { queued_ms: queued, first_byte_ms: firstText, total_ms: total } = timings;
   return [
     { name: 'queued', from: 0, to: queued, kind: 'waiting' },
-    ...attempts.map(({ upstream, started_ms: startedMs, duration_ms: duration }, index) => {
-      const from = (startedMs as number | null | undefined) ?? null;
+    ...attempts.map(({ upstream, started_ms: from, duration_ms: duration }, index) => {
       const to = from === null ? null : from + duration;
       return { name: `attempt ${index + 1}: ${upstream}`, from, to, kind: 'attempt' as const };
     }),
