@@ -1,4 +1,4 @@
-import { fieldsOf, formats } from '../../src/cli/reconcile/formats.ts';
+import { formats } from '../../src/cli/reconcile/formats.ts';
 import type { ExportFormat } from '../../src/cli/reconcile/formats.ts';
 import { quantities } from '../../src/cli/reconcile/quantities.ts';
 import type { Quantity } from '../../src/cli/reconcile/quantities.ts';
@@ -35,7 +35,5 @@ function writeFields({ quantities: read }: ExportFormat, quantity: Quantity): st
   const fields = read[quantity];
   if (fields === undefined) return '–';
   if (fields === 'each_row') return 'one per row';
-  return fieldsOf(fields)
-    .map((field) => (fields.needed.includes(field) ? code(field) : `${code(field)}?`))
-    .join(' + ');
+  return fields.map((field) => field.replace(/[^?]+/, code)).join(' + ');
 }

@@ -1,8 +1,7 @@
-import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { createReadStream, existsSync, rmSync } from 'node:fs';
 import { parseUsd } from '../../shared/money.ts';
 import { parseJson } from '../../shared/parse-json.ts';
-import { saveFile } from '../database/save-file.ts';
+import { moveIntoPlace, saveFile } from '../database/save-file.ts';
 
 /** The forms of an archive. */
 export type ArchiveForm = 'csv' | 'json';
@@ -55,10 +54,7 @@ export async function writeArchive(
   if (sent.records !== kept.records || sent.chargeNanos !== kept.chargeNanos)
     throw new Error(`${partial} does not hold what the gateway sent; nothing was removed`);
   if (existsSync(file)) throw new Error(`${file} was created in the meantime: choose another file`);
-  renameSync(partial, file);
-  const folder = openSync(dirname(file), 'r');
-  fsyncSync(folder);
-  closeSync(folder);
+  moveIntoPlace(partial, file);
 }
 
 /** Reads an archive a record at a time. Throws for a line that is none. */

@@ -1,10 +1,9 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
 import { databaseOf } from '../../storage/database-files.ts';
 import { whyDamaged } from '../../storage/sqlite/check-file.ts';
 import { openAdmin } from '../admin-client.ts';
 import { describeError } from '../describe-error.ts';
-import { saveFile } from './save-file.ts';
+import { moveIntoPlace, saveFile } from './save-file.ts';
 
 /**
  * Renames the copy to its final name only when it is complete, synced to the disk and checked. So a file with that name
@@ -25,19 +24,11 @@ export async function backUp(file: string, force: boolean): Promise<string> {
     });
     const damage = whyDamaged(partial);
     if (damage !== null) throw new Error(`the backup was damaged and has been deleted: ${damage}`);
-    moveIntoPlace(partial, file, force);
+    if (existsSync(file) && !force)
+      throw new Error(`${file} was created in the meantime: choose another file, or use --force`);
+    moveIntoPlace(partial, file);
   } finally {
     rmSync(partial, { force: true });
   }
   return `backup complete: ${file}, ${Number(answer.headers['content-length'])} bytes, checked`;
-}
-
-/** Renames the copy, and syncs its folder, or a power failure could undo the renaming. */
-function moveIntoPlace(partial: string, file: string, force: boolean): void {
-  if (existsSync(file) && !force)
-    throw new Error(`${file} was created in the meantime: choose another file, or use --force`);
-  renameSync(partial, file);
-  const folder = openSync(dirname(file), 'r');
-  fsyncSync(folder);
-  closeSync(folder);
 }

@@ -1,4 +1,5 @@
-import { closeSync, fdatasyncSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 
 /**
  * How many bytes are written between two syncs to the disk: a larger sync would delay the commits of a gateway on the
@@ -22,4 +23,12 @@ export async function saveFile(content: AsyncIterable<Uint8Array>, path: string)
   } finally {
     closeSync(file);
   }
+}
+
+/** Renames a complete file to its final name, and syncs its folder, or a power failure could undo the renaming. */
+export function moveIntoPlace(partial: string, file: string): void {
+  renameSync(partial, file);
+  const folder = openSync(dirname(file), 'r');
+  fsyncSync(folder);
+  closeSync(folder);
 }

@@ -3,12 +3,8 @@ import type { Quantity } from './quantities.ts';
 /** The names of the formats, as `--format` has them. */
 export type FormatName = 'openai' | 'anthropic' | 'openrouter' | 'plain';
 
-/** The fields of a quantity, which are added up. In JSON, a dot leads into an object. */
-interface Fields {
-  readonly needed: readonly string[];
-  /** Fields that some exports lack; all others must be there. */
-  readonly optional?: readonly string[];
-}
+/** The fields of a quantity, which are added up; one that ends in `?` may be missing. In JSON, a dot leads into an object. */
+type Fields = readonly string[];
 
 /** What is read of an export. All other fields are ignored. */
 export interface ExportFormat {
@@ -31,10 +27,10 @@ const openaiFields = {
   time: ['start_time', 'start_time_iso'],
   model: 'model',
   quantities: {
-    requests: { needed: ['num_model_requests'] },
-    input: { needed: ['input_tokens'] },
-    cached: { needed: ['input_cached_tokens'] },
-    output: { needed: ['output_tokens'] },
+    requests: ['num_model_requests'],
+    input: ['input_tokens'],
+    cached: ['input_cached_tokens'],
+    output: ['output_tokens'],
   },
   cost: null,
   howToGroup: 'export it grouped by model (group_by=model)',
@@ -44,11 +40,11 @@ const plainFields = {
   time: ['date'],
   model: 'model',
   quantities: {
-    requests: { needed: [], optional: ['requests'] },
-    input: { needed: ['input_tokens'] },
-    cached: { needed: [], optional: ['cached_input_tokens'] },
-    cacheWrite: { needed: [], optional: ['cache_write_tokens'] },
-    output: { needed: ['output_tokens'] },
+    requests: ['requests?'],
+    input: ['input_tokens'],
+    cached: ['cached_input_tokens?'],
+    cacheWrite: ['cache_write_tokens?'],
+    output: ['output_tokens'],
   },
   cost: 'cost',
   howToGroup: 'every row needs one',
@@ -65,20 +61,15 @@ export const formats: readonly ExportFormat[] = [
     time: ['usage_date_utc'],
     model: 'model_version',
     quantities: {
-      input: {
-        needed: [
-          'usage_input_tokens_no_cache',
-          'usage_input_tokens_cache_write_5m',
-          'usage_input_tokens_cache_read',
-        ],
-        optional: ['usage_input_tokens_cache_write_1h'],
-      },
-      cached: { needed: ['usage_input_tokens_cache_read'] },
-      cacheWrite: {
-        needed: ['usage_input_tokens_cache_write_5m'],
-        optional: ['usage_input_tokens_cache_write_1h'],
-      },
-      output: { needed: ['usage_output_tokens'] },
+      input: [
+        'usage_input_tokens_no_cache',
+        'usage_input_tokens_cache_write_5m',
+        'usage_input_tokens_cache_read',
+        'usage_input_tokens_cache_write_1h?',
+      ],
+      cached: ['usage_input_tokens_cache_read'],
+      cacheWrite: ['usage_input_tokens_cache_write_5m', 'usage_input_tokens_cache_write_1h?'],
+      output: ['usage_output_tokens'],
     },
     cost: null,
     howToGroup: 'every row needs one',
@@ -90,16 +81,15 @@ export const formats: readonly ExportFormat[] = [
     time: ['starting_at'],
     model: 'model',
     quantities: {
-      input: {
-        needed: ['uncached_input_tokens', 'cache_read_input_tokens'],
-        optional: ['cache_creation.ephemeral_5m_input_tokens', 'cache_creation.ephemeral_1h_input_tokens'],
-      },
-      cached: { needed: ['cache_read_input_tokens'] },
-      cacheWrite: {
-        needed: [],
-        optional: ['cache_creation.ephemeral_5m_input_tokens', 'cache_creation.ephemeral_1h_input_tokens'],
-      },
-      output: { needed: ['output_tokens'] },
+      input: [
+        'uncached_input_tokens',
+        'cache_read_input_tokens',
+        'cache_creation.ephemeral_5m_input_tokens?',
+        'cache_creation.ephemeral_1h_input_tokens?',
+      ],
+      cached: ['cache_read_input_tokens'],
+      cacheWrite: ['cache_creation.ephemeral_5m_input_tokens?', 'cache_creation.ephemeral_1h_input_tokens?'],
+      output: ['output_tokens'],
     },
     cost: null,
     howToGroup: 'export it grouped by model (group_by[]=model)',
@@ -112,9 +102,9 @@ export const formats: readonly ExportFormat[] = [
     model: 'model_permaslug',
     quantities: {
       requests: 'each_row',
-      input: { needed: ['tokens_prompt'] },
-      cached: { needed: [], optional: ['tokens_cached'] },
-      output: { needed: ['tokens_completion'] },
+      input: ['tokens_prompt'],
+      cached: ['tokens_cached?'],
+      output: ['tokens_completion'],
     },
     cost: 'cost_total',
     howToGroup: 'every row needs one',
@@ -126,9 +116,9 @@ export const formats: readonly ExportFormat[] = [
     time: ['date'],
     model: 'model',
     quantities: {
-      requests: { needed: ['requests'] },
-      input: { needed: ['prompt_tokens'] },
-      output: { needed: ['completion_tokens'] },
+      requests: ['requests'],
+      input: ['prompt_tokens'],
+      output: ['completion_tokens'],
     },
     cost: 'usage',
     howToGroup: 'every row needs one',
@@ -164,7 +154,9 @@ export function findFormat(
 
 /** The fields without which an export of this format can't be read, but for that of the time. */
 function neededFields(format: ExportFormat): readonly string[] {
-  const fields = Object.values(format.quantities).flatMap((each) => (each === 'each_row' ? [] : each.needed));
+  const fields = Object.values(format.quantities).flatMap((each) =>
+    each === 'each_row' ? [] : each.filter((field) => !field.endsWith('?')),
+  );
   return [format.model, ...fields];
 }
 
@@ -179,6 +171,6 @@ export function comparedQuantities(
 }
 
 /** All fields of a quantity. */
-export function fieldsOf({ needed, optional = [] }: Fields): readonly string[] {
-  return [...needed, ...optional];
+export function fieldsOf(fields: Fields): readonly string[] {
+  return fields.map((field) => field.replace(/\?$/, ''));
 }

@@ -170,7 +170,9 @@ test('the fields by which formats are recognized are not those of another one', 
   const needed = (format: (typeof formats)[number]): readonly string[] => [
     ...format.time.slice(0, 1),
     format.model,
-    ...Object.values(format.quantities).flatMap((each) => (each === 'each_row' ? [] : each.needed)),
+    ...Object.values(format.quantities).flatMap((each) =>
+      each === 'each_row' ? [] : each.filter((field) => !field.endsWith('?')),
+    ),
     ...format.marks,
   ];
   for (const format of formats) {
