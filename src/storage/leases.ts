@@ -2,6 +2,7 @@ import { leaseMs } from '../domain/lease.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { Engine, FixedUnit, Statement } from './engine.ts';
+import { raw, sql } from './statements.ts';
 
 /** The id under which a process keeps what it holds. It changes when its lease was ended by others. */
 export interface Owner {
@@ -79,11 +80,9 @@ export const renewLease: FixedUnit<'renew_lease'> = {
  * process that has died since would last as long as the clock was set back. The clock is read for each row: a renewal that
  * another session commits while its row is waited for is none of the future, and stays as it is.
  */
-const endFutureRenewals: Statement = {
-  sql: `UPDATE owners SET renewed_at = now_ms(), since = CASE WHEN since > now_ms() THEN now_ms() ELSE since END
-        WHERE renewed_at > now_ms()`,
-  values: [],
-};
+const endFutureRenewals: Statement = sql`UPDATE owners SET renewed_at = now_ms(),
+    since = CASE WHEN since > now_ms() THEN now_ms() ELSE since END
+  WHERE renewed_at > now_ms()`;
 
 /**
  * The leases that an owner may end: those of others that are over, if it has held its own one without interruption for as
@@ -91,20 +90,18 @@ const endFutureRenewals: Statement = {
  * those of the others, which are about to renew theirs. Its own one is left out by name, because the clock may go on
  * between two readings in one statement.
  */
-const mayBeEnded = `id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND ${holdsLease('?')}
-  AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;
+const mayBeEnded = (owner: string): Statement =>
+  sql`id <> ${owner} AND renewed_at <= now_ms() - ${raw(leaseMs)} AND ${{ sql: holdsLease('?'), values: [owner] }}
+    AND EXISTS (SELECT 1 FROM owners WHERE id = ${owner} AND since <= now_ms() - ${raw(leaseMs)})`;
 
 /** Reads the leases that an owner may end, and those that were renewed in the future. */
 function selectOverLeases(owner: string): Statement {
-  return {
-    sql: `SELECT id FROM owners WHERE renewed_at > now_ms() OR (${mayBeEnded})`,
-    values: [owner, owner, owner],
-  };
+  return sql`SELECT id FROM owners WHERE renewed_at > now_ms() OR (${mayBeEnded(owner)})`;
 }
 
 /** Ends the leases that an owner may end at this moment: one that was renewed since it was read is none of them. */
 export function endOverLeases(owner: string): Statement {
-  return { sql: `DELETE FROM owners WHERE ${mayBeEnded} RETURNING id`, values: [owner, owner, owner] };
+  return sql`DELETE FROM owners WHERE ${mayBeEnded(owner)} RETURNING id`;
 }
 
 /** Ends the lease of an owner, without waiting for units of statements, and in line with its renewals. */
@@ -125,4 +122,4 @@ export const endLease: FixedUnit<'end_lease'> = {
  * Ends every lease there is: for an engine that has just become the only user of its database, which proves that no
  * earlier owner lives.
  */
-export const endAllLeases: Statement = { sql: 'DELETE FROM owners', values: [] };
+export const endAllLeases: Statement = sql`DELETE FROM owners`;

@@ -1,6 +1,6 @@
 import type { Refusals, RefusedByLimit, RefusedRequests } from '../domain/ports/refusals.ts';
 import type { Engine, Statement } from './engine.ts';
-import { lookUpRows, placesOf } from './statements.ts';
+import { listOf, lookUpRows, sql } from './statements.ts';
 
 /** How long the sums of a day are kept, in milliseconds. */
 const keptMs = 32 * 86_400_000;
@@ -10,11 +10,9 @@ function addStatement(refused: readonly RefusedRequests[]): Statement {
   const rows = refused
     .map(({ dayMs, keyId, limit, requests }) => [dayMs, keyId, limit, requests] as const)
     .toSorted((one, other) => (one.join(' ') < other.join(' ') ? -1 : 1));
-  return {
-    sql: `INSERT INTO refusals (day, key_id, limit_name, requests) VALUES ${rows.map(() => '(?, ?, ?, ?)').join(', ')}
-          ON CONFLICT (day, key_id, limit_name) DO UPDATE SET requests = refusals.requests + excluded.requests`,
-    values: rows.flat(),
-  };
+  const places: Statement = { sql: rows.map(() => '(?, ?, ?, ?)').join(', '), values: rows.flat() };
+  return sql`INSERT INTO refusals (day, key_id, limit_name, requests) VALUES ${places}
+    ON CONFLICT (day, key_id, limit_name) DO UPDATE SET requests = refusals.requests + excluded.requests`;
 }
 
 /** Keeps the sums of refused requests, over any engine. */
@@ -23,17 +21,14 @@ export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp'>): Refusals
     async add(refused) {
       if (refused.length === 0) return;
       const oldMs = Math.max(...refused.map(({ dayMs }) => dayMs)) - keptMs;
-      await engine.run([
-        addStatement(refused),
-        { sql: 'DELETE FROM refusals WHERE day < ?', values: [oldMs] },
-      ]);
+      await engine.run([addStatement(refused), sql`DELETE FROM refusals WHERE day < ${oldMs}`]);
     },
     async ofDay(keyIds, dayMs) {
-      const rows = await lookUpRows(engine, {
-        sql: `SELECT key_id, limit_name, requests FROM refusals WHERE day = ? AND key_id IN (${placesOf(keyIds)})
-              ORDER BY key_id, limit_name`,
-        values: [dayMs, ...keyIds],
-      });
+      const rows = await lookUpRows(
+        engine,
+        sql`SELECT key_id, limit_name, requests FROM refusals
+          WHERE day = ${dayMs} AND key_id IN (${listOf(keyIds)}) ORDER BY key_id, limit_name`,
+      );
       const found = new Map<string, RefusedByLimit>();
       for (const row of rows) {
         const keyId = String(row['key_id']);

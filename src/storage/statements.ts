@@ -1,25 +1,55 @@
-import type { Engine, Row, Statement } from './engine.ts';
+import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 
-/** The placeholders of a list of values. An empty list is `NULL`, of which nothing is a member: PostgreSQL has no `IN ()`. */
-export function placesOf(values: readonly unknown[]): string {
-  return values.length === 0 ? 'NULL' : values.map(() => '?').join(', ');
+/**
+ * Writes a statement, or a part of one. What is given is a value, in whose place is a placeholder; a part that is given is
+ * written in its place, and brings its values.
+ */
+export function sql(texts: TemplateStringsArray, ...given: readonly (SqlValue | Statement)[]): Statement {
+  let text = texts[0] ?? '';
+  const values: SqlValue[] = [];
+  for (const [at, one] of given.entries()) {
+    const isPart = typeof one === 'object' && one !== null;
+    text += (isPart ? one.sql : '?') + (texts[at + 1] ?? '');
+    if (isPart) values.push(...one.values);
+    else values.push(one);
+  }
+  return { sql: text, values };
+}
+
+/** A part that is written as it is, such as names of columns: never what someone has given. */
+export function raw(text: string | number): Statement {
+  return { sql: String(text), values: [] };
+}
+
+/** A list of values as a part. An empty list is `NULL`, of which nothing is a member: PostgreSQL has no `IN ()`. */
+export function listOf(values: readonly SqlValue[]): Statement {
+  return { sql: values.length === 0 ? 'NULL' : values.map(() => '?').join(', '), values };
+}
+
+/** Parts with a text between them. */
+export function joined(parts: readonly Statement[], between: string): Statement {
+  return { sql: parts.map((part) => part.sql).join(between), values: parts.flatMap(({ values }) => values) };
+}
+
+/** The conditions of a statement; nothing without any. */
+export function where(conditions: readonly Statement[]): Statement {
+  return conditions.length === 0 ? raw('') : sql` WHERE ${joined(conditions, ' AND ')}`;
 }
 
 /**
- * Begins a statement that reads declared keys as the table `wanted`: its first value is the text of `rowsOf`. All of them
- * are one value: with a statement for each, a thousand keys would take seconds, in which no other unit is run on any node,
- * and with a value for each column there is a limit of values.
+ * Begins a statement that reads rows as the table `wanted`. All of them are one value: with a statement for each, a thousand
+ * keys would take seconds, in which no other unit is run on any node, and with a value for each column there is a limit of
+ * values. PostgreSQL reads each value of an object, not of a list.
  */
-export function declareTable(columns: Readonly<Record<string, string>>): string {
+export function withWanted(
+  columns: Readonly<Record<string, string>>,
+  rows: readonly (readonly SqlValue[])[],
+): Statement {
   const read = Object.entries(columns).map(
     ([name, type], at) => `CAST(value ->> ${at} AS ${type}) AS ${name}`,
   );
-  return `WITH wanted AS MATERIALIZED (SELECT ${read.join(', ')} FROM json_each(?))`;
-}
-
-/** The text of such a table, from rows in the order of its columns. PostgreSQL reads each value of an object, not of a list. */
-export function rowsOf(rows: readonly Statement['values'][]): string {
-  return JSON.stringify(Object.fromEntries(rows.entries()));
+  const given = JSON.stringify(Object.fromEntries(rows.entries()));
+  return sql`WITH wanted AS MATERIALIZED (SELECT ${raw(read.join(', '))} FROM json_each(${given}))`;
 }
 
 /** The rows of one statement, read beside the units. */

@@ -46,8 +46,8 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a closed record that does not say in which budget of a group it counts',
     file: 'src/storage/records/record-store.ts',
-    find: "budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'",
-    replace: "budget_period, budget_hold, NULL, group_period, 'lost', 500, 'none'",
+    find: "SELECT ${kept}, 'lost', 500, 'none'",
+    replace: "SELECT ${raw(kept.sql.replace('group_budget', 'NULL'))}, 'lost', 500, 'none'",
     tests: conformance,
   },
   {
@@ -131,7 +131,7 @@ export const groupFaults: readonly Mutation[] = [
   {
     name: 'a group that is counted twice in the list of requests of other nodes',
     file: 'src/storage/postgres/nodes/running-elsewhere.ts',
-    find: " AND NOT starts_with(key_id, '${groupIdPrefix}')",
+    find: " AND NOT starts_with(key_id, '${raw(groupIdPrefix)}')",
     replace: '',
     tests: ['test/e2e/group-nodes.long.test.ts'],
   },

@@ -195,8 +195,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a lease that is ended before it is over',
     file: 'src/storage/leases.ts',
-    find: 'id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND',
-    replace: 'id <> ? AND renewed_at <= now_ms() - 9000 AND',
+    find: 'id <> ${owner} AND renewed_at <= now_ms() - ${raw(leaseMs)} AND',
+    replace: 'id <> ${owner} AND renewed_at <= now_ms() - 9000 AND',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {

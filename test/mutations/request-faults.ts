@@ -42,15 +42,15 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'a sweep that closes listed records whose owners have a lease again',
     file: 'src/storage/records/record-store.ts',
-    find: 'return closeAsLost(`(owner = ? OR ${hasNoLease}) AND',
-    replace: 'return closeAsLost(`(owner = ? OR 1 = 1) AND',
+    find: '(owner = ${owner} OR ${raw(hasNoLease)}) AND',
+    replace: '(owner = ${owner} OR 1 = 1) AND',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a lease that is ended by a process that was cut off from the database itself',
     file: 'src/storage/leases.ts',
-    find: 'AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;',
-    replace: 'AND ? IS NOT NULL`;',
+    find: 'AND EXISTS (SELECT 1 FROM owners WHERE id = ${owner} AND since <= now_ms() - ${raw(leaseMs)})`;',
+    replace: 'AND ${owner} IS NOT NULL`;',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
@@ -63,8 +63,8 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'a lease that lasts for as long as the clock of the database was set back',
     file: 'src/storage/leases.ts',
-    find: '        WHERE renewed_at > now_ms()`,',
-    replace: '        WHERE 1 = 0`,',
+    find: '\n  WHERE renewed_at > now_ms()`;',
+    replace: '\n  WHERE 1 = 0`;',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {

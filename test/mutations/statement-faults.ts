@@ -72,8 +72,8 @@ export const statementFaults: readonly Mutation[] = [
   {
     name: 'a statement that begins in the middle of a time',
     file: 'src/storage/ledger/ledger-chain.ts',
-    find: 'ledger.number = place + step AND created_at < ?)',
-    replace: 'ledger.number = place + step AND created_at <= ?)',
+    find: 'ledger.number = place + step AND created_at < ${atMs})',
+    replace: 'ledger.number = place + step AND created_at <= ${atMs})',
     tests: [engines],
   },
   {
@@ -93,8 +93,8 @@ export const statementFaults: readonly Mutation[] = [
   {
     name: 'a root with heads that another process has changed',
     file: 'src/storage/ledger/ledger-roots.ts',
-    find: 'WHERE id = 1 AND changes = ?',
-    replace: 'WHERE id = 1 AND changes <= 1000 + ?',
+    find: 'WHERE id = 1 AND changes = ${headChanges}',
+    replace: 'WHERE id = 1 AND changes <= 1000 + ${headChanges}',
     tests: [engines],
   },
 ];

@@ -10,7 +10,7 @@ import { coveringReference } from '../../domain/money/account.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { DeclarationStore } from '../../domain/ports/key-store.ts';
 import type { Engine, Results, Statement } from '../engine.ts';
-import { declareTable, placesOf, rowsOf } from '../statements.ts';
+import { listOf, raw, sql, withWanted } from '../statements.ts';
 import { columns, readKey, settingNames, settingsOf, settingTypes } from './stored-key.ts';
 
 /** Stores the declared keys over any engine. */
@@ -29,32 +29,23 @@ export function createDeclarationStore(
   };
 }
 
-const selectDeclaration = `SELECT ${columns}, hash FROM api_keys JOIN accounts ON accounts.key_id = id WHERE declared = 1`;
+const selectDeclaration = sql`SELECT ${raw(columns)}, hash FROM api_keys JOIN accounts ON accounts.key_id = id WHERE declared = 1`;
 
 /**
  * Reads what declared keys have to be compared with: the declared keys in force, the revoked ones of the same names, and
  * which of the declared secrets were retired. Names of earlier configs are not read, however many there were.
  */
 function selectDeclarations(declared: readonly DeclaredKey[], nowMs: number): readonly Statement[] {
-  const hashes = declared.map(({ hash }) => hash);
-  const places = placesOf(declared);
+  const hashes = listOf(declared.map(({ hash }) => hash));
+  const names = listOf(declared.map(({ name }) => name));
   return [
-    {
-      sql: `${selectDeclaration} AND revoked_at IS NULL LIMIT ?`,
-      values: [maxDeclaredKeys],
-    },
-    {
-      sql: `${selectDeclaration} AND revoked_at IS NOT NULL AND name IN (${places})`,
-      values: declared.map(({ name }) => name),
-    },
-    {
-      // Secrets of declared keys are not retired, since the config alone decides on them.
-      sql: `SELECT hash FROM api_keys WHERE hash IN (${places}) AND declared = 0 AND revoked_at IS NOT NULL
-            UNION ALL
-            SELECT old_secrets.hash FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
-            WHERE old_secrets.hash IN (${places}) AND declared = 0 AND (revoked_at IS NOT NULL OR valid_until <= ?)`,
-      values: [...hashes, ...hashes, nowMs],
-    },
+    sql`${selectDeclaration} AND revoked_at IS NULL LIMIT ${maxDeclaredKeys}`,
+    sql`${selectDeclaration} AND revoked_at IS NOT NULL AND name IN (${names})`,
+    // Secrets of declared keys are not retired, since the config alone decides on them.
+    sql`SELECT hash FROM api_keys WHERE hash IN (${hashes}) AND declared = 0 AND revoked_at IS NOT NULL
+      UNION ALL
+      SELECT old_secrets.hash FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
+      WHERE old_secrets.hash IN (${hashes}) AND declared = 0 AND (revoked_at IS NOT NULL OR valid_until <= ${nowMs})`,
   ];
 }
 
@@ -67,19 +58,16 @@ function readDeclarations([current = [], revoked = [], retired = []]: Results): 
 }
 
 /** The text in place of the hash of a key that has no secret: no hash is like it. */
-const noHash = `'none of ' || api_keys.id`;
+const noHash = sql`'none of ' || api_keys.id`;
 
 /** The columns of declared keys that say which name has which secret. */
 const secretColumns = { name: 'TEXT', hash: 'TEXT' };
 
-const wanted = declareTable(secretColumns);
-
 /** The condition on a stored key that it is the declared one of that name. */
-const isNamed = 'api_keys.name = wanted.name AND declared = 1';
+const isNamed = sql`api_keys.name = wanted.name AND declared = 1`;
 
 /** The condition on a wanted key that none of its name is stored as declared. */
-const isNew =
-  'NOT EXISTS (SELECT 1 FROM api_keys AS named WHERE named.name = wanted.name AND named.declared = 1)';
+const isNew = sql`NOT EXISTS (SELECT 1 FROM api_keys AS named WHERE named.name = wanted.name AND named.declared = 1)`;
 
 /**
  * Stores changed declarations in one unit, which may be repeated. `posting` names what it posts to the ledger. Each step
@@ -94,16 +82,19 @@ function storeDeclarations(
   posting: string,
   nowMs: number,
 ): readonly Statement[] {
-  const secrets = rowsOf(changed.map(({ declared: { name, hash } }) => [name, hash]));
+  const wanted = withWanted(
+    secretColumns,
+    changed.map(({ declared: { name, hash } }) => [name, hash]),
+  );
   return [
     ...(removed.length === 0 ? [] : [removeDeclarations(removed, nowMs)]),
     ...(changed.length === 0
       ? []
       : [
-          ...giveUpSecrets(secrets, nowMs),
-          ...takeSecrets(secrets, nowMs),
-          ...storeKeys(changed, secrets, nowMs),
-          ...endWithoutBalance(secrets, posting, nowMs),
+          ...giveUpSecrets(wanted, nowMs),
+          ...takeSecrets(wanted, nowMs),
+          ...storeKeys(changed, wanted, nowMs),
+          ...endWithoutBalance(wanted, posting, nowMs),
         ]),
   ];
 }
@@ -121,24 +112,22 @@ function readMovedSecrets(results: Results): MovedSecrets {
 
 /** Revokes keys that are declared no more. They keep their secrets, by which they are found under new names. */
 function removeDeclarations(names: readonly string[], nowMs: number): Statement {
-  return {
-    sql: `${declareTable({ name: 'TEXT' })}
-          UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) FROM wanted WHERE ${isNamed}`,
-    values: [rowsOf(names.map((name) => [name])), nowMs],
-  };
+  const wanted = withWanted(
+    { name: 'TEXT' },
+    names.map((name) => [name]),
+  );
+  return sql`${wanted}
+    UPDATE api_keys SET revoked_at = coalesce(revoked_at, ${nowMs}) FROM wanted WHERE ${isNamed}`;
 }
 
 /** Takes other secrets than the declared ones from the keys of these names, which are in force from now on. */
-function giveUpSecrets(secrets: string, nowMs: number): readonly Statement[] {
+function giveUpSecrets(wanted: Statement, nowMs: number): readonly Statement[] {
   return [
-    rememberPrepaid(`${isNamed} AND api_keys.hash <> wanted.hash`, secrets, nowMs),
-    {
-      sql: `${wanted}
-            UPDATE api_keys SET revoked_at = NULL,
-              hash = CASE WHEN api_keys.hash = wanted.hash THEN api_keys.hash ELSE ${noHash} END
-            FROM wanted WHERE ${isNamed}`,
-      values: [secrets],
-    },
+    rememberPrepaid(sql`${isNamed} AND api_keys.hash <> wanted.hash`, wanted, nowMs),
+    sql`${wanted}
+      UPDATE api_keys SET revoked_at = NULL,
+        hash = CASE WHEN api_keys.hash = wanted.hash THEN api_keys.hash ELSE ${noHash} END
+      FROM wanted WHERE ${isNamed}`,
   ];
 }
 
@@ -148,69 +137,52 @@ function giveUpSecrets(secrets: string, nowMs: number): readonly Statement[] {
  * then an issued key is revoked, since one secret can't stand for two keys. A revoked issued key keeps its secret, and
  * the unit fails: whether such a secret may be declared is decided before.
  */
-function takeSecrets(secrets: string, nowMs: number): readonly Statement[] {
+function takeSecrets(wanted: Statement, nowMs: number): readonly Statement[] {
   return [
-    {
-      sql: `${wanted}
-            UPDATE api_keys SET name = wanted.name, declared = 1 FROM wanted
-            WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL AND ${isNew}
-            RETURNING api_keys.name AS adopted`,
-      values: [secrets],
-    },
-    {
-      sql: `${wanted}
-            UPDATE api_keys SET name = wanted.name, revoked_at = NULL FROM wanted
-            WHERE api_keys.hash = wanted.hash AND declared = 1 AND revoked_at IS NOT NULL AND ${isNew}
-            RETURNING api_keys.name AS renamed`,
-      values: [secrets],
-    },
+    sql`${wanted}
+      UPDATE api_keys SET name = wanted.name, declared = 1 FROM wanted
+      WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL AND ${isNew}
+      RETURNING api_keys.name AS adopted`,
+    sql`${wanted}
+      UPDATE api_keys SET name = wanted.name, revoked_at = NULL FROM wanted
+      WHERE api_keys.hash = wanted.hash AND declared = 1 AND revoked_at IS NOT NULL AND ${isNew}
+      RETURNING api_keys.name AS renamed`,
     rememberPrepaid(
-      'api_keys.hash = wanted.hash AND (declared = 0 OR api_keys.name <> wanted.name)',
-      secrets,
+      sql`api_keys.hash = wanted.hash AND (declared = 0 OR api_keys.name <> wanted.name)`,
+      wanted,
       nowMs,
     ),
-    {
-      sql: `${wanted}
-            UPDATE api_keys SET revoked_at = ?, hash = ${noHash} FROM wanted
-            WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL`,
-      values: [secrets, nowMs],
-    },
-    {
-      sql: `${wanted}
-            UPDATE api_keys SET hash = ${noHash} FROM wanted
-            WHERE api_keys.hash = wanted.hash AND declared = 1 AND api_keys.name <> wanted.name`,
-      values: [secrets],
-    },
-    {
-      sql: `${wanted}
-            DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)
-              AND (SELECT balance FROM accounts WHERE accounts.key_id = old_secrets.key_id) IS NULL`,
-      values: [secrets],
-    },
+    sql`${wanted}
+      UPDATE api_keys SET revoked_at = ${nowMs}, hash = ${noHash} FROM wanted
+      WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL`,
+    sql`${wanted}
+      UPDATE api_keys SET hash = ${noHash} FROM wanted
+      WHERE api_keys.hash = wanted.hash AND declared = 1 AND api_keys.name <> wanted.name`,
+    sql`${wanted}
+      DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)
+        AND (SELECT balance FROM accounts WHERE accounts.key_id = old_secrets.key_id) IS NULL`,
   ];
 }
 
 /** Remembers the secrets of the keys that a condition finds, if they have a balance. The secrets themselves are not valid. */
-function rememberPrepaid(condition: string, secrets: string, nowMs: number): Statement {
-  return {
-    sql: `${wanted}
-          INSERT INTO old_secrets (hash, key_id, valid_until)
-          SELECT api_keys.hash, api_keys.id, CAST(? AS BIGINT)
-          FROM wanted JOIN api_keys ON ${condition} JOIN accounts ON accounts.key_id = api_keys.id
-          WHERE balance IS NOT NULL AND api_keys.hash <> ${noHash}
-          ON CONFLICT (hash) DO NOTHING`,
-    values: [secrets, nowMs],
-  };
+function rememberPrepaid(condition: Statement, wanted: Statement, nowMs: number): Statement {
+  return sql`${wanted}
+    INSERT INTO old_secrets (hash, key_id, valid_until)
+    SELECT api_keys.hash, api_keys.id, CAST(${nowMs} AS BIGINT)
+    FROM wanted JOIN api_keys ON ${condition} JOIN accounts ON accounts.key_id = api_keys.id
+    WHERE balance IS NOT NULL AND api_keys.hash <> ${noHash}
+    ON CONFLICT (hash) DO NOTHING`;
 }
 
 /** Changes the keys of these names, or inserts them with accounts that have no balance yet. */
 function storeKeys(
   changed: readonly ChangedDeclaration[],
-  secrets: string,
+  wanted: Statement,
   nowMs: number,
 ): readonly Statement[] {
-  const all = declareTable({ ...secretColumns, id: 'TEXT', spare_id: 'TEXT', ...settingTypes });
-  const keys = rowsOf(
+  const names = raw(settingNames.join(', '));
+  const keys = withWanted(
+    { ...secretColumns, id: 'TEXT', spare_id: 'TEXT', ...settingTypes },
     changed.map(({ id, spareId, declared }) => [
       declared.name,
       declared.hash,
@@ -220,26 +192,17 @@ function storeKeys(
     ]),
   );
   return [
-    {
-      sql: `${all}
-            UPDATE api_keys SET hash = wanted.hash, ${settingNames.map((name) => `${name} = wanted.${name}`).join(', ')}
-            FROM wanted WHERE ${isNamed}`,
-      values: [keys],
-    },
-    {
-      sql: `${all}
-            INSERT INTO api_keys (id, hash, created_at, name, ${settingNames.join(', ')}, declared)
-            SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
-              hash, CAST(? AS BIGINT), name, ${settingNames.join(', ')}, 1
-            FROM wanted WHERE ${isNew}`,
-      values: [keys, nowMs],
-    },
-    {
-      sql: `${wanted}
-            INSERT INTO accounts (key_id) SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed} WHERE true
-            ON CONFLICT (key_id) DO NOTHING`,
-      values: [secrets],
-    },
+    sql`${keys}
+      UPDATE api_keys SET hash = wanted.hash, ${raw(settingNames.map((name) => `${name} = wanted.${name}`).join(', '))}
+      FROM wanted WHERE ${isNamed}`,
+    sql`${keys}
+      INSERT INTO api_keys (id, hash, created_at, name, ${names}, declared)
+      SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
+        hash, CAST(${nowMs} AS BIGINT), name, ${names}, 1
+      FROM wanted WHERE ${isNew}`,
+    sql`${wanted}
+      INSERT INTO accounts (key_id) SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed} WHERE true
+      ON CONFLICT (key_id) DO NOTHING`,
   ];
 }
 
@@ -247,29 +210,20 @@ function storeKeys(
  * Gives keys whose secrets were prepaid a balance of 0, if they have none: their clients pay from the next credit on, and
  * can't spend without one. What such a key spent before is covered, as by a first credit.
  */
-function endWithoutBalance(secrets: string, posting: string, nowMs: number): readonly Statement[] {
-  const isPrepaid = `key_id IN (SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed}
+function endWithoutBalance(wanted: Statement, posting: string, nowMs: number): readonly Statement[] {
+  const isPrepaid = sql`key_id IN (SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed}
     JOIN old_secrets ON old_secrets.hash = wanted.hash)`;
   return [
     // Locked first, as by every unit that moves money.
-    { sql: `${wanted} UPDATE accounts SET held = held WHERE ${isPrepaid}`, values: [secrets] },
-    {
-      sql: `${wanted}
-            INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
-            SELECT key_id, postings + 1, CAST(? AS BIGINT), 'credit', spent, ?, ? FROM accounts
-            WHERE spent > 0 AND balance IS NULL AND ${isPrepaid}`,
-      values: [secrets, nowMs, coveringReference, posting],
-    },
-    {
-      sql: `${wanted}
-            UPDATE accounts SET balance = 0, postings = postings + CASE WHEN spent > 0 THEN 1 ELSE 0 END
-            WHERE balance IS NULL AND ${isPrepaid}
-            RETURNING (SELECT name FROM api_keys WHERE api_keys.id = accounts.key_id) AS unfunded`,
-      values: [secrets],
-    },
-    {
-      sql: `${wanted} DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)`,
-      values: [secrets],
-    },
+    sql`${wanted} UPDATE accounts SET held = held WHERE ${isPrepaid}`,
+    sql`${wanted}
+      INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+      SELECT key_id, postings + 1, CAST(${nowMs} AS BIGINT), 'credit', spent, ${coveringReference}, ${posting} FROM accounts
+      WHERE spent > 0 AND balance IS NULL AND ${isPrepaid}`,
+    sql`${wanted}
+      UPDATE accounts SET balance = 0, postings = postings + CASE WHEN spent > 0 THEN 1 ELSE 0 END
+      WHERE balance IS NULL AND ${isPrepaid}
+      RETURNING (SELECT name FROM api_keys WHERE api_keys.id = accounts.key_id) AS unfunded`,
+    sql`${wanted} DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)`,
   ];
 }

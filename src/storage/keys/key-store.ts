@@ -4,7 +4,7 @@ import type { NextId } from '../../domain/ports/clock.ts';
 import type { KeyFilter, KeyLookUp, KeyState, KeyStore } from '../../domain/ports/key-store.ts';
 import type { Engine, Statement } from '../engine.ts';
 import { bookCredit } from '../ledger/accounts.ts';
-import { lookUpRows, placesOf, readCount, readRows } from '../statements.ts';
+import { joined, listOf, lookUpRows, raw, readCount, readRows, sql, where } from '../statements.ts';
 import {
   assignmentsOf,
   columns,
@@ -61,38 +61,31 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       const rows = await readRows(engine, selectNames(keyIds));
       return new Map(rows.map((row) => [String(row['id']), String(row['name'])]));
     },
-    countKeys: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM api_keys', values: [] }),
+    countKeys: () => readCount(engine, sql`SELECT count(*) AS count FROM api_keys`),
   };
 }
 
-const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
+const selectKey = sql`SELECT ${raw(columns)} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
-/** Inserts a key under an id, which is an expression with one value. */
-function intoKeys(id: string): string {
-  const given = settingNames.map(() => '?').join(', ');
-  return `INSERT INTO api_keys (id, hash, created_at, name, ${settingNames.join(', ')}) VALUES (${id}, ?, ?, ?, ${given})`;
-}
-
-function valuesOf(key: ApiKey, hash: string): Statement['values'] {
-  return [key.id, hash, key.createdAtMs, key.name, ...settingsOf(key)];
+/** Inserts a key under an id, which is an expression. */
+function intoKeys(id: Statement, key: ApiKey, hash: string): Statement {
+  return sql`INSERT INTO api_keys (id, hash, created_at, name, ${raw(settingNames.join(', '))})
+    VALUES (${id}, ${hash}, ${key.createdAtMs}, ${key.name}, ${listOf(settingsOf(key))})`;
 }
 
 /** Inserts a key, with an account that has no balance yet. */
 function insertKey(key: ApiKey, hash: string): readonly Statement[] {
-  return [
-    { sql: intoKeys('?'), values: valuesOf(key, hash) },
-    { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
-  ];
+  return [intoKeys(sql`${key.id}`, key, hash), sql`INSERT INTO accounts (key_id) VALUES (${key.id})`];
 }
 
 /** Inserts a key, with its account, if there is no key, and reads whether it is there. */
 function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] {
   // The id of another key, where there is one: then there is a conflict, and nothing is inserted.
-  const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
+  const id = sql`coalesce((SELECT min(id) FROM api_keys), ${key.id})`;
   return [
-    { sql: `${intoKeys(id)} ON CONFLICT (id) DO NOTHING`, values: valuesOf(key, hash) },
-    { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
-    { sql: 'SELECT count(*) AS count FROM api_keys WHERE id = ?', values: [key.id] },
+    sql`${intoKeys(id, key, hash)} ON CONFLICT (id) DO NOTHING`,
+    sql`INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`,
+    sql`SELECT count(*) AS count FROM api_keys WHERE id = ${key.id}`,
   ];
 }
 
@@ -102,71 +95,51 @@ function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] {
  * may have been declared since it was read.
  */
 function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const written = assignmentsOf(changes);
-  if (written.length === 0) return [selectKeyById(id)];
-  const assignments = written.map(([assignment]) => assignment).join(', ');
-  const values = [...written.map(([, value]) => value), id];
+  const assignments = assignmentsOf(changes);
+  if (assignments.length === 0) return [selectKeyById(id)];
   return [
-    { sql: `UPDATE api_keys SET ${assignments} WHERE id = ? AND declared = 0`, values },
+    sql`UPDATE api_keys SET ${joined(assignments, ', ')} WHERE id = ${id} AND declared = 0`,
     selectKeyById(id),
   ];
 }
 
 /** Revokes a key. A key that was revoked before keeps its time. */
 function revokeKey(id: string, now: number): Statement {
-  return {
-    sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? AND declared = 0',
-    values: [now, id],
-  };
+  return sql`UPDATE api_keys SET revoked_at = coalesce(revoked_at, ${now}) WHERE id = ${id} AND declared = 0`;
 }
 
 /** Replaces a key's secret. The one before stays valid until a time, and earlier ones no longer than that. */
 function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
   return [
-    {
-      sql: `INSERT INTO old_secrets (hash, key_id, valid_until)
-            SELECT hash, id, CAST(? AS BIGINT) FROM api_keys WHERE id = ? AND declared = 0`,
-      values: [oldValidUntil, id],
-    },
-    {
-      sql: `UPDATE old_secrets SET valid_until = ?
-            WHERE valid_until > ? AND key_id = (SELECT id FROM api_keys WHERE id = ? AND declared = 0)`,
-      values: [oldValidUntil, oldValidUntil, id],
-    },
-    { sql: 'UPDATE api_keys SET hash = ? WHERE id = ? AND declared = 0', values: [hash, id] },
+    sql`INSERT INTO old_secrets (hash, key_id, valid_until)
+      SELECT hash, id, CAST(${oldValidUntil} AS BIGINT) FROM api_keys WHERE id = ${id} AND declared = 0`,
+    sql`UPDATE old_secrets SET valid_until = ${oldValidUntil}
+      WHERE valid_until > ${oldValidUntil} AND key_id = (SELECT id FROM api_keys WHERE id = ${id} AND declared = 0)`,
+    sql`UPDATE api_keys SET hash = ${hash} WHERE id = ${id} AND declared = 0`,
   ];
 }
 
 /** Finds a key by the hash of its secret, or of an earlier secret that is still valid: the key then expires with that. */
 function selectKeyByHash(hash: string, now: number): Statement {
-  return {
-    sql: `SELECT ${columns}, NULL AS valid_until FROM api_keys JOIN accounts ON accounts.key_id = id WHERE hash = ?
-          UNION ALL
-          SELECT ${columns}, valid_until FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
-            JOIN accounts ON accounts.key_id = id WHERE old_secrets.hash = ? AND valid_until > ?`,
-    values: [hash, hash, now],
-  };
+  return sql`SELECT ${raw(columns)}, NULL AS valid_until FROM api_keys JOIN accounts ON accounts.key_id = id WHERE hash = ${hash}
+    UNION ALL
+    SELECT ${raw(columns)}, valid_until FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
+      JOIN accounts ON accounts.key_id = id WHERE old_secrets.hash = ${hash} AND valid_until > ${now}`;
 }
 
 function selectKeyById(id: string): Statement {
-  return { sql: `${selectKey} WHERE id = ?`, values: [id] };
+  return sql`${selectKey} WHERE id = ${id}`;
 }
 
 /** The limits of some keys. */
 function selectLimits(keyIds: readonly string[]): Statement {
-  return {
-    sql: `SELECT id, ${limitList} FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
-    values: keyIds,
-  };
+  return sql`SELECT id, ${raw(limitList)} FROM api_keys WHERE id IN (${listOf(keyIds)})`;
 }
 
 /** The names of some keys. */
 function selectNames(keyIds: readonly string[]): Statement {
-  return { sql: `SELECT id, name FROM api_keys WHERE id IN (${placesOf(keyIds)})`, values: keyIds };
+  return sql`SELECT id, name FROM api_keys WHERE id IN (${listOf(keyIds)})`;
 }
-
-/** A condition on keys, with the values of its placeholders. */
-type Condition = readonly [sql: string, ...values: Statement['values']];
 
 /** A page of those keys that a filter wants, newest first, behind the key that has the time and the id of `before`. */
 function selectKeys(
@@ -175,28 +148,23 @@ function selectKeys(
   before: Pick<ApiKey, 'id' | 'createdAtMs'> | null,
   nowMs: number,
 ): Statement {
-  const wanted: Condition[] = [];
+  const wanted: Statement[] = [];
   if (search !== undefined) wanted.push(hasText(search));
   if (state !== undefined) wanted.push(isIn(state, nowMs));
-  if (before !== null) wanted.push(['(created_at, id) < (?, ?)', before.createdAtMs, before.id]);
-  const where = wanted.length === 0 ? '' : ` WHERE ${wanted.map(([sql]) => sql).join(' AND ')}`;
-  return {
-    sql: `${selectKey}${where} ORDER BY created_at DESC, id DESC LIMIT ?`,
-    values: [...wanted.flatMap(([, ...values]) => values), limit],
-  };
+  if (before !== null) wanted.push(sql`(created_at, id) < (${before.createdAtMs}, ${before.id})`);
+  return sql`${selectKey}${where(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }
 
 /** Whether a key's name contains a text, or its id begins with it, in upper or lower case. */
-function hasText(text: string): Condition {
+function hasText(text: string): Statement {
   // LIKE reads `%` and `_` as wildcards: a search for `team_a` would also find `team-a`.
   const plain = text.replaceAll(/[\\%_]/g, String.raw`\$&`);
-  const sql = String.raw`(lower(name) LIKE lower(?) ESCAPE '\' OR lower(id) LIKE lower(?) ESCAPE '\')`;
-  return [sql, `%${plain}%`, `${plain}%`];
+  return sql`(lower(name) LIKE lower(${`%${plain}%`}) ESCAPE '\\' OR lower(id) LIKE lower(${`${plain}%`}) ESCAPE '\\')`;
 }
 
 /** Whether a key is in a state now. A revoked key stays revoked when it expires. */
-function isIn(state: KeyState, nowMs: number): Condition {
-  if (state === 'revoked') return ['revoked_at IS NOT NULL'];
-  if (state === 'expired') return ['revoked_at IS NULL AND expires_at <= ?', nowMs];
-  return ['revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)', nowMs];
+function isIn(state: KeyState, nowMs: number): Statement {
+  if (state === 'revoked') return sql`revoked_at IS NOT NULL`;
+  if (state === 'expired') return sql`revoked_at IS NULL AND expires_at <= ${nowMs}`;
+  return sql`revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${nowMs})`;
 }

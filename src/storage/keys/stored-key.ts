@@ -3,7 +3,8 @@ import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import type { DeclaredKey } from '../../domain/keys/declared-key.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
-import type { Row, SqlValue } from '../engine.ts';
+import type { Row, SqlValue, Statement } from '../engine.ts';
+import { raw, sql } from '../statements.ts';
 
 /** A column of a setting: its type, its value for a key, and its value in a change, if it is plainly replaced there. */
 type SettingColumn = readonly [
@@ -68,20 +69,18 @@ export function settingsOf(key: Omit<DeclaredKey, 'name' | 'hash'>): readonly Sq
   return settings.map(([, , of]) => of(key));
 }
 
-/** A change of settings as assignments, each with its value: columns that are not named are not written. */
-export function assignmentsOf(
-  changes: KeyChanges,
-): readonly (readonly [assignment: string, value: SqlValue])[] {
+/** A change of settings as assignments: columns that are not named are not written. */
+export function assignmentsOf(changes: KeyChanges): readonly Statement[] {
   const { name, compatibility, budget } = changes;
   return [
-    ...(name === undefined ? [] : [['name = ?', name] as const]),
+    ...(name === undefined ? [] : [sql`name = ${name}`]),
     ...settings.flatMap(([column, , , inChange]) => {
       const value = inChange(changes);
-      return value === undefined ? [] : [[`${column} = ?`, value] as const];
+      return value === undefined ? [] : [sql`${raw(column)} = ${value}`];
     }),
     ...(compatibility === undefined
       ? []
-      : [['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)] as const]),
+      : [sql`compatibility = json_patch(compatibility, ${JSON.stringify(compatibility)})`]),
     ...(budget === undefined ? [] : [changeBudget(budget)]),
   ];
 }
@@ -147,14 +146,14 @@ function writeBudget(budget: Budget): string {
 }
 
 /**
- * Writes the change of a budget, as an assignment with its value. One that has all settings may follow none; any other leaves
+ * Writes the change of a budget as an assignment. One that has all settings may follow none; any other leaves
  * a key without a budget as it is, since the budget may have been removed since it was read.
  */
-function changeBudget(changes: BudgetChanges | null): readonly [assignment: string, value: SqlValue] {
-  if (changes === null) return ['budget = ?', null];
+function changeBudget(changes: BudgetChanges | null): Statement {
+  if (changes === null) return sql`budget = ${null}`;
   const isWhole = changes.amountNanos !== undefined && changes.per !== undefined;
-  const before = isWhole ? `coalesce(budget, '{"timeZone":"UTC","warnAt":[]}')` : 'budget';
-  return [`budget = json_patch(${before}, ?)`, JSON.stringify(patchOf(changes))];
+  const before = raw(isWhole ? `coalesce(budget, '{"timeZone":"UTC","warnAt":[]}')` : 'budget');
+  return sql`budget = json_patch(${before}, ${JSON.stringify(patchOf(changes))})`;
 }
 
 /** A change as a patch of the stored object, in which `null` removes a setting. */

@@ -5,7 +5,7 @@ import type { Accounts } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { maxNanos } from '../../shared/money.ts';
 import type { Engine, Results, Row, Statement } from '../engine.ts';
-import { lookUpRows, placesOf, readCount } from '../statements.ts';
+import { listOf, lookUpRows, readCount, sql } from '../statements.ts';
 
 /** Stores the money of keys over any engine. */
 export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => number): Accounts {
@@ -33,7 +33,7 @@ export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => numb
  * once, on an engine that allows that, can neither deadlock nor read sums that another one is about to change.
  */
 export function lockAccount(keyId: string): Statement {
-  return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
+  return sql`UPDATE accounts SET held = held WHERE key_id = ${keyId}`;
 }
 
 /**
@@ -46,36 +46,24 @@ export function bookCredit(
   posting: string,
   bookedAt: number,
 ): readonly Statement[] {
-  const isBooked = `EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`;
+  const isBooked = sql`EXISTS (SELECT 1 FROM ledger WHERE key_id = ${keyId} AND reference = ${reference} AND posting = ${posting})`;
   return [
     lockAccount(keyId),
-    {
-      sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
-            SELECT key_id, postings + 1, CAST(? AS BIGINT), 'credit', CAST(? AS BIGINT), ?, ? FROM accounts
-            WHERE key_id = ? AND coalesce(balance, 0) + held + spent <= ?
-              AND NOT EXISTS (SELECT 1 FROM folded_credits WHERE key_id = ? AND reference = ?)
-            ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
-      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos, keyId, reference],
-    },
-    {
-      sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
-            SELECT key_id, postings + 2, CAST(? AS BIGINT), 'credit', spent, ?, ? FROM accounts
-            WHERE key_id = ? AND balance IS NULL AND spent > 0 AND ${isBooked}
-            ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
-      values: [bookedAt, coveringReference, posting, keyId, keyId, reference, posting],
-    },
-    {
-      sql: `UPDATE accounts SET
-              postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
-              balance = coalesce(balance, 0) + ?
-            WHERE key_id = ? AND ${isBooked}`,
-      values: [nanos, keyId, keyId, reference, posting],
-    },
-    {
-      sql: `SELECT delta, posting FROM ledger WHERE key_id = ? AND reference = ?
-            UNION ALL SELECT delta, posting FROM folded_credits WHERE key_id = ? AND reference = ?`,
-      values: [keyId, reference, keyId, reference],
-    },
+    sql`INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+      SELECT key_id, postings + 1, CAST(${bookedAt} AS BIGINT), 'credit', CAST(${nanos} AS BIGINT), ${reference}, ${posting} FROM accounts
+      WHERE key_id = ${keyId} AND coalesce(balance, 0) + held + spent <= ${maxNanos - nanos}
+        AND NOT EXISTS (SELECT 1 FROM folded_credits WHERE key_id = ${keyId} AND reference = ${reference})
+      ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
+    sql`INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+      SELECT key_id, postings + 2, CAST(${bookedAt} AS BIGINT), 'credit', spent, ${coveringReference}, ${posting} FROM accounts
+      WHERE key_id = ${keyId} AND balance IS NULL AND spent > 0 AND ${isBooked}
+      ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
+    sql`UPDATE accounts SET
+        postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
+        balance = coalesce(balance, 0) + ${nanos}
+      WHERE key_id = ${keyId} AND ${isBooked}`,
+    sql`SELECT delta, posting FROM ledger WHERE key_id = ${keyId} AND reference = ${reference}
+      UNION ALL SELECT delta, posting FROM folded_credits WHERE key_id = ${keyId} AND reference = ${reference}`,
     selectAccounts([keyId]),
   ];
 }
@@ -91,20 +79,13 @@ function readBookedCredit(results: Results, nanos: number, posting: string): Boo
 }
 
 function selectAccounts(keyIds: readonly string[]): Statement {
-  const places = placesOf(keyIds);
-  return {
-    sql: `SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${places})`,
-    values: keyIds,
-  };
+  return sql`SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${listOf(keyIds)})`;
 }
 
 /** Counts keys in use whose balance is below their own mark, or else below this one. */
 function countLowBalances(belowNanos: number, atMs: number): Statement {
-  return {
-    sql: `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
-          WHERE balance < coalesce(low_balance, ?) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
-    values: [belowNanos, atMs],
-  };
+  return sql`SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
+    WHERE balance < coalesce(low_balance, ${belowNanos}) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${atMs})`;
 }
 
 function readAccount(row: Row): Account {
@@ -116,15 +97,12 @@ function readAccount(row: Row): Account {
 }
 
 export function selectBudgets(ids: readonly string[]): Statement {
-  return {
-    sql: `SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id IN (${placesOf(ids)})`,
-    values: ids,
-  };
+  return sql`SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id IN (${listOf(ids)})`;
 }
 
 /** Counts the budgets that have reached a warning level in the period of a time. */
 function countWarnedBudgets(atMs: number): Statement {
-  return { sql: 'SELECT count(*) AS count FROM budgets WHERE level > 0 AND period_end > ?', values: [atMs] };
+  return sql`SELECT count(*) AS count FROM budgets WHERE level > 0 AND period_end > ${atMs}`;
 }
 
 export function readPeriod(row: Row): StoredPeriod {

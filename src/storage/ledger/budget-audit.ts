@@ -2,19 +2,17 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { columnsOfBudget } from '../records/open-record.ts';
+import { raw, sql } from '../statements.ts';
 import { readPeriod, selectBudgets } from './accounts.ts';
 
 /** How many budgets are read at once, and of how many records of each the charges are added up: it takes a few milliseconds. */
 const budgetsPerRead = 20;
 const recordsPerRead = 200;
 
-const budgetHolds: Statement = {
-  sql: `SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_requests
-        WHERE budget IS NOT NULL OR group_budget IS NOT NULL`,
-  values: [],
-};
+const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_requests
+  WHERE budget IS NOT NULL OR group_budget IS NOT NULL`;
 
-const removals: Statement = { sql: 'SELECT removed_before FROM record_removals WHERE id = 1', values: [] };
+const removals: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /** Reads all budgets with the holds of their open requests, a page at a time. */
 export async function* auditBudgets(
@@ -99,17 +97,12 @@ async function compare(
 }
 
 function selectBudgetsAfter(id: string): Statement {
-  return {
-    sql: 'SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id > ? ORDER BY id LIMIT ?',
-    values: [id, budgetsPerRead],
-  };
+  return sql`SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id > ${id} ORDER BY id LIMIT ${budgetsPerRead}`;
 }
 
 function selectCharges({ id, startMs, last }: Counted): Statement {
   const columns = columnsOfBudget(id);
-  return {
-    sql: `SELECT request_id, charge FROM records WHERE ${columns.id} = ? AND ${columns.period} = ? AND request_id > ?
-          ORDER BY request_id LIMIT ?`,
-    values: [id, startMs, last, recordsPerRead],
-  };
+  return sql`SELECT request_id, charge FROM records WHERE ${raw(columns.id)} = ${id}
+    AND ${raw(columns.period)} = ${startMs} AND request_id > ${last}
+    ORDER BY request_id LIMIT ${recordsPerRead}`;
 }

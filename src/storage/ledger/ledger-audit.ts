@@ -2,7 +2,7 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRecord } from '../records/record-pages.ts';
-import { placesOf } from '../statements.ts';
+import { listOf, sql } from '../statements.ts';
 import { readExtent } from '../usage/usage-plan.ts';
 import {
   readKeyUsage,
@@ -17,7 +17,7 @@ import { createSealAudit } from './seal-audit.ts';
 const accountsPerRead = 500;
 const recordsPerRead = 200;
 
-const openHolds: Statement = { sql: 'SELECT key_id, hold FROM open_requests', values: [] };
+const openHolds: Statement = sql`SELECT key_id, hold FROM open_requests`;
 
 /** How often accounts are read again whose postings are folded, or whose usage is rolled up, while they are added up. */
 const maxRepeats = 10;
@@ -102,7 +102,7 @@ async function auditPage(
 }
 
 /** The columns of an account that is audited. A commit adds to its postings and to its ledger at once, or folds some. */
-const auditedColumns = `accounts.key_id AS key_id, balance, held, spent, postings,
+const auditedColumns = sql`accounts.key_id AS key_id, balance, held, spent, postings,
   (SELECT ledger.number FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY ledger.number DESC LIMIT 1) AS last_number,
   ledger_folds.number AS folded, credits, charges,
   (SELECT sum(delta) FROM folded_credits WHERE folded_credits.key_id = ledger_folds.key_id) AS kept_credits
@@ -110,35 +110,23 @@ const auditedColumns = `accounts.key_id AS key_id, balance, held, spent, posting
 
 /** The next page of accounts. */
 function selectAccountsAfter(keyId: string): Statement {
-  return {
-    sql: `SELECT ${auditedColumns} WHERE accounts.key_id > ? ORDER BY accounts.key_id LIMIT ?`,
-    values: [keyId, accountsPerRead],
-  };
+  return sql`SELECT ${auditedColumns} WHERE accounts.key_id > ${keyId} ORDER BY accounts.key_id LIMIT ${accountsPerRead}`;
 }
 
 function selectAccounts(keyIds: readonly string[]): Statement {
-  return {
-    sql: `SELECT ${auditedColumns} WHERE accounts.key_id IN (${placesOf(keyIds)})`,
-    values: keyIds,
-  };
+  return sql`SELECT ${auditedColumns} WHERE accounts.key_id IN (${listOf(keyIds)})`;
 }
 
 function selectFolds(keyIds: readonly string[]): Statement {
-  return {
-    sql: `SELECT key_id, number FROM ledger_folds WHERE key_id IN (${placesOf(keyIds)})`,
-    values: keyIds,
-  };
+  return sql`SELECT key_id, number FROM ledger_folds WHERE key_id IN (${listOf(keyIds)})`;
 }
 
 /** In the order in which they were made, in which they also lie on the disk: by their ids every row would be a jump. */
 function selectSettledAfter(last: Statement['values']): Statement {
-  return {
-    sql: `SELECT records.*, coalesce(-delta, 0) AS posted FROM records
-          LEFT JOIN ledger ON ledger.request_id = records.request_id
-          WHERE (records.created_at, records.request_id) > (?, ?)
-          ORDER BY records.created_at, records.request_id LIMIT ?`,
-    values: [...last, recordsPerRead],
-  };
+  return sql`SELECT records.*, coalesce(-delta, 0) AS posted FROM records
+    LEFT JOIN ledger ON ledger.request_id = records.request_id
+    WHERE (records.created_at, records.request_id) > (${listOf(last)})
+    ORDER BY records.created_at, records.request_id LIMIT ${recordsPerRead}`;
 }
 
 /** What the open requests of every key hold. */
@@ -251,12 +239,9 @@ function readsOf(ranges: readonly LedgerRange[]): readonly (readonly LedgerRange
 }
 
 function sumRange({ keyId, after, upTo }: LedgerRange): Statement {
-  return {
-    sql: `SELECT count(*) AS count, coalesce(sum(delta), 0) AS total,
-            coalesce(sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS charges
-          FROM ledger WHERE key_id = ? AND number > ? AND number <= ?`,
-    values: [keyId, after, upTo],
-  };
+  return sql`SELECT count(*) AS count, coalesce(sum(delta), 0) AS total,
+      coalesce(sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS charges
+    FROM ledger WHERE key_id = ${keyId} AND number > ${after} AND number <= ${upTo}`;
 }
 
 function add(sum: LedgerSum = noRows, row: Row = {}): LedgerSum {

@@ -4,7 +4,7 @@ import type { LedgerChain } from '../../domain/ports/ledger-chain.ts';
 import { linkRow, startOfChain } from '../../domain/statements/chain.ts';
 import type { ChainState, LedgerRow } from '../../domain/statements/chain.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../statements.ts';
+import { readRows, sql } from '../statements.ts';
 
 /** What chains are read with. */
 type Reader = Pick<Engine, 'read'>;
@@ -132,12 +132,9 @@ const searchedNumbers = 2 ** 40;
 
 /** An account's last row, and what is folded of it. */
 function selectEnd(keyId: string): Statement {
-  return {
-    sql: `SELECT coalesce(ledger_folds.number, 0) AS folded, coalesce(credits, 0) - coalesce(charges, 0) AS folded_balance,
-            postings
-          FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id WHERE accounts.key_id = ?`,
-    values: [keyId],
-  };
+  return sql`SELECT coalesce(ledger_folds.number, 0) AS folded, coalesce(credits, 0) - coalesce(charges, 0) AS folded_balance,
+      postings
+    FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id WHERE accounts.key_id = ${keyId}`;
 }
 
 /**
@@ -146,58 +143,40 @@ function selectEnd(keyId: string): Statement {
  * later change no answer of an earlier one. Two periods that meet have no row in common, and none between them.
  */
 function selectLastBefore(keyId: string, atMs: number): Statement {
-  return {
-    sql: `WITH RECURSIVE search (step, place) AS (
-            SELECT CAST(? AS BIGINT), CAST(0 AS BIGINT)
-            UNION ALL
-            SELECT step / 2, CASE
-              WHEN place + step <= coalesce((SELECT number FROM ledger_folds WHERE ledger_folds.key_id = ?), 0) OR EXISTS (
-                SELECT 1 FROM ledger WHERE ledger.key_id = ? AND ledger.number = place + step AND created_at < ?)
-              THEN place + step ELSE place END
-            FROM search WHERE step > 0)
-          SELECT place FROM search WHERE step = 0`,
-    values: [searchedNumbers, keyId, keyId, atMs],
-  };
+  return sql`WITH RECURSIVE search (step, place) AS (
+      SELECT CAST(${searchedNumbers} AS BIGINT), CAST(0 AS BIGINT)
+      UNION ALL
+      SELECT step / 2, CASE
+        WHEN place + step <= coalesce((SELECT number FROM ledger_folds WHERE ledger_folds.key_id = ${keyId}), 0) OR EXISTS (
+          SELECT 1 FROM ledger WHERE ledger.key_id = ${keyId} AND ledger.number = place + step AND created_at < ${atMs})
+        THEN place + step ELSE place END
+      FROM search WHERE step > 0)
+    SELECT place FROM search WHERE step = 0`;
 }
 
 /** Rows of an account behind a number. */
 function selectRows(keyId: string, after: number, upTo: number): Statement {
-  return {
-    sql: `SELECT number, created_at, kind, delta, coalesce(request_id, reference) AS reference FROM ledger
-          WHERE key_id = ? AND number > ? AND number <= ? ORDER BY number`,
-    values: [keyId, after, Math.min(upTo, after + rowsPerStep)],
-  };
+  return sql`SELECT number, created_at, kind, delta, coalesce(request_id, reference) AS reference FROM ledger
+    WHERE key_id = ${keyId} AND number > ${after} AND number <= ${Math.min(upTo, after + rowsPerStep)} ORDER BY number`;
 }
 
 /** The last seal up to a row. */
 function selectSealUpTo(keyId: string, number: number): Statement {
-  return {
-    sql: `SELECT number, hash, balance FROM ledger_seals WHERE key_id = ? AND number <= ? ORDER BY number DESC LIMIT 1`,
-    values: [keyId, number],
-  };
+  return sql`SELECT number, hash, balance FROM ledger_seals WHERE key_id = ${keyId} AND number <= ${number} ORDER BY number DESC LIMIT 1`;
 }
 
 /** The next points of an account's chain that were written down: seals, and what roots have of it. */
 function selectSealed(keyId: string, after: number, upTo: number): readonly Statement[] {
   return [
-    {
-      sql: `SELECT number, hash FROM ledger_seals WHERE key_id = ? AND number > ? AND number <= ?`,
-      values: [keyId, after, upTo],
-    },
-    {
-      sql: `SELECT number, hash FROM ledger_heads WHERE key_id = ? AND number > ? AND number <= ?`,
-      values: [keyId, after, upTo],
-    },
+    sql`SELECT number, hash FROM ledger_seals WHERE key_id = ${keyId} AND number > ${after} AND number <= ${upTo}`,
+    sql`SELECT number, hash FROM ledger_heads WHERE key_id = ${keyId} AND number > ${after} AND number <= ${upTo}`,
   ];
 }
 
 /** Seals a row; one that is sealed stays as it is. */
 export function insertSeal(keyId: string, { number, hash, balanceNanos }: ChainState): Statement {
-  return {
-    sql: `INSERT INTO ledger_seals (key_id, number, hash, balance)
-          VALUES (?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT)) ON CONFLICT (key_id, number) DO NOTHING`,
-    values: [keyId, number, hash, balanceNanos],
-  };
+  return sql`INSERT INTO ledger_seals (key_id, number, hash, balance)
+    VALUES (${keyId}, CAST(${number} AS BIGINT), ${hash}, CAST(${balanceNanos} AS BIGINT)) ON CONFLICT (key_id, number) DO NOTHING`;
 }
 
 function readSeal(row: Row): ChainState {

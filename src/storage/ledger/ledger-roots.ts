@@ -2,7 +2,7 @@ import type { Pause } from '../../domain/pause.ts';
 import type { LedgerRoots } from '../../domain/ports/ledger-chain.ts';
 import type { AccountHead, LedgerRoot } from '../../domain/statements/root.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../statements.ts';
+import { readRows, sql } from '../statements.ts';
 
 /** The part of the roots that only reads. */
 type RootReads = Omit<LedgerRoots, 'headChanges' | 'storeHeads' | 'storeRoot'>;
@@ -67,26 +67,17 @@ const accountsPerRead = 200;
 
 /** The next accounts whose ledgers have grown since the newest head that is stored of them, with their last rows. */
 function selectGrown(afterKeyId: string): Statement {
-  return {
-    sql: `SELECT accounts.key_id AS key_id, postings FROM accounts
-          WHERE accounts.key_id > ? AND postings > coalesce(
-            (SELECT number FROM ledger_heads WHERE ledger_heads.key_id = accounts.key_id ORDER BY root DESC LIMIT 1), 0)
-          ORDER BY accounts.key_id LIMIT ?`,
-    values: [afterKeyId, accountsPerRead],
-  };
+  return sql`SELECT accounts.key_id AS key_id, postings FROM accounts
+    WHERE accounts.key_id > ${afterKeyId} AND postings > coalesce(
+      (SELECT number FROM ledger_heads WHERE ledger_heads.key_id = accounts.key_id ORDER BY root DESC LIMIT 1), 0)
+    ORDER BY accounts.key_id LIMIT ${accountsPerRead}`;
 }
 
 /** How often heads were stored: a root is stored only if none was since its own were read. */
-const selectHeadChanges: Statement = {
-  sql: 'SELECT changes FROM ledger_root_work WHERE id = 1',
-  values: [],
-};
+const selectHeadChanges: Statement = sql`SELECT changes FROM ledger_root_work WHERE id = 1`;
 
 /** Locks the making of roots, first in every unit of it, and counts a change of the heads. */
-const countHeadChange: Statement = {
-  sql: 'UPDATE ledger_root_work SET changes = changes + 1 WHERE id = 1',
-  values: [],
-};
+const countHeadChange: Statement = sql`UPDATE ledger_root_work SET changes = changes + 1 WHERE id = 1`;
 
 /**
  * Stores the head of an account for a root that is not made yet, and removes those that only roots before the last one had:
@@ -94,39 +85,27 @@ const countHeadChange: Statement = {
  */
 function storeHead(root: number, { keyId, number, hash }: AccountHead): readonly Statement[] {
   return [
-    {
-      sql: `DELETE FROM ledger_heads WHERE key_id = ? AND root <
-              (SELECT max(root) FROM ledger_heads WHERE key_id = ? AND root < ?)`,
-      values: [keyId, keyId, root],
-    },
-    {
-      sql: `INSERT INTO ledger_heads (key_id, root, number, hash)
-            SELECT CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT)
-            WHERE NOT EXISTS (SELECT 1 FROM ledger_roots WHERE number >= ?)
-            ON CONFLICT (key_id, root) DO UPDATE SET number = excluded.number, hash = excluded.hash`,
-      values: [keyId, root, number, hash, root],
-    },
+    sql`DELETE FROM ledger_heads WHERE key_id = ${keyId} AND root <
+      (SELECT max(root) FROM ledger_heads WHERE key_id = ${keyId} AND root < ${root})`,
+    sql`INSERT INTO ledger_heads (key_id, root, number, hash)
+      SELECT CAST(${keyId} AS TEXT), CAST(${root} AS BIGINT), CAST(${number} AS BIGINT), CAST(${hash} AS TEXT)
+      WHERE NOT EXISTS (SELECT 1 FROM ledger_roots WHERE number >= ${root})
+      ON CONFLICT (key_id, root) DO UPDATE SET number = excluded.number, hash = excluded.hash`,
   ];
 }
 
 /** The next heads of a root: of each account the newest one that is not of a later root. */
 function selectHeads(root: number, afterKeyId: string): Statement {
-  return {
-    sql: `SELECT key_id, number, hash FROM ledger_heads WHERE key_id > ? AND root = (
-            SELECT max(others.root) FROM ledger_heads AS others
-            WHERE others.key_id = ledger_heads.key_id AND others.root <= ?)
-          ORDER BY key_id LIMIT ?`,
-    values: [afterKeyId, root, accountsPerRead],
-  };
+  return sql`SELECT key_id, number, hash FROM ledger_heads WHERE key_id > ${afterKeyId} AND root = (
+      SELECT max(others.root) FROM ledger_heads AS others
+      WHERE others.key_id = ledger_heads.key_id AND others.root <= ${root})
+    ORDER BY key_id LIMIT ${accountsPerRead}`;
 }
 
 /** The roots before a number, newest first. */
 function selectRoots(before: number, limit: number): Statement {
-  return {
-    sql: `SELECT number, created_at, previous, tree, accounts, hash FROM ledger_roots
-          WHERE number < ? ORDER BY number DESC LIMIT ?`,
-    values: [before, limit],
-  };
+  return sql`SELECT number, created_at, previous, tree, accounts, hash FROM ledger_roots
+    WHERE number < ${before} ORDER BY number DESC LIMIT ${limit}`;
 }
 
 /** Stores a root behind the last one, unless heads were stored since they were counted. */
@@ -135,14 +114,12 @@ function storeRoot(
   headChanges: number,
 ): readonly Statement[] {
   return [
-    { sql: 'UPDATE ledger_root_work SET changes = changes WHERE id = 1', values: [] },
-    {
-      sql: `INSERT INTO ledger_roots (number, created_at, previous, tree, accounts, hash)
-            SELECT CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT)
-            FROM ledger_root_work WHERE id = 1 AND changes = ?
-            ON CONFLICT (number) DO NOTHING RETURNING number`,
-      values: [number, madeAtMs, previous, tree, accounts, hash, headChanges],
-    },
+    sql`UPDATE ledger_root_work SET changes = changes WHERE id = 1`,
+    sql`INSERT INTO ledger_roots (number, created_at, previous, tree, accounts, hash)
+      SELECT CAST(${number} AS BIGINT), CAST(${madeAtMs} AS BIGINT), CAST(${previous} AS TEXT),
+        CAST(${tree} AS TEXT), CAST(${accounts} AS BIGINT), CAST(${hash} AS TEXT)
+      FROM ledger_root_work WHERE id = 1 AND changes = ${headChanges}
+      ON CONFLICT (number) DO NOTHING RETURNING number`,
   ];
 }
 

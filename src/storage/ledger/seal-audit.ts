@@ -4,7 +4,7 @@ import { ChainError } from '../../domain/ports/ledger-chain.ts';
 import { buildTree, hashOfRoot, leafOf, noPrevious, topOf } from '../../domain/statements/root.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../statements.ts';
+import { readRows, sql } from '../statements.ts';
 import { nextSeal, recompute, rowsPerStep } from './ledger-chain.ts';
 import { createRootReads } from './ledger-roots.ts';
 
@@ -54,16 +54,13 @@ async function* auditAll(engine: Reader, pause: Pause): AsyncGenerator<readonly 
 
 /** The next accounts, with the last rows that were sealed or are in a root. */
 function selectSealedAccounts(afterKeyId: string): Statement {
-  return {
-    sql: `SELECT accounts.key_id AS key_id, coalesce(ledger_folds.number, 0) AS folded,
-            coalesce((SELECT ledger_seals.number FROM ledger_seals WHERE ledger_seals.key_id = accounts.key_id
-              ORDER BY ledger_seals.number DESC LIMIT 1), 0) AS sealed,
-            coalesce((SELECT ledger_heads.number FROM ledger_heads WHERE ledger_heads.key_id = accounts.key_id
-              ORDER BY root DESC LIMIT 1), 0) AS head
-          FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
-          WHERE accounts.key_id > ? ORDER BY accounts.key_id LIMIT ?`,
-    values: [afterKeyId, entriesPerRead],
-  };
+  return sql`SELECT accounts.key_id AS key_id, coalesce(ledger_folds.number, 0) AS folded,
+      coalesce((SELECT ledger_seals.number FROM ledger_seals WHERE ledger_seals.key_id = accounts.key_id
+        ORDER BY ledger_seals.number DESC LIMIT 1), 0) AS sealed,
+      coalesce((SELECT ledger_heads.number FROM ledger_heads WHERE ledger_heads.key_id = accounts.key_id
+        ORDER BY root DESC LIMIT 1), 0) AS head
+    FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
+    WHERE accounts.key_id > ${afterKeyId} ORDER BY accounts.key_id LIMIT ${entriesPerRead}`;
 }
 
 function readAccount(row: Row) {
@@ -101,10 +98,7 @@ async function* faultsOf(
 }
 
 async function readFolded(engine: Reader, keyId: string): Promise<number> {
-  const [row] = await readRows(engine, {
-    sql: 'SELECT number FROM ledger_folds WHERE key_id = ?',
-    values: [keyId],
-  });
+  const [row] = await readRows(engine, sql`SELECT number FROM ledger_folds WHERE key_id = ${keyId}`);
   return Number(row?.['number'] ?? 0);
 }
 

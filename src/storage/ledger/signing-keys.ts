@@ -3,24 +3,18 @@ import type { SigningKeys } from '../../domain/ports/ledger-chain.ts';
 import { signingKeyOf } from '../../shared/signing-key.ts';
 import type { SigningKey } from '../../shared/signing-key.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRows } from '../statements.ts';
+import { readRows, sql } from '../statements.ts';
 
 /** All keys: there are as many as there were rotations. */
-const selectKeys: Statement = {
-  sql: 'SELECT id, pem, private_pem, created_at FROM statement_keys',
-  values: [],
-};
+const selectKeys: Statement = sql`SELECT id, pem, private_pem, created_at FROM statement_keys`;
 
 /** Keeps the keys that sign statements. One that a config gives is kept without its private part. */
 export function createSigningKeys(engine: Pick<Engine, 'read' | 'run'>, now: () => number): SigningKeys {
   let listed: string | null = null;
   const list = async ({ id, pem }: SigningKey, privatePem: string | null): Promise<void> => {
     await engine.run([
-      {
-        sql: `INSERT INTO statement_keys (id, pem, private_pem, created_at) VALUES (?, ?, ?, CAST(? AS BIGINT))
-              ON CONFLICT (id) DO NOTHING`,
-        values: [id, pem, privatePem, now()],
-      },
+      sql`INSERT INTO statement_keys (id, pem, private_pem, created_at) VALUES (${id}, ${pem}, ${privatePem}, CAST(${now()} AS BIGINT))
+        ON CONFLICT (id) DO NOTHING`,
     ]);
   };
   const readNewestFirst = async (): Promise<readonly Row[]> =>

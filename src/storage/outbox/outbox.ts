@@ -4,7 +4,7 @@ import type { NextId } from '../../domain/ports/clock.ts';
 import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { Engine, Statement } from '../engine.ts';
 import { markOf } from '../schema/events.ts';
-import { lookUpRows, placesOf } from '../statements.ts';
+import { listOf, lookUpRows, raw, sql } from '../statements.ts';
 
 /** How many events one unit adds. */
 const eventsPerUnit = 100;
@@ -90,128 +90,90 @@ const accountsPerRead = 500;
 
 /** Adds an event, unless there is one of its name. */
 function insertEvent({ name, type, subject, data, keptUntilMs = 0 }: NewEvent, id: string): Statement {
-  return {
-    sql: `INSERT INTO outbox (id, name, type, subject, position, created_at, data, kept_until)
-          VALUES (?, ?, ?, ?, 0, now_ms(), ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id`,
-    values: [`evt_${id}`, name, type, subject, JSON.stringify(data), keptUntilMs],
-  };
+  return sql`INSERT INTO outbox (id, name, type, subject, position, created_at, data, kept_until)
+    VALUES (${`evt_${id}`}, ${name}, ${type}, ${subject}, 0, now_ms(), ${JSON.stringify(data)}, ${keptUntilMs})
+    ON CONFLICT (name) DO NOTHING RETURNING id`;
 }
 
-const selectSettings: Statement = {
-  sql: 'SELECT low_balance, is_applied, budget_levels FROM event_settings WHERE id = 1',
-  values: [],
-};
+const selectSettings: Statement = sql`SELECT low_balance, is_applied, budget_levels FROM event_settings WHERE id = 1`;
 
 /** Writes the settings, which are not applied to the accounts yet. */
 function storeSettings(lowBalanceNanos: number | null): Statement {
-  return {
-    sql: `INSERT INTO event_settings (id, low_balance, is_applied) VALUES (1, ?, 0)
-          ON CONFLICT (id) DO UPDATE SET low_balance = excluded.low_balance, is_applied = 0`,
-    values: [lowBalanceNanos],
-  };
+  return sql`INSERT INTO event_settings (id, low_balance, is_applied) VALUES (1, ${lowBalanceNanos}, 0)
+    ON CONFLICT (id) DO UPDATE SET low_balance = excluded.low_balance, is_applied = 0`;
 }
 
 /** Writes whether budgets add events when they reach a level. */
 function storeBudgetLevels(areWanted: boolean): Statement {
-  return {
-    sql: `INSERT INTO event_settings (id, low_balance, is_applied, budget_levels) VALUES (1, NULL, 1, ?)
-          ON CONFLICT (id) DO UPDATE SET budget_levels = excluded.budget_levels`,
-    values: [areWanted ? 1 : 0],
-  };
+  return sql`INSERT INTO event_settings (id, low_balance, is_applied, budget_levels) VALUES (1, NULL, 1, ${areWanted ? 1 : 0})
+    ON CONFLICT (id) DO UPDATE SET budget_levels = excluded.budget_levels`;
 }
 
 /** The next accounts, each with whether its mark is the one in force. */
 function selectMarks(afterKeyId: string): Statement {
-  return {
-    sql: `SELECT key_id, CASE WHEN accounts.low_mark IS NOT DISTINCT FROM ${markOf('key_id')} THEN 1 ELSE 0 END AS has_mark
-          FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?`,
-    values: [afterKeyId, accountsPerRead],
-  };
+  return sql`SELECT key_id, CASE WHEN accounts.low_mark IS NOT DISTINCT FROM ${raw(markOf('key_id'))} THEN 1 ELSE 0 END AS has_mark
+    FROM accounts WHERE key_id > ${afterKeyId} ORDER BY key_id LIMIT ${accountsPerRead}`;
 }
 
 /** Gives accounts the marks in force, in one unit. */
 function applyMarks(keyIds: readonly string[]): Statement {
-  return {
-    sql: `UPDATE accounts SET low_mark = ${markOf('key_id')} WHERE key_id IN (${placesOf(keyIds)})`,
-    values: keyIds,
-  };
+  return sql`UPDATE accounts SET low_mark = ${raw(markOf('key_id'))} WHERE key_id IN (${listOf(keyIds)})`;
 }
 
 /** Notes that the accounts have the marks of some settings, unless others are stored meanwhile. */
 function settingsApplied(lowBalanceNanos: number | null): Statement {
-  return {
-    sql: 'UPDATE event_settings SET is_applied = 1 WHERE id = 1 AND low_balance IS NOT DISTINCT FROM CAST(? AS BIGINT)',
-    values: [lowBalanceNanos],
-  };
+  return sql`UPDATE event_settings SET is_applied = 1 WHERE id = 1 AND low_balance IS NOT DISTINCT FROM CAST(${lowBalanceNanos} AS BIGINT)`;
 }
 
 /** Keys in use that expire in a span of time, of which no event has the name that `nameOfExpiry` gives. */
 function selectExpiring(afterMs: number, untilMs: number, within: string): Statement {
-  return {
-    sql: `SELECT id, name, expires_at FROM api_keys
-          WHERE expires_at > ? AND expires_at <= ? AND revoked_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM outbox
-            WHERE outbox.name = 'key.expiring:' || api_keys.id || ':' || CAST(? AS TEXT) || ':' || api_keys.expires_at)
-          ORDER BY expires_at, id LIMIT ?`,
-    values: [afterMs, untilMs, within, keysPerRead],
-  };
+  return sql`SELECT id, name, expires_at FROM api_keys
+    WHERE expires_at > ${afterMs} AND expires_at <= ${untilMs} AND revoked_at IS NULL AND NOT EXISTS (
+      SELECT 1 FROM outbox
+      WHERE outbox.name = 'key.expiring:' || api_keys.id || ':' || CAST(${within} AS TEXT) || ':' || api_keys.expires_at)
+    ORDER BY expires_at, id LIMIT ${keysPerRead}`;
 }
 
-const isSeenElsewhere = `EXISTS (SELECT 1 FROM upstream_outage_nodes AS nodes JOIN owners ON owners.id = nodes.owner
-  WHERE nodes.upstream = ? AND nodes.owner <> ?)`;
+/** That another process sees an upstream down. */
+const isSeenElsewhere = (upstream: string, owner: string): Statement =>
+  sql`EXISTS (SELECT 1 FROM upstream_outage_nodes AS nodes JOIN owners ON owners.id = nodes.owner
+    WHERE nodes.upstream = ${upstream} AND nodes.owner <> ${owner})`;
 
 /** The outages that were reported, and whether a process sees each of them. */
 function selectOutages(owner: string): Statement {
-  return {
-    sql: `SELECT outages.upstream, CASE WHEN nodes.owner IS NULL THEN 0 ELSE 1 END AS is_seen_here
-          FROM upstream_outages AS outages
-          LEFT JOIN upstream_outage_nodes AS nodes ON nodes.upstream = outages.upstream AND nodes.owner = ?`,
-    values: [owner],
-  };
+  return sql`SELECT outages.upstream, CASE WHEN nodes.owner IS NULL THEN 0 ELSE 1 END AS is_seen_here
+    FROM upstream_outages AS outages
+    LEFT JOIN upstream_outage_nodes AS nodes ON nodes.upstream = outages.upstream AND nodes.owner = ${owner}`;
+}
+
+/** Adds an event under a condition. */
+function insertEventIf(condition: Statement, { name, type, subject, data }: NewEvent, id: string): Statement {
+  return sql`INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+    SELECT ${`evt_${id}`}, ${name}, ${type}, ${subject}, 0, now_ms(), ${JSON.stringify(data)}
+    WHERE ${condition} RETURNING id`;
 }
 
 /** Notes that a process sees an upstream down. Units run one after the other, so the event is added once. */
 function noteDown(upstream: string, owner: string, event: NewEvent, id: string): readonly Statement[] {
   return [
-    {
-      sql: `INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-            SELECT ?, ?, ?, ?, 0, now_ms(), ?
-            WHERE NOT EXISTS (SELECT 1 FROM upstream_outages WHERE upstream = ?) RETURNING id`,
-      values: [`evt_${id}`, event.name, event.type, event.subject, JSON.stringify(event.data), upstream],
-    },
-    {
-      sql: 'INSERT INTO upstream_outages (upstream, since) VALUES (?, now_ms()) ON CONFLICT (upstream) DO NOTHING',
-      values: [upstream],
-    },
-    {
-      sql: 'INSERT INTO upstream_outage_nodes (upstream, owner) VALUES (?, ?) ON CONFLICT (upstream, owner) DO NOTHING',
-      values: [upstream, owner],
-    },
+    insertEventIf(sql`NOT EXISTS (SELECT 1 FROM upstream_outages WHERE upstream = ${upstream})`, event, id),
+    sql`INSERT INTO upstream_outages (upstream, since) VALUES (${upstream}, now_ms()) ON CONFLICT (upstream) DO NOTHING`,
+    sql`INSERT INTO upstream_outage_nodes (upstream, owner) VALUES (${upstream}, ${owner}) ON CONFLICT (upstream, owner) DO NOTHING`,
   ];
 }
 
 function selectOutage(upstream: string): Statement {
-  return { sql: 'SELECT since FROM upstream_outages WHERE upstream = ?', values: [upstream] };
+  return sql`SELECT since FROM upstream_outages WHERE upstream = ${upstream}`;
 }
 
 /** Notes that a process sees an upstream up. The event is added with the end of the outage, which only one unit finds. */
 function noteUp(upstream: string, owner: string, event: NewEvent, id: string): readonly Statement[] {
   return [
-    {
-      sql: `INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-            SELECT ?, ?, ?, ?, 0, now_ms(), ?
-            WHERE EXISTS (SELECT 1 FROM upstream_outages WHERE upstream = ?) AND NOT ${isSeenElsewhere} RETURNING id`,
-      values: [
-        `evt_${id}`,
-        event.name,
-        event.type,
-        event.subject,
-        JSON.stringify(event.data),
-        upstream,
-        upstream,
-        owner,
-      ],
-    },
+    insertEventIf(
+      sql`EXISTS (SELECT 1 FROM upstream_outages WHERE upstream = ${upstream}) AND NOT ${isSeenElsewhere(upstream, owner)}`,
+      event,
+      id,
+    ),
     ...endOutage(upstream, owner),
   ];
 }
@@ -219,14 +181,8 @@ function noteUp(upstream: string, owner: string, event: NewEvent, id: string): r
 /** Ends an outage that no other process sees, without an event. */
 function endOutage(upstream: string, owner: string): readonly Statement[] {
   return [
-    {
-      sql: `DELETE FROM upstream_outages WHERE upstream = ? AND NOT ${isSeenElsewhere}`,
-      values: [upstream, upstream, owner],
-    },
-    {
-      sql: `DELETE FROM upstream_outage_nodes
-            WHERE upstream = ? AND (owner = ? OR owner NOT IN (SELECT id FROM owners))`,
-      values: [upstream, owner],
-    },
+    sql`DELETE FROM upstream_outages WHERE upstream = ${upstream} AND NOT ${isSeenElsewhere(upstream, owner)}`,
+    sql`DELETE FROM upstream_outage_nodes
+      WHERE upstream = ${upstream} AND (owner = ${owner} OR owner NOT IN (SELECT id FROM owners))`,
   ];
 }

@@ -4,6 +4,7 @@ import type { Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import { createMigrationTable, findPending, runsWithOf } from '../migration.ts';
 import type { MadeMigration, Migration } from '../migration.ts';
+import { raw, sql } from '../statements.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 import type { KeptConnection } from './connection/connection.ts';
 import { adviceOn } from './connection/failures.ts';
@@ -26,10 +27,7 @@ export const migrationLimits: ServerLimits = { statementMs: stepMs, lockMs: step
  * Locks the tables that steps change and requests write, in the order in which requests lock them: otherwise each step that
  * takes a while would have settlements of other nodes wait for one of them with a lock of another one, in a deadlock.
  */
-const lockChanged: Statement = {
-  sql: 'LOCK TABLE api_keys, accounts, open_requests, records IN ACCESS EXCLUSIVE MODE',
-  values: [],
-};
+const lockChanged: Statement = sql`LOCK TABLE api_keys, accounts, open_requests, records IN ACCESS EXCLUSIVE MODE`;
 
 /** Sends statements one behind the other. */
 type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]>;
@@ -42,11 +40,11 @@ export async function migrate(connection: KeptConnection, steps = migrations): P
   const send: Send = async (statements) => connection.send(statements.map(queryOf));
   const makeAll = async (): Promise<void> => {
     try {
-      await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
+      await send([raw('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
       await makeSteps(send, steps);
-      await send([say('COMMIT')]);
+      await send([raw('COMMIT')]);
     } catch (error) {
-      await send([say('ROLLBACK')]).catch(() => {});
+      await send([raw('ROLLBACK')]).catch(() => {});
       throw error;
     }
   };
@@ -63,24 +61,18 @@ export async function migrate(connection: KeptConnection, steps = migrations): P
  */
 export async function makeSteps(send: Send, steps: readonly Migration[] = migrations): Promise<void> {
   const createTable = createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0');
-  await send([say(`SELECT pg_advisory_xact_lock(${migrationLock})`), say(createTable)]);
-  const [found] = await send([say('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
+  await send([raw(`SELECT pg_advisory_xact_lock(${migrationLock})`), raw(createTable)]);
+  const [found] = await send([raw('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
   const rows = (found?.rows ?? []) as readonly (MadeMigration & { readonly number: number })[];
   const pending = findPending(steps, new Map(rows.map((made) => [made.number, made])));
   if (rows.length > 0 && pending.length > 0) await send([lockChanged]);
   for (const step of pending)
     await send([
-      say(step.sql),
-      say(
-        'INSERT INTO migrations VALUES (?, ?, ?, ?)',
-        step.number,
-        step.name,
-        step.checksum,
-        runsWithOf(step),
-      ),
+      raw(step.sql),
+      sql`INSERT INTO migrations VALUES (${step.number}, ${step.name}, ${step.checksum}, ${runsWithOf(step)})`,
     ]);
   const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions, ...quotaFunctions];
-  await send([...functions.map(({ create }) => create), createJsonPatch].map((create) => say(create)));
+  await send([...functions.map(({ create }) => create), createJsonPatch].map(raw));
 }
 
 /** The error of a schema that can't be brought up to date, for the operator. */
@@ -89,10 +81,6 @@ export function explainSteps(error: unknown): unknown {
   const { message, reason } = error;
   const advice = adviceOn(error, { hasPassword: true });
   return new StorageError(`the tables of the database can't be created: ${message}${advice}`, reason);
-}
-
-function say(sql: string, ...values: Statement['values']): Statement {
-  return { sql, values };
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import { within } from '../../domain/within.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
+import { sql } from '../statements.ts';
 
 /** How long what was read of the server's settings is used, in milliseconds: more frequent probes make no further reads. */
 const intervalMs = 5_000;
@@ -16,10 +17,8 @@ interface SharedDatabaseOptions extends Pick<SharedDatabaseState, 'shared'> {
   readonly clock: Clock;
 }
 
-const selectSettings: Statement = {
-  sql: `SELECT current_setting('synchronous_commit') AS commit, current_setting('synchronous_standby_names') AS standbys`,
-  values: [],
-};
+const selectSettings: Statement = sql`SELECT current_setting('synchronous_commit') AS commit,
+  current_setting('synchronous_standby_names') AS standbys`;
 
 /** Returns a function that reads the state of a shared database for a readiness probe: it resolves within half a second. */
 export function watchSharedDatabase({
@@ -68,6 +67,6 @@ function judge(settings: Row | null): Pick<SharedDatabaseState, 'synchronousStan
 
 /** Reads the id that no other database has. */
 export async function readDatabaseId(engine: Pick<Engine, 'lookUp'>): Promise<string> {
-  const [[row] = []] = await engine.lookUp([{ sql: 'SELECT id FROM database_id', values: [] }]);
+  const [[row] = []] = await engine.lookUp([sql`SELECT id FROM database_id`]);
   return String(row?.['id']);
 }

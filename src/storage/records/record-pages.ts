@@ -6,6 +6,7 @@ import type {
 } from '../../domain/money/consumption.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { Engine, Results, Row, Statement } from '../engine.ts';
+import { raw, sql, where } from '../statements.ts';
 
 /** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
 const recordsAtOnce = 50;
@@ -63,11 +64,11 @@ function selectRecord(requestId: string, keyId: string | null): readonly Stateme
 }
 
 function selectById(column: string | null, requestId: string, keyId: string | null): readonly Statement[] {
-  const ofKey = keyId === null ? '' : ' AND key_id = ?';
-  return tables.map((table) => ({
-    sql: `SELECT ${column ?? columnsIn[table]} FROM ${table} WHERE request_id = ?${ofKey}`,
-    values: keyId === null ? [requestId] : [requestId, keyId],
-  }));
+  const ofKey = keyId === null ? raw('') : sql` AND key_id = ${keyId}`;
+  return tables.map(
+    (table) =>
+      sql`SELECT ${raw(column ?? columnsIn[table])} FROM ${raw(table)} WHERE request_id = ${requestId}${ofKey}`,
+  );
 }
 
 /**
@@ -82,24 +83,17 @@ function selectRecords(
   const { keyId, model, from, to } = filter;
   // With both bounds at once SQLite searches by the time only, and reads every page before this one again.
   const isBehindCursor = before !== null && (to === undefined || before.createdAtMs < to);
-  const conditions: readonly (readonly [string, Statement['values']])[] = [
-    ...(keyId === undefined ? [] : [['key_id = ?', [keyId]] as const]),
-    ...(model === undefined ? [] : [['model = ?', [model]] as const]),
-    ...(from === undefined ? [] : [['created_at >= ?', [from]] as const]),
-    ...(isBehindCursor
-      ? [['(created_at, request_id) < (?, ?)', [before.createdAtMs, before.requestId]] as const]
-      : to === undefined
-        ? []
-        : [['created_at < ?', [to]] as const]),
-  ];
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([sql]) => sql).join(' AND ')}`;
-  const values = conditions.flatMap(([, some]) => some);
+  const conditions: Statement[] = [];
+  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
+  if (model !== undefined) conditions.push(sql`model = ${model}`);
+  if (from !== undefined) conditions.push(sql`created_at >= ${from}`);
+  if (isBehindCursor)
+    conditions.push(sql`(created_at, request_id) < (${before.createdAtMs}, ${before.requestId})`);
+  else if (to !== undefined) conditions.push(sql`created_at < ${to}`);
+  const wanted = where(conditions);
   return [
-    {
-      sql: `SELECT * FROM records ${where} ORDER BY created_at DESC, request_id DESC LIMIT ?`,
-      values: [...values, limit],
-    },
-    { sql: `SELECT ${columnsIn.open_requests} FROM open_requests ${where}`, values },
+    sql`SELECT * FROM records${wanted} ORDER BY created_at DESC, request_id DESC LIMIT ${limit}`,
+    sql`SELECT ${raw(columnsIn.open_requests)} FROM open_requests${wanted}`,
   ];
 }
 

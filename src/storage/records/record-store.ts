@@ -7,8 +7,9 @@ import type { Engine, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
 import type { Owner } from '../leases.ts';
-import { lookUpRows, placesOf, readCount } from '../statements.ts';
+import { listOf, lookUpRows, raw, readCount, sql } from '../statements.ts';
 import {
+  beginning,
   budgetColumns,
   openingOf,
   openRecord,
@@ -71,7 +72,7 @@ export function createRecordStore(
     async closeLostRecords() {
       return readClosed(await engine.run(closeWithoutLease()));
     },
-    countOpen: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM open_requests', values: [] }),
+    countOpen: () => readCount(engine, sql`SELECT count(*) AS count FROM open_requests`),
     async listClosable(ownBeforeMs, ownAfterMs) {
       // A unit, in line with the settlements: a read beside them could still find open what was settled meanwhile.
       const [open = []] = await engine.run([selectClosable(owner.id, ownBeforeMs, ownAfterMs)]);
@@ -93,27 +94,30 @@ export function createRecordStore(
  * time or after another one, whether it has its lease or not.
  */
 function selectClosable(owner: string, ownBeforeMs: number, ownAfterMs: number): Statement {
-  return {
-    sql: `SELECT request_id FROM open_requests
-          WHERE (owner = ? AND (created_at < ? OR created_at > ?)) OR (owner <> ? AND ${hasNoLease})`,
-    values: [owner, ownBeforeMs, ownAfterMs, owner],
-  };
+  return sql`SELECT request_id FROM open_requests
+    WHERE (owner = ${owner} AND (created_at < ${ownBeforeMs} OR created_at > ${ownAfterMs})) OR (owner <> ${owner} AND ${raw(hasNoLease)})`;
 }
 
 /** Closes as lost the open requests whose owners have no lease. */
 function closeWithoutLease(): readonly Statement[] {
-  return closeAsLost(hasNoLease, []);
+  return closeAsLost(raw(hasNoLease));
 }
 
 /** Closes as lost those of some requests that are open and that one owner may close. */
 function closeOpen(requestIds: readonly string[], owner: string): readonly Statement[] {
-  const places = placesOf(requestIds);
   // Asked again, because an owner may have renewed its lease since its requests were listed.
-  return closeAsLost(`(owner = ? OR ${hasNoLease}) AND request_id IN (${places})`, [owner, ...requestIds]);
+  return closeAsLost(sql`(owner = ${owner} OR ${raw(hasNoLease)}) AND request_id IN (${listOf(requestIds)})`);
 }
 
 /** The owner of the requests that a unit is closing: no process has such an id. */
 const closing = `'closing'`;
+
+/** What a record keeps of its open request. */
+const kept = raw(
+  ['request_id', 'key_id', ...beginning.map(([name]) => name)]
+    .concat('hold', 'budget', 'budget_period', 'budget_hold', 'group_budget', 'group_period')
+    .join(', '),
+);
 
 /**
  * Closes open requests under a condition: their holds go back, and nothing is charged. Their records get no settlement,
@@ -121,33 +125,19 @@ const closing = `'closing'`;
  * the requests are marked: what the condition finds may become another set while the unit runs, where others run beside it.
  * One that is marked without a lock of its account may meet its own settlement in a deadlock, which undoes one of the two.
  */
-function closeAsLost(condition: string, values: Statement['values']): readonly Statement[] {
+function closeAsLost(condition: Statement): readonly Statement[] {
   return [
-    {
-      sql: `UPDATE accounts SET held = held WHERE key_id IN (SELECT key_id FROM open_requests WHERE ${condition})`,
-      values,
-    },
-    { sql: `UPDATE open_requests SET owner = ${closing} WHERE ${condition}`, values },
-    {
-      sql: `UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
-              last_request = NULL, last_hold = NULL
-            FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${closing} GROUP BY key_id) AS closed
-            WHERE accounts.key_id = closed.key_id`,
-      values: [],
-    },
-    {
-      // A settlement that overtook the beginning has written the record already.
-      sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
-              budget_period, budget_hold, group_budget, group_period, outcome, status, usage_source)
-            SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, group_name, hold, budget,
-              budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'
-            FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
-      values: [],
-    },
+    sql`UPDATE accounts SET held = held WHERE key_id IN (SELECT key_id FROM open_requests WHERE ${condition})`,
+    sql`UPDATE open_requests SET owner = ${raw(closing)} WHERE ${condition}`,
+    sql`UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
+        last_request = NULL, last_hold = NULL
+      FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${raw(closing)} GROUP BY key_id) AS closed
+      WHERE accounts.key_id = closed.key_id`,
+    // A settlement that overtook the beginning has written the record already.
+    sql`INSERT INTO records (${kept}, outcome, status, usage_source)
+      SELECT ${kept}, 'lost', 500, 'none' FROM open_requests WHERE owner = ${raw(closing)} ON CONFLICT (request_id) DO NOTHING`,
     ...budgetOwners.map(giveBackIn),
-    { sql: `DELETE FROM open_requests WHERE owner = ${closing} RETURNING request_id`, values: [] },
+    sql`DELETE FROM open_requests WHERE owner = ${raw(closing)} RETURNING request_id`,
   ];
 }
 
@@ -157,13 +147,10 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
  */
 function giveBackIn(owner: BudgetOwner): Statement {
   const { id, period } = budgetColumns[owner];
-  return {
-    sql: `UPDATE budgets SET held = budgets.held - closed.hold
-          FROM (SELECT ${id} AS id, ${period} AS period, sum(budget_hold) AS hold FROM open_requests
-            WHERE owner = ${closing} AND ${id} IS NOT NULL GROUP BY ${id}, ${period}) AS closed
-          WHERE budgets.id = closed.id AND budgets.period_start = closed.period`,
-    values: [],
-  };
+  return sql`UPDATE budgets SET held = budgets.held - closed.hold
+    FROM (SELECT ${raw(id)} AS id, ${raw(period)} AS period, sum(budget_hold) AS hold FROM open_requests
+      WHERE owner = ${raw(closing)} AND ${raw(id)} IS NOT NULL GROUP BY ${raw(id)}, ${raw(period)}) AS closed
+    WHERE budgets.id = closed.id AND budgets.period_start = closed.period`;
 }
 
 /** The number of requests that a closing unit closed. */

@@ -4,6 +4,7 @@ import { maxWarningLevels } from '../../shared/max-warning-levels.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
+import { sql } from '../statements.ts';
 import { beginning, budgetColumns } from './open-record.ts';
 import { writeAttempts, writeFailure } from './record-pages.ts';
 
@@ -261,8 +262,5 @@ export function readSettlement(row: ResultRow): {
 
 /** Counts the settlements that are this one and no other: 1 or 0. */
 export function countSettlements({ requestId, outcome, chargeNanos }: SettledRecord): Statement {
-  return {
-    sql: 'SELECT count(*) AS count FROM records WHERE request_id = ? AND outcome = ? AND charge + unbooked = ?',
-    values: [requestId, outcome, chargeNanos],
-  };
+  return sql`SELECT count(*) AS count FROM records WHERE request_id = ${requestId} AND outcome = ${outcome} AND charge + unbooked = ${chargeNanos}`;
 }

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Statement } from '../engine.ts';
+import { raw, sql } from '../statements.ts';
 import { reasonOf } from './failure-reason.ts';
 import type { ThreadOptions } from './thread-messages.ts';
 
@@ -135,11 +136,8 @@ const moveMark = 'moved_to';
 /** Marks a database as copied to `target`, a URL without its password, at a time in milliseconds since 1970. */
 export function markMoved(target: string, nowMs: number): readonly Statement[] {
   return [
-    {
-      sql: `CREATE TABLE IF NOT EXISTS ${moveMark} (target TEXT NOT NULL, moved_at BIGINT NOT NULL)`,
-      values: [],
-    },
-    { sql: `DELETE FROM ${moveMark}`, values: [] },
-    { sql: `INSERT INTO ${moveMark} VALUES (?, ?)`, values: [target, nowMs] },
+    sql`CREATE TABLE IF NOT EXISTS ${raw(moveMark)} (target TEXT NOT NULL, moved_at BIGINT NOT NULL)`,
+    sql`DELETE FROM ${raw(moveMark)}`,
+    sql`INSERT INTO ${raw(moveMark)} VALUES (${target}, ${nowMs})`,
   ];
 }

@@ -1,4 +1,5 @@
 import type { Results, Row, Statement } from '../engine.ts';
+import { sql } from '../statements.ts';
 import { dayMs, dayOf, firstRolledMs, hourMs, monthOf } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 
@@ -36,11 +37,8 @@ export interface UsagePlan {
 
 /** The states of the days and months that begin in some time, and of the month in which it begins. */
 function selectPeriods({ fromMs, toMs }: TimeRange): Statement {
-  return {
-    sql: `SELECT period, start, state FROM usage_periods WHERE period IN ('day', 'month') AND start >= ? AND start < ?
-          AND state <> 'rolling' ORDER BY period, start`,
-    values: [fromMs, toMs],
-  };
+  return sql`SELECT period, start, state FROM usage_periods WHERE period IN ('day', 'month') AND start >= ${fromMs} AND start < ${toMs}
+    AND state <> 'rolling' ORDER BY period, start`;
 }
 
 /** What `selectPeriods` found. */
@@ -59,11 +57,8 @@ function readPeriods(rows: readonly Row[]): RolledPeriods {
 export function selectExtent(time: TimeRange): readonly Statement[] {
   return [
     selectPeriods(time),
-    {
-      sql: `SELECT (SELECT hour FROM usage_hours WHERE hour >= ? ORDER BY hour LIMIT 1) AS first,
-              (SELECT hour FROM usage_hours WHERE hour >= ? ORDER BY hour DESC LIMIT 1) AS last`,
-      values: [firstRolledMs, firstRolledMs],
-    },
+    sql`SELECT (SELECT hour FROM usage_hours WHERE hour >= ${firstRolledMs} ORDER BY hour LIMIT 1) AS first,
+      (SELECT hour FROM usage_hours WHERE hour >= ${firstRolledMs} ORDER BY hour DESC LIMIT 1) AS last`,
   ];
 }
 

@@ -2,7 +2,7 @@ import type { Pause } from '../../domain/pause.ts';
 import { usageDimensions } from '../../domain/ports/usage.ts';
 import type { UsageRollups } from '../../domain/ports/usage.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { placesOf, readCount, readRows } from '../statements.ts';
+import { listOf, raw, readCount, readRows, sql } from '../statements.ts';
 import {
   columnOf,
   dayMs,
@@ -135,43 +135,34 @@ function endOf({ period, startMs }: Period): number {
 }
 
 function selectOldestHour(fromMs: number): Statement {
-  return { sql: 'SELECT hour FROM usage_hours WHERE hour >= ? ORDER BY hour LIMIT 1', values: [fromMs] };
+  return sql`SELECT hour FROM usage_hours WHERE hour >= ${fromMs} ORDER BY hour LIMIT 1`;
 }
 
 /** The states of all days and months from a time on. */
 function selectStates(fromMs: number): Statement {
-  return {
-    sql: `SELECT period, start, state FROM usage_periods WHERE period IN ('day', 'month') AND start >= ?
-          ORDER BY period, start`,
-    values: [fromMs],
-  };
+  return sql`SELECT period, start, state FROM usage_periods WHERE period IN ('day', 'month') AND start >= ${fromMs}
+    ORDER BY period, start`;
 }
 
-const isStale = `EXISTS (SELECT 1 FROM usage_periods WHERE period = ? AND usage_periods.start = ? AND state = 'stale')`;
+/** That a period is out of date. */
+const isStale = ({ period, startMs }: Period): Statement =>
+  sql`EXISTS (SELECT 1 FROM usage_periods WHERE period = ${period} AND usage_periods.start = ${startMs} AND state = 'stale')`;
 
 /** Finds whether a kind of a stale period has more rows than one unit deletes. */
 function selectManyRows({ name }: UsageKind, startMs: number, rows: number): Statement {
-  return {
-    sql: `SELECT key_id FROM usage_rollups WHERE kind = ? AND start = ? ORDER BY key_id LIMIT 1 OFFSET ?`,
-    values: [name, startMs, rows],
-  };
+  return sql`SELECT key_id FROM usage_rollups WHERE kind = ${name} AND start = ${startMs} ORDER BY key_id LIMIT 1 OFFSET ${rows}`;
 }
 
 /** Deletes the rows of some keys of a period that is out of date: nothing reads them. */
-function clearKeys({ period, startMs }: Period, { name }: UsageKind, upTo: string): Statement {
-  return {
-    sql: `DELETE FROM usage_rollups WHERE kind = ? AND start = ? AND key_id <= ? AND ${isStale} RETURNING start`,
-    values: [name, startMs, upTo, period, startMs],
-  };
+function clearKeys(of: Period, { name }: UsageKind, upTo: string): Statement {
+  return sql`DELETE FROM usage_rollups
+    WHERE kind = ${name} AND start = ${of.startMs} AND key_id <= ${upTo} AND ${isStale(of)} RETURNING start`;
 }
 
 /** Deletes what is left of a period that is out of date. */
-function clearRest({ period, startMs }: Period): Statement {
-  const kinds = rolledKinds[period].map(({ name }) => name);
-  return {
-    sql: `DELETE FROM usage_rollups WHERE kind IN (${placesOf(kinds)}) AND start = ? AND ${isStale}`,
-    values: [...kinds, startMs, period, startMs],
-  };
+function clearRest(of: Period): Statement {
+  const kinds = rolledKinds[of.period].map(({ name }) => name);
+  return sql`DELETE FROM usage_rollups WHERE kind IN (${listOf(kinds)}) AND start = ${of.startMs} AND ${isStale(of)}`;
 }
 
 /**
@@ -181,17 +172,11 @@ function clearRest({ period, startMs }: Period): Statement {
 function beginDay(startMs: number): readonly Statement[] {
   return [
     clearRest({ period: 'day', startMs }),
-    {
-      sql: `INSERT INTO usage_periods (period, start, state, barrier, next_hour)
-            VALUES ('day', CAST(? AS BIGINT), 'rolling', NULL, CAST(? AS BIGINT))
-            ON CONFLICT (period, start) DO UPDATE SET state = 'rolling', barrier = NULL, next_hour = excluded.next_hour
-              WHERE usage_periods.state = 'stale'`,
-      values: [startMs, startMs],
-    },
-    {
-      sql: `UPDATE usage_periods SET state = 'stale' WHERE period = 'month' AND start = ? AND state <> 'stale'`,
-      values: [monthOf(startMs)],
-    },
+    sql`INSERT INTO usage_periods (period, start, state, barrier, next_hour)
+      VALUES ('day', CAST(${startMs} AS BIGINT), 'rolling', NULL, CAST(${startMs} AS BIGINT))
+      ON CONFLICT (period, start) DO UPDATE SET state = 'rolling', barrier = NULL, next_hour = excluded.next_hour
+        WHERE usage_periods.state = 'stale'`,
+    sql`UPDATE usage_periods SET state = 'stale' WHERE period = 'month' AND start = ${monthOf(startMs)} AND state <> 'stale'`,
   ];
 }
 
@@ -200,48 +185,37 @@ function beginDay(startMs: number): readonly Statement[] {
  * which is a later one than that in which they were begun, so that it is higher than that of any which did not see them. A
  * higher number than this one is that of another server, whose dump was restored here: no transaction would reach it for long.
  */
-const noteBarrier: Statement = {
-  sql: `UPDATE usage_periods SET barrier = transaction_number()
-        WHERE period = 'day' AND state = 'rolling' AND (barrier IS NULL OR barrier > transaction_number())`,
-  values: [],
-};
+const noteBarrier: Statement = sql`UPDATE usage_periods SET barrier = transaction_number()
+  WHERE period = 'day' AND state = 'rolling' AND (barrier IS NULL OR barrier > transaction_number())`;
 
 /** Begins to roll a month up, if all its days are: no transaction changes their hours without marking one. */
 function beginMonth(startMs: number): readonly Statement[] {
   const endMs = monthOf(startMs, 1);
   return [
     clearRest({ period: 'month', startMs }),
-    {
-      sql: `INSERT INTO usage_periods (period, start, state, barrier, next_hour)
-            SELECT 'month', CAST(? AS BIGINT), 'rolling', 0, CAST(? AS BIGINT)
-            WHERE (SELECT count(*) FROM usage_periods WHERE period = 'day' AND start >= ? AND start < ?
-                   AND state = 'rolled') = ?
-            ON CONFLICT (period, start) DO UPDATE SET state = 'rolling', next_hour = excluded.next_hour
-              WHERE usage_periods.state = 'stale'`,
-      values: [startMs, startMs, startMs, endMs, (endMs - startMs) / dayMs],
-    },
+    sql`INSERT INTO usage_periods (period, start, state, barrier, next_hour)
+      SELECT 'month', CAST(${startMs} AS BIGINT), 'rolling', 0, CAST(${startMs} AS BIGINT)
+      WHERE (SELECT count(*) FROM usage_periods WHERE period = 'day' AND start >= ${startMs} AND start < ${endMs}
+             AND state = 'rolled') = ${(endMs - startMs) / dayMs}
+      ON CONFLICT (period, start) DO UPDATE SET state = 'rolling', next_hour = excluded.next_hour
+        WHERE usage_periods.state = 'stale'`,
   ];
 }
 
 /** Counts the days for which transactions have to end first. */
-const countWaiting: Statement = {
-  sql: `SELECT count(*) AS count FROM usage_periods WHERE period = 'day' AND state = 'rolling'
-        AND NOT barrier < oldest_transaction()`,
-  values: [],
-};
+const countWaiting: Statement = sql`SELECT count(*) AS count FROM usage_periods WHERE period = 'day' AND state = 'rolling'
+  AND NOT barrier < oldest_transaction()`;
 
 /** How far a period that is being rolled up has come; no row for any other, and for a day that has to wait. */
 function selectProgress({ period, startMs }: Period): Statement {
-  return {
-    sql: `SELECT next_hour FROM usage_periods WHERE period = ? AND start = ? AND state = 'rolling'
-          AND barrier < oldest_transaction()`,
-    values: [period, startMs],
-  };
+  return sql`SELECT next_hour FROM usage_periods WHERE period = ${period} AND start = ${startMs} AND state = 'rolling'
+    AND barrier < oldest_transaction()`;
 }
 
-/** The condition that nothing has changed since `selectProgress`, and its values. */
-const isNext = `EXISTS (SELECT 1 FROM usage_periods WHERE period = ? AND usage_periods.start = ? AND state = 'rolling'
-  AND next_hour = ? AND barrier < oldest_transaction())`;
+/** That nothing has changed since `selectProgress`. */
+const isNext = ({ period, startMs }: Period, hour: number): Statement =>
+  sql`EXISTS (SELECT 1 FROM usage_periods WHERE period = ${period} AND usage_periods.start = ${startMs}
+    AND state = 'rolling' AND next_hour = ${hour} AND barrier < oldest_transaction())`;
 
 /**
  * Adds some hours to the sums of a period, once: it goes on from there then, and is rolled up behind its last one. A period
@@ -252,31 +226,21 @@ function addHours(of: Period, fromMs: number, toMs: number): readonly Statement[
   const state = toMs === endOf(of) ? 'rolled' : 'rolling';
   return [
     ...rolledKinds[period].map((kind) => addKind(kind, of, fromMs, toMs)),
-    {
-      sql: `UPDATE usage_periods SET state = ?, next_hour = ?
-            WHERE period = ? AND start = ? AND state = 'rolling' AND next_hour = ? RETURNING next_hour`,
-      values: [state, toMs, period, startMs, fromMs],
-    },
+    sql`UPDATE usage_periods SET state = ${state}, next_hour = ${toMs}
+      WHERE period = ${period} AND start = ${startMs} AND state = 'rolling' AND next_hour = ${fromMs} RETURNING next_hour`,
   ];
 }
 
-function addKind(
-  { name, dimensions }: UsageKind,
-  { period, startMs }: Period,
-  fromMs: number,
-  toMs: number,
-): Statement {
-  const columns = usageDimensions.map((one) => columnOf[one]);
+function addKind({ name, dimensions }: UsageKind, of: Period, fromMs: number, toMs: number): Statement {
+  const columns = raw(usageDimensions.map((one) => columnOf[one]).join(', '));
   const values = usageDimensions.map((one) => (dimensions.includes(one) ? columnOf[one] : `''`));
   const groups =
     dimensions.length === 0 ? '' : `GROUP BY ${dimensions.map((one) => columnOf[one]).join(', ')}`;
-  return {
-    sql: `INSERT INTO usage_rollups (kind, start, ${columns.join(', ')}, ${sumColumns.join(', ')})
-          SELECT CAST(? AS TEXT), CAST(? AS BIGINT), ${values.join(', ')},
-            ${sumColumns.map((column) => `CAST(sum(${column}) AS BIGINT)`).join(', ')}
-          FROM usage_hours WHERE hour >= ? AND hour < ? AND ${isNext} ${groups} HAVING count(*) > 0
-          ON CONFLICT (kind, start, ${columns.join(', ')}) DO UPDATE SET
-            ${sumColumns.map((column) => `${column} = usage_rollups.${column} + excluded.${column}`).join(', ')}`,
-    values: [name, startMs, fromMs, toMs, period, startMs, fromMs],
-  };
+  const sums = sumColumns.map((column) => `CAST(sum(${column}) AS BIGINT)`);
+  const added = sumColumns.map((column) => `${column} = usage_rollups.${column} + excluded.${column}`);
+  return sql`INSERT INTO usage_rollups (kind, start, ${columns}, ${raw(sumColumns.join(', '))})
+    SELECT CAST(${name} AS TEXT), CAST(${of.startMs} AS BIGINT), ${raw(values.join(', '))}, ${raw(sums.join(', '))}
+    FROM usage_hours
+    WHERE hour >= ${fromMs} AND hour < ${toMs} AND ${isNext(of, fromMs)} ${raw(groups)} HAVING count(*) > 0
+    ON CONFLICT (kind, start, ${columns}) DO UPDATE SET ${raw(added.join(', '))}`;
 }

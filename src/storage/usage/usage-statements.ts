@@ -8,7 +8,7 @@ import type {
   UsageRow,
 } from '../../domain/ports/usage.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
-import { placesOf } from '../statements.ts';
+import { joined, listOf, raw, sql } from '../statements.ts';
 import { columnOf, dayMs, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 import { countHours, planUsage, selectExtent } from './usage-plan.ts';
@@ -39,8 +39,6 @@ export interface OrderedGroups {
 
 /** The values of a row's groups, in their order; some of the first ones stand for all rows that begin with them. */
 export type GroupValues = readonly (string | number)[];
-
-type Condition = readonly [sql: string, values: Statement['values']];
 
 /** What a slice is asked for. */
 export interface SliceQuery {
@@ -73,51 +71,42 @@ export function selectSlice(query: SliceQuery): Statement {
     ...(groups.period === null ? [] : ['period_start']),
     ...groups.dimensions.map((one) => columnOf[one]),
   ];
-  const parts = partsOf(query);
-  const behind: Condition =
+  const behind =
     after === null || after.length === 0
-      ? ['', []]
-      : [`WHERE (${names.slice(0, after.length).join(', ')}) > (${placesOf(after)})`, after];
+      ? raw('')
+      : sql`WHERE (${raw(names.slice(0, after.length).join(', '))}) > (${listOf(after)})`;
   const sums = sumColumns.map((column) => `CAST(sum(${column}) AS TEXT) AS ${column}`);
-  const list = names.join(', ');
-  return {
-    sql: `SELECT ${[...names, ...sums, 'count(*) AS rows_read'].join(', ')}
-          FROM (${parts.map(([sql]) => sql).join(' UNION ALL ')}) AS parts ${behind[0]}
-          ${names.length === 0 ? '' : `GROUP BY ${list}`} HAVING sum(requests) <> 0 OR sum(charge) <> 0
-          ${names.length === 0 ? '' : `ORDER BY ${list}`} LIMIT ?`,
-    values: [...parts.flatMap(([, values]) => values), ...behind[1], limit],
-  };
+  const by = (clause: string): Statement => raw(names.length === 0 ? '' : `${clause} BY ${names.join(', ')}`);
+  return sql`SELECT ${raw([...names, ...sums, 'count(*) AS rows_read'].join(', '))}
+    FROM (${joined(partsOf(query), ' UNION ALL ')}) AS parts ${behind}
+    ${by('GROUP')} HAVING sum(requests) <> 0 OR sum(charge) <> 0 ${by('ORDER')} LIMIT ${limit}`;
 }
 
 /** What is read of each table: rollups of months, of days, and hours. */
-function partsOf(query: SliceQuery): readonly Condition[] {
+function partsOf(query: SliceQuery): readonly Statement[] {
   const { plan, kinds, groups, slice, where } = query;
   const byKey = where.keyId !== undefined || slice.keys !== null;
-  const filters: readonly Condition[] = [
-    ...filtersOf(where).map(([dimension, value]) => [`${columnOf[dimension]} = ?`, [value]] as const),
-    ...(slice.keys === null ? [] : [['key_id >= ?', [slice.keys.from]] as const]),
-    ...(slice.keys === null || slice.keys.upTo === null ? [] : [['key_id <= ?', [slice.keys.upTo]] as const]),
+  const filters: readonly Statement[] = [
+    ...filtersOf(where).map(([dimension, value]) => sql`${raw(columnOf[dimension])} = ${value}`),
+    ...(slice.keys === null ? [] : [sql`key_id >= ${slice.keys.from}`]),
+    ...(slice.keys === null || slice.keys.upTo === null ? [] : [sql`key_id <= ${slice.keys.upTo}`]),
   ];
   const columns = [...groups.dimensions.map((one) => columnOf[one]), ...sumColumns].join(', ');
-  const part = (table: string, start: string, conditions: readonly Condition[]): Condition => {
-    const all = [...conditions, ...filters];
+  const part = (table: string, start: string, conditions: readonly Statement[]): Statement => {
     const period = periodOf(groups.period, start, slice);
-    return [
-      `SELECT ${period === null ? '' : `${period} AS period_start, `}${columns} FROM ${table}
-       WHERE ${all.map(([sql]) => sql).join(' AND ')}`,
-      all.flatMap(([, values]) => values),
-    ];
+    return sql`SELECT ${raw(period === null ? '' : `${period} AS period_start, `)}${raw(columns)} FROM ${raw(table)}
+      WHERE ${joined([...conditions, ...filters], ' AND ')}`;
   };
-  const rolled = (period: RolledPeriod, starts: readonly number[]): readonly Condition[] => {
+  const rolled = (period: RolledPeriod, starts: readonly number[]): readonly Statement[] => {
     const kind = kinds[period];
     if (kind === null || starts.length === 0) return [];
-    const isKind: Condition = ['kind = ?', [kind.name]];
+    const isKind = sql`kind = ${kind.name}`;
     return inRuns(starts, period, byKey).map((some) => part('usage_rollups', 'start', [isKind, some]));
   };
   const hours = hourConditions(plan.hours, byKey).map((some) => part('usage_hours', 'hour', [some]));
   const found = [...rolled('month', plan.months), ...rolled('day', plan.days), ...hours];
   // A union needs a part: this one finds nothing.
-  return found.length > 0 ? found : [part('usage_hours', 'hour', [['hour < ?', [0]]])];
+  return found.length > 0 ? found : [part('usage_hours', 'hour', [sql`hour < ${0}`])];
 }
 
 /** The expression for the beginning of the period that a row is in. A slice is of one month at most. */
@@ -129,8 +118,8 @@ function periodOf(period: UsagePeriod | null, start: string, { time }: UsageSlic
 }
 
 /** Conditions that find some periods: one by one where rows of some keys are read, or as runs of neighbours. */
-function inRuns(starts: readonly number[], period: RolledPeriod, byKey: boolean): readonly Condition[] {
-  if (byKey && starts.length <= maxNamed) return [[`start IN (${placesOf(starts)})`, starts]];
+function inRuns(starts: readonly number[], period: RolledPeriod, byKey: boolean): readonly Statement[] {
+  if (byKey && starts.length <= maxNamed) return [sql`start IN (${listOf(starts)})`];
   const runs: { from: number; to: number }[] = [];
   for (const start of starts) {
     const end = period === 'day' ? start + dayMs : monthOf(start, 1);
@@ -138,15 +127,14 @@ function inRuns(starts: readonly number[], period: RolledPeriod, byKey: boolean)
     if (last?.to === start) last.to = end;
     else runs.push({ from: start, to: end });
   }
-  return runs.map(({ from, to }) => ['start >= ? AND start < ?', [from, to]] as const);
+  return runs.map(({ from, to }) => sql`start >= ${from} AND start < ${to}`);
 }
 
-function hourConditions(ranges: readonly TimeRange[], byKey: boolean): readonly Condition[] {
+function hourConditions(ranges: readonly TimeRange[], byKey: boolean): readonly Statement[] {
   if (ranges.length > 0 && byKey && countHours(ranges) <= maxNamed) {
-    const hours = ranges.flatMap(hoursOf);
-    return [[`hour IN (${placesOf(hours)})`, hours]];
+    return [sql`hour IN (${listOf(ranges.flatMap(hoursOf))})`];
   }
-  return ranges.map(({ fromMs, toMs }) => ['hour >= ? AND hour < ?', [fromMs, toMs]] as const);
+  return ranges.map(({ fromMs, toMs }) => sql`hour >= ${fromMs} AND hour < ${toMs}`);
 }
 
 function hoursOf({ fromMs, toMs }: TimeRange): readonly number[] {
@@ -169,10 +157,7 @@ function filtersOf({
 
 /** The first hour behind some number of rows; no row if there are fewer. */
 export function selectHourBehind({ fromMs, toMs }: TimeRange, rows: number): Statement {
-  return {
-    sql: 'SELECT hour AS start FROM usage_hours WHERE hour >= ? AND hour < ? ORDER BY hour LIMIT 1 OFFSET ?',
-    values: [fromMs, toMs, rows],
-  };
+  return sql`SELECT hour AS start FROM usage_hours WHERE hour >= ${fromMs} AND hour < ${toMs} ORDER BY hour LIMIT 1 OFFSET ${rows}`;
 }
 
 /** The first rolled day or month of a kind behind some number of rows. */
@@ -181,19 +166,13 @@ export function selectRolledBehind(
   { fromMs, toMs }: TimeRange,
   rows: number,
 ): Statement {
-  return {
-    sql: `SELECT start FROM usage_rollups WHERE kind = ? AND start >= ? AND start < ?
-          ORDER BY start LIMIT 1 OFFSET ?`,
-    values: [name, fromMs, toMs, rows],
-  };
+  return sql`SELECT start FROM usage_rollups WHERE kind = ${name} AND start >= ${fromMs} AND start < ${toMs}
+    ORDER BY start LIMIT 1 OFFSET ${rows}`;
 }
 
 /** The last one of the next keys. */
 export function selectKeyBehind(after: string, keys: number): Statement {
-  return {
-    sql: 'SELECT key_id FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?',
-    values: [after, keys - 1],
-  };
+  return sql`SELECT key_id FROM accounts WHERE key_id > ${after} ORDER BY key_id LIMIT 1 OFFSET ${keys - 1}`;
 }
 
 /** A row of `selectSlice` as the values of its groups. */

@@ -2,7 +2,7 @@ import { groupIdPrefix } from '../../../domain/limits/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { lookUpRows, placesOf, readRows } from '../../statements.ts';
+import { listOf, lookUpRows, raw, readRows, sql } from '../../statements.ts';
 
 /** How many requests of other nodes are listed: those that arrived first. */
 const maxListed = 1_000;
@@ -52,15 +52,12 @@ export function createRunningElsewhere(engine: Engine, owner: () => string): Run
 }
 
 function selectRunning(owner: string): Statement {
-  return {
-    sql: `SELECT found.request_id, found.key_id, found.has_slot, found.name, created_at, protocol, mode, model, upstream
-          FROM (SELECT request_id, min(key_id) AS key_id, max(has_slot) AS has_slot, min(owners.name) AS name
-                FROM ${places} JOIN owners ON owners.id = owner WHERE owner <> ? AND NOT starts_with(key_id, '${groupIdPrefix}')
-                GROUP BY request_id ORDER BY request_id LIMIT ?) AS found
-          LEFT JOIN open_requests ON open_requests.request_id = found.request_id
-          ORDER BY found.request_id`,
-    values: [owner, maxListed],
-  };
+  return sql`SELECT found.request_id, found.key_id, found.has_slot, found.name, created_at, protocol, mode, model, upstream
+    FROM (SELECT request_id, min(key_id) AS key_id, max(has_slot) AS has_slot, min(owners.name) AS name
+          FROM ${raw(places)} JOIN owners ON owners.id = owner WHERE owner <> ${owner} AND NOT starts_with(key_id, '${raw(groupIdPrefix)}')
+          GROUP BY request_id ORDER BY request_id LIMIT ${maxListed}) AS found
+    LEFT JOIN open_requests ON open_requests.request_id = found.request_id
+    ORDER BY found.request_id`;
 }
 
 function readRunning(row: Row): RunningRequest {
@@ -91,39 +88,27 @@ function timeOf(requestId: string): number {
 }
 
 function selectSlots(keyIds: readonly string[]): Statement {
-  return {
-    sql: `SELECT key_id, running FROM key_limits WHERE key_id IN (${placesOf(keyIds)})`,
-    values: keyIds,
-  };
+  return sql`SELECT key_id, running FROM key_limits WHERE key_id IN (${listOf(keyIds)})`;
 }
 
 /** Finds the other node that runs a request. */
 function targetOf(requestId: string, keyId: string | undefined, owner: string): Statement {
-  return {
-    sql: `SELECT places.request_id, owner FROM ${places} JOIN owners ON owners.id = owner
-          WHERE places.request_id = ? AND owner <> ?${keyId === undefined ? '' : ' AND key_id = ?'} LIMIT 1`,
-    values: [requestId, owner, ...(keyId === undefined ? [] : [keyId])],
-  };
+  const ofKey = keyId === undefined ? raw('') : sql` AND key_id = ${keyId}`;
+  return sql`SELECT places.request_id, owner FROM ${raw(places)} JOIN owners ON owners.id = owner
+    WHERE places.request_id = ${requestId} AND owner <> ${owner}${ofKey} LIMIT 1`;
 }
 
 function selectTarget(requestId: string, keyId: string | undefined, owner: string): Statement {
-  const { sql, values } = targetOf(requestId, keyId, owner);
-  return {
-    sql: `SELECT cancellations.request_id IS NOT NULL AS is_cancelled FROM (${sql}) AS target
-          LEFT JOIN cancellations ON cancellations.request_id = target.request_id AND cancellations.owner = target.owner`,
-    values,
-  };
+  return sql`SELECT cancellations.request_id IS NOT NULL AS is_cancelled
+    FROM (${targetOf(requestId, keyId, owner)}) AS target
+    LEFT JOIN cancellations ON cancellations.request_id = target.request_id AND cancellations.owner = target.owner`;
 }
 
 /** Writes a cancellation for the node that runs the request, and removes those that no process will take any more. */
 function cancelRequest(requestId: string, keyId: string | undefined, owner: string): readonly Statement[] {
-  const { sql, values } = targetOf(requestId, keyId, owner);
   return [
-    { sql: 'DELETE FROM cancellations WHERE owner NOT IN (SELECT id FROM owners)', values: [] },
-    {
-      sql: `INSERT INTO cancellations (request_id, owner) ${sql}
-            ON CONFLICT (request_id) DO UPDATE SET owner = excluded.owner RETURNING request_id`,
-      values,
-    },
+    sql`DELETE FROM cancellations WHERE owner NOT IN (SELECT id FROM owners)`,
+    sql`INSERT INTO cancellations (request_id, owner) ${targetOf(requestId, keyId, owner)}
+      ON CONFLICT (request_id) DO UPDATE SET owner = excluded.owner RETURNING request_id`,
   ];
 }

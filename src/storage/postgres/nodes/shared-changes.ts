@@ -1,7 +1,7 @@
 import type { FoundChanges, SharedChanges } from '../../../domain/ports/shared-changes.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { lookUpRows, placesOf } from '../../statements.ts';
+import { listOf, lookUpRows, sql } from '../../statements.ts';
 
 /** How many cancellations one read finds; the next read finds the others. */
 const maxCancellations = 500;
@@ -28,13 +28,10 @@ export function createSharedChanges(engine: Engine, { owner, name }: NamedOwner)
 
 /** One row with the count of changes, or one for each cancellation. */
 function selectChanges(owner: string): Statement {
-  return {
-    sql: `SELECT key_changes.count, cancellations.request_id, owners.name FROM key_changes
-          LEFT JOIN cancellations ON cancellations.owner = ?
-          LEFT JOIN owners ON owners.id = ?
-          ORDER BY cancellations.request_id LIMIT ?`,
-    values: [owner, owner, maxCancellations],
-  };
+  return sql`SELECT key_changes.count, cancellations.request_id, owners.name FROM key_changes
+    LEFT JOIN cancellations ON cancellations.owner = ${owner}
+    LEFT JOIN owners ON owners.id = ${owner}
+    ORDER BY cancellations.request_id LIMIT ${maxCancellations}`;
 }
 
 function readChanges(rows: readonly Row[]): FoundChanges {
@@ -49,12 +46,9 @@ function readChanges(rows: readonly Row[]): FoundChanges {
 }
 
 function removeCancellations(requestIds: readonly string[]): Statement {
-  return {
-    sql: `DELETE FROM cancellations WHERE request_id IN (${placesOf(requestIds)})`,
-    values: requestIds,
-  };
+  return sql`DELETE FROM cancellations WHERE request_id IN (${listOf(requestIds)})`;
 }
 
 function nameLease(owner: string, name: string): Statement {
-  return { sql: 'UPDATE owners SET name = ? WHERE id = ?', values: [name, owner] };
+  return sql`UPDATE owners SET name = ${name} WHERE id = ${owner}`;
 }

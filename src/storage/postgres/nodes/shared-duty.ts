@@ -1,6 +1,6 @@
 import type { LeavableDuty } from '../../../domain/ports/shared-changes.ts';
 import type { Engine, Statement } from '../../engine.ts';
-import { lookUpRows } from '../../statements.ts';
+import { lookUpRows, sql } from '../../statements.ts';
 
 /** The duties that there are. */
 export type DutyName =
@@ -25,26 +25,20 @@ export function createSharedDuty(engine: Engine, name: DutyName, owner: () => st
       return taken.length > 0;
     },
     async giveUp() {
-      await engine.run([{ sql: 'DELETE FROM duties WHERE name = ? AND owner = ?', values: [name, owner()] }]);
+      await engine.run([sql`DELETE FROM duties WHERE name = ${name} AND owner = ${owner()}`]);
     },
   };
 }
 
 /** The node that has the duty, and a lease. */
 function selectHolder(name: DutyName): Statement {
-  return {
-    sql: 'SELECT owner FROM duties JOIN owners ON owners.id = owner WHERE duties.name = ?',
-    values: [name],
-  };
+  return sql`SELECT owner FROM duties JOIN owners ON owners.id = owner WHERE duties.name = ${name}`;
 }
 
 /** Takes a duty that no node with a lease has; without a lease of its own a node takes none. */
 function takeDuty(name: DutyName, owner: string): Statement {
-  return {
-    sql: `INSERT INTO duties (name, owner) SELECT CAST(? AS TEXT), id FROM owners WHERE id = ?
-          ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
-            WHERE duties.owner NOT IN (SELECT id FROM owners)
-          RETURNING owner`,
-    values: [name, owner],
-  };
+  return sql`INSERT INTO duties (name, owner) SELECT CAST(${name} AS TEXT), id FROM owners WHERE id = ${owner}
+    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
+      WHERE duties.owner NOT IN (SELECT id FROM owners)
+    RETURNING owner`;
 }
