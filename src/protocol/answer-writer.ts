@@ -68,14 +68,16 @@ export function createWholeAnswerWriter(
 ): AnswerWriter {
   const text = new KeptText();
   return {
-    ...wholeJson,
+    contentType: jsonType,
+    isStream: false,
     keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {
       text.add(more);
       return '';
     },
-    finish: (...ended) => JSON.stringify(build(text.toString(), ...ended)),
+    finish: (finish, finishedAtSeconds, chargeNanos) =>
+      JSON.stringify(build(text.toString(), finish, finishedAtSeconds, chargeNanos)),
     fail: () => '',
   };
 }

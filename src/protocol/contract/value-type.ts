@@ -58,10 +58,12 @@ function typed<Value>(
   fits: (value: unknown) => value is Value,
   json: ValueType['json'],
   examples: Required<Pick<ValueType, 'samples' | 'wrong'>>,
-  judge: Check<Value> = () => null,
+  judge: Check<Value> | null = null,
 ): ValueType {
-  const check: Check = (value, path) =>
-    fits(value) ? judge(value, path) : invalidType(path, expected, value);
+  const check: Check = (value, path) => {
+    if (!fits(value)) return invalidType(path, expected, value);
+    return judge === null ? null : judge(value, path);
+  };
   return { expected, fits, check, json, ...examples };
 }
 
