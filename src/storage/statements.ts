@@ -7,12 +7,12 @@ import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 export function sql(texts: TemplateStringsArray, ...given: readonly (SqlValue | Statement)[]): Statement {
   let text = texts[0] ?? '';
   const values: SqlValue[] = [];
-  for (const [at, one] of given.entries()) {
+  given.forEach((one, at) => {
     const isPart = typeof one === 'object' && one !== null;
     text += (isPart ? one.sql : '?') + (texts[at + 1] ?? '');
-    if (isPart) values.push(...one.values);
-    else values.push(one);
-  }
+    if (!isPart) values.push(one);
+    else if (one.values.length > 0) values.push(...one.values);
+  });
   return { sql: text, values };
 }
 

@@ -3,19 +3,21 @@ import type { TokenWindow } from '../domain/limits/token-limits.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { Engine, FixedUnit, Statement } from './engine.ts';
-import { lookUpRows, raw, sql } from './statements.ts';
+import { lookUpRows } from './statements.ts';
 
-const slicesOf = (keyId: string, { lengthMs, sliceMs }: TokenWindow): Statement =>
-  sql`SELECT length_ms, tokens, slice_at + ${raw(lengthMs + sliceMs)} - now_ms() AS expires_in_ms FROM token_use
-    WHERE key_id = ${keyId} AND length_ms = ${raw(lengthMs)}
-      AND slice_at > now_ms() - ${raw(lengthMs + sliceMs)} AND slice_at <= now_ms()`;
+const slicesOf = ({ lengthMs, sliceMs }: TokenWindow): string =>
+  `SELECT length_ms, tokens, slice_at + ${lengthMs + sliceMs} - now_ms() AS expires_in_ms FROM token_use
+   WHERE key_id = ? AND length_ms = ${lengthMs} AND slice_at > now_ms() - ${lengthMs + sliceMs} AND slice_at <= now_ms()`;
+
+/** Written once: requests ask for it. */
+const slices = `${slicesOf(minuteWindow)} UNION ALL ${slicesOf(dayWindow)}`;
 
 /**
  * The slices of a key that have not left their windows, in the database's time. Those in the future don't count: its clock
  * was set back, and the key would be refused for as long.
  */
 function selectTokenUse(keyId: string): Statement {
-  return sql`${slicesOf(keyId, minuteWindow)} UNION ALL ${slicesOf(keyId, dayWindow)}`;
+  return { sql: slices, values: [keyId, keyId] };
 }
 
 /** Counts the tokens of keys in the database, by its clock. `report` gets what could not be counted. */
