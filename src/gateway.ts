@@ -3,14 +3,10 @@ import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { readCertificate } from './composition/listeners/follow-certificate.ts';
 import { createListeners } from './composition/listeners/listeners.ts';
+import type { ConfigServices } from './composition/config-services.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
-import type { Routes } from './composition/config-services.ts';
-import { processMethods } from './composition/process-methods.ts';
-import type { ProcessMethods } from './composition/process-methods.ts';
 import { createProcessServices } from './composition/process-services.ts';
-import type { ProcessSettings } from './composition/process-services.ts';
-import { reportReloads } from './composition/report-reloads.ts';
 import { readUpstreamFiles } from './composition/upstreams/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastPath, readTracingSettings } from './config/environment.ts';
@@ -24,15 +20,17 @@ import type { FetchedModelList } from './models/model-discovery.ts';
 import { createAdminAccess } from './http/admin/access.ts';
 import type { AdminTokens } from './http/admin/access.ts';
 import { answerFetch } from './http/fetch/answer-fetch.ts';
-import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
-import { unknownOperatorsUrl, unknownUrl } from './http/heads/unknown-url.ts';
 import type { NodeHandler } from './http/standalone.ts';
+import { unknownOperatorsUrl, unknownUrl } from './http/heads/unknown-url.ts';
 import { hasActiveKey } from './operations/has-active-key.ts';
+import type { ProcessViews } from './operations/process-views.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/log/logger.ts';
 import type { Log, LogFormat, LogLevel } from './telemetry/log/logger.ts';
+import type { MetricsText } from './telemetry/metrics/metric-sums.ts';
+import type { Metrics } from './telemetry/metrics/metrics.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -85,7 +83,22 @@ export interface GatewayOptions {
 }
 
 /** What `textgate serve` uses beside `Gateway`: it reads and checks the config file itself. */
-export interface ComposedGateway extends Gateway, ProcessMethods {
+export interface ComposedGateway extends Gateway {
+  /** The metrics of this process, to be added to those of other workers. */
+  figures(): Promise<MetricsText>;
+  /** What this process alone knows of the status, as JSON. */
+  ownStatus(): Promise<string>;
+  /** What this process alone knows of upstreams and shadow routes, as JSON. */
+  ownViews(): Promise<string>;
+  /** The reason why this process can't take requests now; `null` when it can. */
+  whyNotReady(): Promise<string | null>;
+  /** Leaves new connections to the other workers, and serves the open ones until they are closed, for a few seconds. */
+  retire(): Promise<void>;
+  /**
+   * Is not ready from now on, and still takes requests for `server.shutdownDelay`, so that balancers have the time to notice;
+   * for no time while the listeners are not open. `over` resolves after `delayMs`.
+   */
+  leave(): { readonly delayMs: number; readonly over: Promise<void> };
   /**
    * Fetches the list of models where an upstream lists them; `null` in other configs. A list that failed is fetched again
    * for later requests.
@@ -116,37 +129,12 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 /** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
 const closeGraceMs = 20_000;
 
-/** The gateway's paths as other hosts serve them. */
-function createHandlers(
-  current: () => Routes,
-  prepare: RequestHandler,
-): Pick<Gateway, 'router' | 'admin' | 'fetch'> {
-  const preparePublic: RequestHandler = (...call) => current().prepare(...call);
-  const router = createNodeHandler((...call) => current().router(...call), preparePublic, unknownUrl);
-  const admin = createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl);
-  return { router, admin, fetch: (request) => answerFetch(request, router) };
-}
-
-/** The log of this process; of several workers, each writes its number. */
-function openLog(
-  { logLevel = 'warn', logDestination, logFormat }: GatewayOptions,
-  clock: Clock,
-  workers: Workers | null,
-): Log {
-  return createLog(logLevel, clock, logDestination, logFormat, workers?.own);
-}
-
 /** The tokens of the admin listener. Throws `ConfigError` if both are the same: the second one must not change anything. */
 function adminTokensOf({ admin }: Config, options: GatewayOptions): AdminTokens {
   const token = options.adminToken ?? admin.token ?? randomUUID();
   if (token === admin.readOnlyToken)
     throw new ConfigError('the config', ['admin.readOnlyToken: expected another token than the admin token']);
   return { admin: token, readOnly: admin.readOnlyToken ?? null };
-}
-
-/** The settings of the process that only the environment has. Throws `ConfigError` if a proxy has a fault. */
-function readEnvironment(): Pick<ProcessSettings, 'tracing' | 'fastPath' | 'findProxy'> {
-  return { tracing: readTracingSettings(), fastPath: readFastPath(), findProxy: readProxyEnvironment() };
 }
 
 /**
@@ -159,20 +147,39 @@ export function composeGateway(
   nameSettings: NameSettings = namesInConfig,
   workers: Workers | null = null,
 ): ComposedGateway {
-  const clock = options.clock ?? systemClock;
+  const { clock = systemClock, logLevel = 'warn', logDestination, logFormat } = options;
   // Before anything is opened, which would stay open if one of them can't be read.
   const [firstFiles, firstCertificate] = [readUpstreamFiles(config), readCertificate(config)];
-  const settings = { ...readEnvironment(), nameSettings, workers };
-  const log = openLog(options, clock, workers);
+  const settings = {
+    tracing: readTracingSettings(),
+    fastPath: readFastPath(),
+    findProxy: readProxyEnvironment(),
+    nameSettings,
+    workers,
+    access: createAdminAccess(adminTokensOf(config, options), clock),
+  };
+  const log = createLog(logLevel, clock, logDestination, logFormat, workers?.own);
   const processServices = createProcessServices(config, settings, clock, log);
-  const { storage, inFlight, tokens } = processServices;
-  const reloads = reportReloads(log, processServices.observability);
-  const access = createAdminAccess(adminTokensOf(config, options), clock);
-  const active = createActiveServices({ config, firstFiles }, processServices, access);
+  const active = createActiveServices({ config, firstFiles }, processServices);
+  const current = (): ConfigServices => active.current;
+  const listeners = createListeners(current, processServices, firstCertificate);
 
-  const declaresKeys = (): boolean => Object.keys(active.current.config.keys).length > 0;
-  const listeners = createListeners(() => active.current, processServices, firstCertificate);
-
+  const { storage, prepare } = processServices;
+  const { metrics } = processServices.observability;
+  const { inFlight, tokens } = processServices.ports;
+  const reloads = reportReloads(log, metrics);
+  const router = createNodeHandler(
+    (...call) => current().router(...call),
+    (...call) => current().prepare(...call),
+    unknownUrl,
+  );
+  const declaresKeys = (): boolean => current().declaredKeys.length > 0;
+  const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
+    if (closing !== null) throw new Error('the gateway is closing');
+    const needRestart = active.replace(next);
+    if (isCounted) reloads.succeeded();
+    return needRestart;
+  };
   let closing: Promise<void> | null = null;
   const close = async (endRequests: () => Promise<void>): Promise<void> => {
     try {
@@ -187,16 +194,12 @@ export function composeGateway(
       await log.close();
     }
   };
-  const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
-    if (closing !== null) throw new Error('the gateway is closing');
-    const needRestart = active.replace(next);
-    if (isCounted) reloads.succeeded();
-    return needRestart;
-  };
 
   return {
-    ...createManagement(() => active.current, processServices.isClosed),
-    ...createHandlers(() => active.current, processServices.prepare),
+    ...createManagement(() => current().administration, processServices.isClosed),
+    router,
+    admin: createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl),
+    fetch: (request) => answerFetch(request, router),
     failed: storage.engine.lost,
     hasKeys: async () => declaresKeys() || (await storage.store.countKeys()) > 0,
     async createFirstKey() {
@@ -205,25 +208,58 @@ export function composeGateway(
     },
     hasActiveKey: () => hasActiveKey(storage.store, clock.now()),
     async modelNames() {
-      const offered = await active.current.models.catalogue.list();
+      const offered = await current().models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
-    fetchModelList: () => active.current.models.fetchList(),
+    fetchModelList: () => current().models.fetchList(),
     async listen() {
       await processServices.ready();
-      return listeners.open(active.current.config);
+      return listeners.open();
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
     reloadFailed: (error) => reloads.failed(error),
-    ...processMethods(processServices, listeners, () => active.current),
-    close: () =>
-      (closing ??= close(() => drain(inFlight, tokens, active.current.config.server.drain, clock))),
+    figures: () => metrics.figures(),
+    ownStatus: () => processServices.status.readOwn(),
+    async ownViews() {
+      const upstreams = current().administration.upstreams.own();
+      return JSON.stringify({
+        upstreams,
+        shadows: processServices.shadowBook.views(),
+      } satisfies ProcessViews);
+    },
+    whyNotReady: () => current().whyNotReady(),
+    retire: () => listeners.retire(),
+    leave() {
+      inFlight.leave();
+      const delayMs = listeners.isOpen ? current().config.server.shutdownDelay : 0;
+      if (delayMs === 0) return { delayMs, over: Promise.resolve() };
+      listeners.leave();
+      return { delayMs, over: new Promise((resolve) => clock.schedule(delayMs, resolve)) };
+    },
+    close: () => (closing ??= close(() => drain(inFlight, tokens, current().config.server.drain, clock))),
     async crash(error) {
       log.crash(error);
       const ended = interruptForCrash(inFlight, tokens, clock);
       await (closing ??= close(() => ended));
     },
-    closeLimitMs: () => active.current.config.server.drain + closeGraceMs,
+    closeLimitMs: () => current().config.server.drain + closeGraceMs,
+  };
+}
+
+/** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */
+function reportReloads(log: Log, metrics: Metrics) {
+  let isFailing = false;
+  return {
+    succeeded(): void {
+      metrics.configReloaded('ok');
+      if (isFailing) log.notice('config reload succeeds again');
+      isFailing = false;
+    },
+    failed(error: unknown): void {
+      metrics.configReloaded('failed');
+      isFailing = true;
+      log.fault('config reload failed: the previous config stays in force', error);
+    },
   };
 }

@@ -1,34 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/schema/schema.ts';
-import type { AdminAccess } from '../http/admin/access.ts';
 import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
-import { forgetUnserved } from './upstreams/health-states.ts';
+import { withoutLimits } from './upstreams/kept-models.ts';
+import { forgetUnserved } from './upstreams/models.ts';
 import { readUpstreamFiles } from './upstreams/upstream-files.ts';
-import { withoutLimits } from './upstreams/same-upstream.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
 
-/** The services of the config in force, and those of replaced configs whose requests still run. */
-export interface ActiveServices {
-  readonly current: ConfigServices;
-  /** Puts another config into force. Returns the settings that differ and that only a restart changes. */
-  replace(next: Config): readonly string[];
-  /** Closes the services of every config; calls that still run over them break. */
-  close(): Promise<void>;
-}
-
-/** Puts the first config of the process into force. */
-export function createActiveServices(
-  first: ReadConfig,
-  processServices: ProcessServices,
-  access: AdminAccess,
-): ActiveServices {
-  const { clock, inFlight } = processServices;
-  let current = createConfigServices(first, processServices, access, null);
+/** The services of the config in force, and those of replaced configs whose requests still run; `first` is put into force. */
+export function createActiveServices(first: ReadConfig, processServices: ProcessServices) {
+  const { clock } = processServices;
+  const { inFlight, health } = processServices.ports;
+  let current = createConfigServices(first, processServices, null);
   processServices.attach(current);
   /** The services of replaced configs, each with the function that cancels its wait. */
   const replaced = new Map<ConfigServices, () => void>();
@@ -41,28 +28,30 @@ export function createActiveServices(
     const closeLate = (): void => {
       replaced.delete(services);
       // Its last requests may have been for models that are served no more.
-      forgetUnserved(current.models, Object.keys(current.config.upstreams), processServices.health);
+      forgetUnserved(current.models, Object.keys(current.config.upstreams), health);
       void services.close();
     };
     replaced.set(services, clock.schedule(retireGraceMs, closeLate));
   };
   return {
-    get current() {
+    get current(): ConfigServices {
       return current;
     },
-    replace(next) {
+    /** Puts another config into force. Returns the settings that differ and that only a restart changes. */
+    replace(next: Config): readonly string[] {
       const previous = current;
       const read = { config: next, firstFiles: readUpstreamFiles(next, previous.files) };
-      current = createConfigServices(read, processServices, access, previous);
+      current = createConfigServices(read, processServices, previous);
       processServices.attach(current);
       forgetChanged(processServices, previous.config.upstreams, next.upstreams);
-      forgetUnserved(current.models, Object.keys(next.upstreams), processServices.health);
+      forgetUnserved(current.models, Object.keys(next.upstreams), health);
       previous.stopBackgroundWork();
       replaced.set(previous, () => {});
       void closeWhenIdle(previous);
       return changedFixedSettings(first.config, next);
     },
-    async close() {
+    /** Closes the services of every config; calls that still run over them break. */
+    async close(): Promise<void> {
       // Attempts that break with the connections to receivers would count as failed.
       await processServices.events.stop();
       const all = [current, ...replaced.keys()];
@@ -78,7 +67,7 @@ export function createActiveServices(
  * old one reported must not hold for it.
  */
 function forgetChanged(
-  { health, forget }: Pick<ProcessServices, 'health' | 'forget'>,
+  { ports, forget }: ProcessServices,
   before: Config['upstreams'],
   after: Config['upstreams'],
 ): void {
@@ -86,6 +75,6 @@ function forgetChanged(
     const { probe, ...old } = withoutLimits(config);
     const { probe: newProbe, ...next }: Partial<typeof config> = withoutLimits(after[name] ?? {});
     if (!isDeepStrictEqual(old, next)) forget(name);
-    else if (!isDeepStrictEqual(probe, newProbe)) health.forgetProbes(name);
+    else if (!isDeepStrictEqual(probe, newProbe)) ports.health.forgetProbes(name);
   }
 }

@@ -1,69 +1,29 @@
-import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { isDiscovered } from '../config/schema/schema.ts';
+import { networksOf } from '../config/schema/client-values.ts';
 import type { Config } from '../config/schema/schema.ts';
-import type { Upstreams } from '../domain/ports/upstreams.ts';
-import type { AdminAccess } from '../http/admin/access.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
-import type { AdminPorts } from '../http/admin/router.ts';
-import type { FindDirect } from '../http/direct-routes.ts';
+import { readClientAddresses } from '../http/heads/client-addresses.ts';
+import { readCrossOrigin } from '../http/heads/cross-origin.ts';
 import { readOwnPages } from '../http/pages/own-pages.ts';
-import type { OwnPages } from '../http/pages/own-pages.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
-import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
-import { composeClientServices } from './listeners/client-services.ts';
-import type { ClientServices } from './listeners/client-services.ts';
+import { createShadows } from '../pipeline/shadows/shadows.ts';
+import { isRefusal } from '../shared/errors.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import { activeSettingsOf } from './active-config.ts';
-import type { ActiveConfig } from './active-config.ts';
+import { composeAdministration, composeOwnKeyPorts } from './administration.ts';
 import type { ProcessServices } from './process-services.ts';
-import { defaultLimitsOf } from './limiter-services.ts';
-import { composeAdminPorts, composeOwnKeyPorts } from './listeners/listener-ports.ts';
-import type { Surroundings } from './upstreams/connections.ts';
-import { whyNotReady } from './listeners/readiness.ts';
+import type { StorageServices } from './storage/storage-services.ts';
+import { keepModels } from './upstreams/kept-models.ts';
+import type { PreviousConfig } from './upstreams/kept-models.ts';
+import { composeModels, forgetUnserved, shadowRoutesOf } from './upstreams/models.ts';
+import type { Models } from './upstreams/models.ts';
 import { followUpstreamFiles } from './upstreams/upstream-files.ts';
-import type { FirstFiles, FollowedFiles } from './upstreams/upstream-files.ts';
-import { composeModels } from './upstreams/models.ts';
-import type { Models, KeptModels } from './upstreams/models.ts';
-import { composeHiddenPrompts } from './upstreams/hidden-prompts.ts';
-import { composeMeasures } from './upstreams/route-measures.ts';
+import type { FirstFiles } from './upstreams/upstream-files.ts';
 import { composePassthrough, composeProbes, composeUpstreams } from './upstreams/upstreams.ts';
-import type { SourceDetails } from './upstreams/upstreams.ts';
-import { withShadows } from './upstreams/shadows.ts';
-import { composeUpstreamViews } from './upstreams/upstream-views.ts';
 import { composeWebhooks } from './webhook-services.ts';
-import { availabilityOf, forgetUnserved, modelStatesIn, stateIn } from './upstreams/health-states.ts';
-import { isSameUpstream } from './upstreams/same-upstream.ts';
-
-/** The routes of one config. */
-export interface Routes extends ClientServices {
-  /** The public paths. */
-  readonly router: RunRoutes;
-  /** Those of them that our own listener finds without the router. */
-  readonly findDirect: FindDirect;
-  /** The operators' paths. */
-  readonly admin: RunRoutes;
-  /** Which requests are those of the operators' own pages. */
-  readonly pages: OwnPages;
-}
-
-/** The services of one config: its upstreams, its models, and the routers that serve them. */
-export interface ConfigServices extends ActiveConfig, Routes {
-  readonly config: Config;
-  /** What operators may do with keys and requests. */
-  readonly administration: AdminPorts;
-  readonly models: Models;
-  /** The keys and certificates of its upstreams. */
-  readonly files: FollowedFiles;
-  /** Stops its probes, because another config is in force. Requests that run over it go on. */
-  stopBackgroundWork(): void;
-  /** Resolves when the attempts to deliver events, and the shadow requests, that run over it now have ended. */
-  attemptsEnded(): Promise<unknown>;
-  /** Closes the connections to its upstreams; calls that still run over them break. */
-  close(): Promise<void>;
-}
 
 /** A config, and the files of its upstreams, which were read before anything of it runs. */
 export interface ReadConfig {
@@ -71,14 +31,21 @@ export interface ReadConfig {
   readonly firstFiles: FirstFiles;
 }
 
+/** The services of one config: its upstreams, its models, and the routes that serve them. */
+export type ConfigServices = ReturnType<typeof createConfigServices>;
+
 /** Builds the services of one config. `previous` are those that they replace. */
 export function createConfigServices(
   { config, firstFiles }: ReadConfig,
   processServices: ProcessServices,
-  access: AdminAccess,
-  previous: ConfigServices | null,
-): ConfigServices {
-  const { clock, health, log, nameSettings, findProxy } = processServices;
+  previous: PreviousConfig | null,
+) {
+  const { clock, log, storage, nameSettings, findProxy, shadowBook } = processServices;
+  const { health } = processServices.ports;
+  const { server, limits } = config;
+  const names = Object.keys(config.upstreams);
+  const settings = activeSettingsOf(config);
+
   const files = followUpstreamFiles(firstFiles, clock, log);
   const details = { files, findProxy, nameSettings };
   const upstreams = composeUpstreams(config, details, clock);
@@ -87,140 +54,118 @@ export function createConfigServices(
     ...calling,
     onChange: reportTo(log, 'upstream probe failed', 'upstream probe succeeds again'),
   });
-  const names = Object.keys(config.upstreams);
-  const models: Models = composeModels(
-    config,
-    { ...calling, onChange: reportDiscovery(log), onFound: () => forgetUnserved(models, names, health) },
-    details,
-    keptOf(config, previous),
+  const discovery = {
+    ...calling,
+    onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again'),
+    onFound: () => forgetUnserved(models, names, health),
+  };
+  const models: Models = composeModels(config, discovery, details, keepModels(config, previous));
+
+  const ownPorts: Omit<Ports, 'shadows'> = {
+    ...processServices.ports,
+    upstreams,
+    models: models.catalogue,
+    upstreamLimiters: processServices.limitersOfNext(),
+    meteredShare: config.metering.sample,
+    defaultLimits: settings.defaultLimits,
+    balanceMode: limits.balanceMode,
+    defaultCompatibility: config.compatibility,
+  };
+  const shadowRoutes = shadowRoutesOf(config, details);
+  shadowBook.configure(shadowRoutes);
+  const shadows =
+    shadowRoutes.length === 0 ? null : createShadows(shadowRoutes, { ...ownPorts, book: shadowBook });
+  const ports: Ports = { ...ownPorts, shadows };
+
+  const crossOrigin = readCrossOrigin(server.corsOrigins);
+  const prepare = processServices.preparePublic(crossOrigin);
+  const namesProxies = server.trustedProxies.length > 0;
+  const addresses = readClientAddresses(
+    networksOf(server.trustedProxies),
+    server.logAddresses ?? namesProxies,
   );
-  const ports = composePorts(config, processServices, { upstreams, models, details });
   const receivers = composeWebhooks(config, details, clock);
-  const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
-  const clients = composeClientServices(config.server, processServices);
-  const pages = readOwnPages(config.admin, clients.addresses);
-  const adminPorts = composeAdminPorts(ports, config, processServices, access, {
-    addresses: clients.addresses,
-    pages,
-    webhooks: receivers.webhooks,
-    whyNotReady: ownReason,
-    upstreamReports: () => reportUpstreams(names, health),
-    upstreams: composeUpstreamViews(config, models, details, processServices),
-  });
-  return {
+  const own = {
     config,
+    details,
     models,
-    files,
-    administration: adminPorts,
-    whyNotReady: ownReason,
-    upstreamReports: adminPorts.upstreamReports,
-    ...activeSettingsOf(config),
+    settings,
+    addresses,
+    pages: readOwnPages(config.admin, addresses),
     webhooks: receivers.webhooks,
+    upstreamReports: () => reportUpstreams(names, health),
+    whyNotReady: () => whyNotReady(ports, storage, models),
+  };
+  const administration = composeAdministration(ports, own, processServices);
+  return {
+    ...own,
+    ...settings,
+    /** The keys and certificates of its upstreams. */
+    files,
+    administration,
     declaredKeys: declaredKeysOf(config.keys),
-    upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateIn(health, name)])),
-    upstreamModelStates: () => names.flatMap((upstream) => modelStatesIn(health, upstream)),
-    modelAvailability: () => availabilityOf(models, health),
+    upstreamStates: () =>
+      Object.fromEntries(
+        names.map((name) => [name, health.pauseMs(name) > 0 ? 'open' : health.state(name)] as const),
+      ),
+    upstreamModelStates: () =>
+      names.flatMap((upstream) =>
+        [...health.circuits(upstream).models.keys()].map((model) => {
+          return { upstream, model, state: health.targetState({ upstream, model }) };
+        }),
+      ),
+    // A route works with the circuits of its upstream and of its model there.
+    modelAvailability: () =>
+      [...models.offered()].map(({ id, routes }) => {
+        return [id, routes.some((route) => health.targetState(route) === 'closed')] as const;
+      }),
+    /** `null` where no web page may call the gateway. */
+    crossOrigin,
+    /** The first handler of every request of clients. */
+    prepare,
+    /** The public paths: `router`, and `findDirect` for those that our own listener finds without it. */
     ...createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, clients.addresses, config, processServices),
-      passthroughOf(config, details, processServices),
-      clients.prepare,
-      { maxBodyBytes: config.server.maxBody, addresses: clients.addresses },
+      composeOwnKeyPorts(ports, own, processServices),
+      { paths: composePassthrough(config, details), middlewares: processServices.passthroughMiddlewares },
+      prepare,
+      { maxBodyBytes: server.maxBody, addresses },
     ),
-    ...clients,
-    admin: createAdminRouter(adminPorts),
-    pages,
+    /** The operators' paths. */
+    admin: createAdminRouter(administration),
+    /** Stops its probes, because another config is in force. Requests that run over it go on. */
     stopBackgroundWork: stopProbes,
-    attemptsEnded: () => Promise.all([receivers.idle(), ports.shadows?.idle()]),
-    async close() {
+    /** Resolves when the attempts to deliver events, and the shadow requests, that run over it now have ended. */
+    attemptsEnded: () => Promise.all([receivers.idle(), shadows?.idle()]),
+    /** Closes the connections to its upstreams; calls that still run over them break. */
+    async close(): Promise<void> {
       stopProbes();
       models.close();
       files.stop();
-      await Promise.all([ports.shadows?.close(), upstreams.close(), receivers.close()]);
+      await Promise.all([shadows?.close(), upstreams.close(), receivers.close()]);
     },
   };
 }
 
-/** The paths that are passed on, and what passes them on. */
-function passthroughOf(
-  config: Config,
-  details: Surroundings,
-  { passthroughMiddlewares: middlewares }: ProcessServices,
-) {
-  return { paths: composePassthrough(config, details), middlewares };
-}
-
-/** What calls upstreams over one config, and how. */
-interface CallingServices {
-  readonly upstreams: Upstreams;
-  readonly models: Models;
-  readonly details: SourceDetails;
-}
-
-/** The ports of the pipeline. */
-function composePorts(
-  config: Config,
-  processServices: ProcessServices,
-  { upstreams, models, details }: CallingServices,
-): Ports {
-  const { storage, observability } = processServices;
-  const { limits, compatibility, metering } = config;
-  const ports = {
-    clock: processServices.clock,
-    keys: storage.keyDirectory,
-    limiter: processServices.limiter,
-    tokenUse: storage.tokenUse,
-    records: storage.records,
-    models: models.catalogue,
-    upstreams,
-    telemetry: observability.telemetry,
-    tracer: observability.tracer,
-    inFlight: processServices.inFlight,
-    tokens: processServices.tokens,
-    secondMeter: processServices.secondMeter,
-    meteredShare: metering.sample,
-    health: processServices.health,
-    upstreamLimiters: processServices.limitersOfNext(),
-    hedges: processServices.hedges,
-    random: Math.random,
-    fastPath: processServices.fastPath,
-    groups: processServices.groups,
-    defaultLimits: defaultLimitsOf(limits),
-    balanceMode: limits.balanceMode,
-    defaultCompatibility: compatibility,
-  };
-  return withShadows(ports, config, details, processServices);
-}
-
-/** What the models of a config keep of those of the previous one. */
-function keptOf(config: Config, previous: ConfigServices | null): KeptModels {
-  return {
-    lastGood: lastGoodOf(config, previous),
-    measureOf: composeMeasures(config, previous),
-    hiddenOf: composeHiddenPrompts(config, previous),
-  };
-}
-
-/** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */
-function lastGoodOf(
-  { models, upstreams }: Config,
-  previous: ConfigServices | null,
-): ReturnType<Models['lastGood']> {
-  const sameSource =
-    previous !== null &&
-    isDiscovered(models) &&
-    isDeepStrictEqual(models, previous.config.models) &&
-    isSameUpstream(upstreams[models.from], previous.config.upstreams[models.from]);
-  return sameSource ? previous.models.lastGood() : null;
-}
-
-function reportDiscovery(log: ProcessServices['log']): ReturnType<typeof reportTo> {
-  return reportTo(log, 'model discovery failed', 'model discovery succeeds again');
+/** The reason why this process can't take requests now; `null` when it can. */
+async function whyNotReady(
+  { inFlight }: Ports,
+  { writeCheck, engine }: StorageServices,
+  models: Models,
+): Promise<string | null> {
+  if (!inFlight.accepting) return 'draining';
+  if (inFlight.isLeaving) return 'shutting down';
+  const writeFault = await writeCheck.fault();
+  if (writeFault !== null) return `the database does not accept writes: ${writeFault}`;
+  if (engine.impaired !== null) return engine.impaired;
+  if (!isRefusal(await models.catalogue.list())) return null;
+  const problem = models.problem();
+  return `no list of models from the upstream yet${problem === null ? '' : `: ${problem}`}`;
 }
 
 /** Logs a changed fault of an upstream, and its end. */
 function reportTo(
-  log: ProcessServices['log'],
+  log: Log,
   failed: string,
   succeeds: string,
 ): (upstream: string, fault: string | null) => void {

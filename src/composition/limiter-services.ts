@@ -1,5 +1,3 @@
-import type { Config } from '../config/schema/schema.ts';
-import { AgreedQuotas } from '../coordination/quotas/agreed-quotas.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createSharedLimiter } from '../coordination/shared-limiter.ts';
 import { groupOf, limitsOfGroup } from '../domain/limits/groups.ts';
@@ -14,33 +12,16 @@ import type { Log } from '../telemetry/log/logger.ts';
 import type { ActiveConfig } from './active-config.ts';
 import type { StorageServices } from './storage/storage-services.ts';
 
-/** A limiter that a process closes at its end. */
-interface ClosableLimiter extends FollowingLimiter {
-  close(): void | Promise<void>;
-}
-
-/** The limits of keys without limits of their own. */
-export function defaultLimitsOf(limits: Config['limits']): Limits {
-  const { concurrency, requestsPerMinute, queueWait, tokensPerMinute, tokensPerDay } = limits;
-  return {
-    concurrency,
-    requestsPerMinute,
-    queueWaitMs: queueWait,
-    ...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
-    ...(tokensPerDay === undefined ? {} : { tokensPerDay }),
-  };
-}
-
 /**
  * The limiter of requests for text: over the slots that nodes share, or else of this process alone. `inForce` is what the
  * config in force says of keys without limits of their own, and of groups.
  */
 export function composeLimiter(
-  { slots, store, engine }: Pick<StorageServices, 'slots' | 'store' | 'engine'>,
-  inForce: () => Pick<ActiveConfig, 'defaultLimits' | 'groups'>,
+  { slots, store, engine }: StorageServices,
+  inForce: () => ActiveConfig,
   clock: Clock,
-  { fault: onFault }: Pick<Log, 'fault'>,
-): ClosableLimiter {
+  { fault: onFault }: Log,
+): FollowingLimiter & { close(): void | Promise<void> } {
   const defaults = (): Limits => inForce().defaultLimits;
   const groupOfId = (id: string): Group | null => groupOf(id, inForce().groups);
   if (slots !== null)
@@ -56,21 +37,11 @@ export function composeLimiter(
   return createMemoryLimiter(clock, { limitsOf, onFault });
 }
 
-/** The quotas of this process in the limits of upstreams; `null` where it has all of them. */
-export function composeQuotas(
-  { quotas, lease }: Pick<StorageServices, 'quotas' | 'lease'>,
-  clock: Clock,
-  { fault: onFault }: Pick<Log, 'fault'>,
-): AgreedQuotas | null {
-  if (quotas === null) return null;
-  return new AgreedQuotas(quotas, { clock, holdsLease: () => lease.holds, onFault });
-}
-
 /** The directory of keys, whose every change the limiter is told, too, once the database is open. */
 export function tellLimiter(
   directory: ManagedKeyDirectory,
-  { ready }: Pick<Engine, 'ready'>,
-  limiter: Pick<FollowingLimiter, 'limitsChanged'>,
+  { ready }: Engine,
+  limiter: FollowingLimiter,
 ): ManagedKeyDirectory {
   const tell = (): void =>
     void ready.then(

@@ -10,6 +10,7 @@ import type {
   Rotation,
 } from '../http/admin/keys.ts';
 import { listGroups } from '../http/admin/groups.ts';
+import type { AdminPorts } from '../http/admin/router.ts';
 import {
   cancelRequest,
   presentRecordPage,
@@ -31,7 +32,6 @@ import { GatewayError } from '../shared/gateway-error.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { searchableId } from '../shared/storable-text.ts';
-import type { ConfigServices } from './config-services.ts';
 
 /** The input of `keys.create`: durations such as `5s`, USD as decimal strings, times in ISO 8601. */
 export type KeySettings = NewKey;
@@ -123,10 +123,10 @@ export interface Management {
 }
 
 /** Builds the methods over the config in force, which has the defaults of keys. All reject after the gateway's end. */
-export function createManagement(current: () => ConfigServices, isClosed: () => boolean): Management {
+export function createManagement(current: () => AdminPorts, isClosed: () => boolean): Management {
   const administration = () => {
     if (isClosed()) throw new GatewayError(gatewayClosed());
-    return current().administration;
+    return current();
   };
   const keys = () => createKeyOperations(administration().keys);
   const records = () => administration().records;

@@ -1,44 +1,16 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
-import type { ConnectionRefusal } from '../domain/edge/connection-refusal.ts';
-import type { EdgeRefusal } from '../domain/edge/edge-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
-import type { EndingCounts } from '../domain/ports/status.ts';
-import type { Telemetry } from '../domain/ports/telemetry.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createRecentEndings } from '../telemetry/recent-endings.ts';
 import { createRefusalReport } from '../telemetry/log/refusal-report.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
 import type { TelemetrySink } from '../telemetry/telemetry.ts';
 import { createTracing } from '../telemetry/traces/tracing.ts';
-import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** Metrics, traces, and the reports of the pipeline and of the listeners. */
-export interface Observability {
-  readonly metrics: Metrics;
-  /**
-   * What a scrape gets: the metrics of all processes on the port. It fails where the others can't be asked: counters of this one
-   * alone would be smaller than before, which is read as a new start.
-   */
-  readonly exposed: Pick<Metrics, 'expose'>;
-  /** The processes on the port; `null` where there is one. */
-  readonly workers: Workers | null;
-  /** What ended on this process in the last minute. */
-  readonly recent: () => EndingCounts;
-  /** Passes the pipeline's reports on to the metrics and the log. */
-  readonly telemetry: Telemetry;
-  /** Passes the pipeline's reports on to one more receiver. */
-  readonly addSink: (sink: TelemetrySink) => void;
-  readonly tracer: Tracing;
-  /** Counts and logs a connection that a listener refused or closed. */
-  readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
-  /** Counts and logs a request that a listener refused before any route. */
-  readonly onRequestRefused: (reason: EdgeRefusal) => void;
-  /** Logs the counts not logged yet and sends the last traces. Never rejects. */
-  close(): Promise<void>;
-}
+export type Observability = ReturnType<typeof createObservability>;
 
 /** Starts metrics and, with settings for it, tracing. */
 export function createObservability(
@@ -46,7 +18,7 @@ export function createObservability(
   workers: Workers | null,
   clock: Clock,
   log: Log,
-): Observability {
+) {
   const metrics = createMetrics();
   const recent = createRecentEndings(clock);
   const sinks: TelemetrySink[] = [metrics, recent, log];
@@ -55,7 +27,10 @@ export function createObservability(
   const requests = createRefusalReport(metrics.requestRefused, log.requestsRefused, clock);
   return {
     metrics,
-    workers,
+    /**
+     * What a scrape gets: the metrics of all processes on the port. It fails where the others can't be asked: counters of this
+     * one alone would be smaller than before, which is read as a new start.
+     */
     exposed: {
       async expose() {
         const own = await metrics.expose();
@@ -65,12 +40,18 @@ export function createObservability(
         return { ...own, body };
       },
     },
+    /** What ended on this process in the last minute. */
     recent: () => recent.read(),
+    /** Passes the pipeline's reports on to the metrics and the log. */
     telemetry: createTelemetry(sinks, log.fault),
-    addSink: (sink) => void sinks.push(sink),
+    /** Passes the pipeline's reports on to one more receiver. */
+    addSink: (sink: TelemetrySink) => void sinks.push(sink),
     tracer,
+    /** Counts and logs a connection that a listener refused or closed. */
     onConnectionRefused: connections.refused,
+    /** Counts and logs a request that a listener refused before any route. */
     onRequestRefused: requests.refused,
+    /** Logs the counts not logged yet and sends the last traces. Never rejects. */
     close() {
       connections.close();
       requests.close();

@@ -1,71 +1,86 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
+import type { Workers } from '../domain/ports/workers.ts';
+import type { ShadowBook, ShadowView } from '../domain/shadows/shadow-book.ts';
 import { createStatusWatch } from '../http/admin/status-watch.ts';
-import type { StatusWatch } from '../http/admin/status-watch.ts';
+import { inTime, workersPatienceMs } from '../operations/in-time.ts';
 import { readProcessStatus } from '../operations/process-status.ts';
 import type { ProcessStatus } from '../operations/process-status.ts';
+import { joinShadows } from '../operations/process-views.ts';
+import type { ProcessViews } from '../operations/process-views.ts';
 import { readStatus } from '../operations/read-status.ts';
 import type { Status, StatusSources } from '../operations/read-status.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import { readVersion } from '../shared/version.ts';
+import type { Log } from '../telemetry/log/logger.ts';
 import { addUpEndings } from '../telemetry/recent-endings.ts';
 import type { ActiveConfig } from './active-config.ts';
-import type { startLedgerWork } from './storage/ledger-work.ts';
 import type { Observability } from './observability.ts';
+import type { startBackgroundWork } from './storage/background-work.ts';
 import type { StorageServices } from './storage/storage-services.ts';
-
-/** What a process does now, for operators. */
-export interface StatusServices {
-  read(): Promise<Status>;
-  /** What this process alone knows, as JSON for the primary process. */
-  readOwn(): Promise<string>;
-  readonly watch: StatusWatch;
-}
 
 /** Where the parts of a status come from. */
 interface StatusParts {
   readonly inFlight: InFlight;
-  readonly nodes: { readonly running: RunningRequests };
-  readonly observability: Pick<Observability, 'recent' | 'workers'>;
-  readonly ledgerWork: Pick<ReturnType<typeof startLedgerWork>, 'figures'>;
+  readonly running: RunningRequests;
+  readonly observability: Observability;
+  readonly workers: Workers | null;
+  readonly work: ReturnType<typeof startBackgroundWork>;
   readonly clock: Clock;
-  readonly log: { readonly fault: ReportFault };
+  readonly log: Log;
 }
 
-/**
- * Composes the status of a process, and the requests that it shows; `active` has what the config in force says of readiness
- * and upstreams.
- */
+/** What a process does now, for operators; `active` says what the config in force knows of readiness and upstreams. */
 export function composeStatus(
   { store, records, shared }: StorageServices,
-  active: () => Pick<ActiveConfig, 'whyNotReady' | 'upstreamReports'>,
-  { inFlight, nodes, observability, ledgerWork, clock, log }: StatusParts,
-): { readonly running: RunningRequests; readonly status: StatusServices } {
-  const { figures } = ledgerWork;
+  active: () => ActiveConfig,
+  { inFlight, running, observability, workers, work, clock, log }: StatusParts,
+) {
+  const { gauges } = work;
   const sources: StatusSources = {
     clock,
     version: readVersion(),
     node: shared?.name ?? null,
     here: inFlight,
-    everywhere: nodes.running,
+    everywhere: running,
     namesOf: (keyIds) => store.namesOf(keyIds),
     recent: observability.recent,
     addUp: addUpEndings,
-    async workers() {
-      // All workers are of one version, so they write what is read here.
-      const text = (await observability.workers?.readStatuses()) ?? null;
-      return text === null ? null : (JSON.parse(text) as readonly ProcessStatus[]);
-    },
+    workers: async () => readWorkers<ProcessStatus>(await workers?.readStatuses()),
     ledger() {
-      const { openHolds = null, imbalanceNanos = null } = figures.ledgerFigures() ?? {};
-      return { openHolds, imbalanceNanos, settlementLagMs: records.lagMs(), root: figures.ledgerRoot() };
+      const { openHolds = null, imbalanceNanos = null } = gauges.ledgerFigures() ?? {};
+      return { openHolds, imbalanceNanos, settlementLagMs: records.lagMs(), root: gauges.ledgerRoot() };
     },
     upstreamReports: () => active().upstreamReports(),
     whyNotReady: () => active().whyNotReady(),
   };
   const read = (): Promise<Status> => readStatus(sources);
-  const readOwn = async (): Promise<string> => JSON.stringify(await readProcessStatus(sources));
-  const watch = createStatusWatch(read, clock, log.fault);
-  return { running: nodes.running, status: { read, readOwn, watch } };
+  return {
+    read,
+    /** What this process alone knows, as JSON for the primary process. */
+    readOwn: async () => JSON.stringify(await readProcessStatus(sources)),
+    watch: createStatusWatch(read, clock, log.fault),
+  };
+}
+
+/** What each worker has written; `null` where there is one process, and if they could not be asked. */
+function readWorkers<Written>(text: string | null | undefined): readonly Written[] | null {
+  // All workers are of one version, so they write what is read here.
+  return text === null || text === undefined ? null : (JSON.parse(text) as readonly Written[]);
+}
+
+/** What all workers know of upstreams and shadow routes, this one among them. */
+export async function readWorkerViews(workers: Workers | null): Promise<readonly ProcessViews[] | null> {
+  return readWorkers<ProcessViews>(await workers?.readViews());
+}
+
+/** The shadow routes of the config in force as all workers know them. Never rejects: those that can't be asked are left out. */
+export async function listShadows(
+  book: ShadowBook,
+  workers: Workers | null,
+  clock: Clock,
+): Promise<readonly ShadowView[]> {
+  const told = await inTime(readWorkerViews(workers), clock, workersPatienceMs);
+  const all = (told ?? []).map(({ shadows }) => shadows);
+  return joinShadows(book.views(), all);
 }

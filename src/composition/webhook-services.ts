@@ -2,13 +2,11 @@ import { deliverWebhooks } from '../background/webhooks/deliver-webhooks.ts';
 import { keepEventSettings } from '../background/webhooks/keep-event-settings.ts';
 import { noteExpiringKeys } from '../background/webhooks/note-expiring-keys.ts';
 import { watchOutages } from '../background/webhooks/watch-outages.ts';
-import { proxyOf } from '../config/proxy-environment.ts';
-import { proxyAuthorization } from '../config/schema/proxy-values.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { subjects } from '../domain/events.ts';
 import type { EventType } from '../domain/events.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { ManagedDeliveries, Outbox } from '../domain/ports/outbox.ts';
+import type { Outbox } from '../domain/ports/outbox.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
@@ -19,37 +17,24 @@ import type { Log } from '../telemetry/log/logger.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { createWebhookClient } from '../transport/webhook-client.ts';
 import type { ActiveConfig } from './active-config.ts';
-import type { Surroundings } from './upstreams/connections.ts';
+import { proxyFor } from './upstreams/upstreams.ts';
+import type { Surroundings } from './upstreams/upstreams.ts';
 import { nextId } from './next-id.ts';
 import type { StorageServices } from './storage/storage-services.ts';
 
 /** How long the connection to a receiver and its TLS handshake may take each, in milliseconds. */
 const connectMs = 5_000;
 
-/** The webhooks of one config. */
-export interface Webhooks {
-  readonly webhooks: readonly Webhook[];
-  /** Resolves when the attempts that run now have ended: each within some seconds. */
-  idle(): Promise<void>;
-  /** Closes the connections to their receivers; attempts that still run break. */
-  close(): Promise<void>;
-}
-
 /** Builds the senders of a config's webhooks; their connections are opened as those to upstreams. */
-export function composeWebhooks(
-  { webhooks }: Config,
-  { files, findProxy }: Surroundings,
-  clock: Clock,
-): Webhooks {
+export function composeWebhooks({ webhooks }: Config, { files, findProxy }: Surroundings, clock: Clock) {
   const clients = Object.entries(webhooks).map(([name, { url, secret, events, tls, ...config }]) => {
-    const proxy = proxyOf({ url, proxy: config.proxy }, '', findProxy);
     const client = createWebhookClient(
       {
         url,
         secrets: [...new Set(typeof secret === 'string' ? [secret] : secret)],
         connectMs,
         allowLinkLocal: false,
-        proxy: proxy === null ? null : { url: proxy.url, authorization: proxyAuthorization(proxy.url) },
+        proxy: proxyFor({ url, proxy: config.proxy }, findProxy),
         certificates: () => files.certificatesOfWebhook(name),
         serverName: tls?.serverName,
       },
@@ -65,31 +50,19 @@ export function composeWebhooks(
   });
   return {
     webhooks: clients.map(({ webhook }) => webhook),
-    async idle() {
+    /** Resolves when the attempts that run now have ended: each within some seconds. */
+    async idle(): Promise<void> {
       await Promise.all(clients.map(({ client }) => client.idle()));
     },
-    async close() {
+    /** Closes the connections to their receivers; attempts that still run break. */
+    async close(): Promise<void> {
       await Promise.all(clients.map(({ client }) => client.close()));
     },
   };
 }
 
 /** The events of the process, and their deliveries. */
-export interface EventServices {
-  readonly deliveries: ManagedDeliveries;
-  /** The age of the oldest event that waits, in milliseconds; `null` where there is none to show. */
-  oldestAgeMs(): number | null;
-  /** Puts the settings of a config into force. */
-  attach(active: ActiveConfig): void;
-  /** Resolves once the database knows the settings, or could not be told for now. */
-  stored(): Promise<void>;
-  /** Notes that a circuit of an upstream opened or closed. */
-  circuitChanged(upstream: string): void;
-  /** Notes what an audit found: the sum of all differences in nano-USD, and the number of faults. */
-  audited(imbalanceNanos: number, faults: number): void;
-  /** Resolves when nothing is sent, read or written any more. */
-  stop(): Promise<void>;
-}
+export type EventServices = ReturnType<typeof runEvents>;
 
 interface EventTools {
   readonly active: () => ActiveConfig;
@@ -103,7 +76,7 @@ interface EventTools {
 export function runEvents(
   { engine, store, recovered, shared }: StorageServices,
   { active, health, clock, log, metrics }: EventTools,
-): EventServices {
+) {
   const outbox = createOutbox(engine, nextId);
   const deliveries = createDeliveries(engine);
   const basics = { ready: recovered, clock, onFault: log.fault };
@@ -136,20 +109,26 @@ export function runEvents(
   const settings = keepEventSettings({ ...basics, outbox });
   return {
     deliveries,
+    /** The age of the oldest event that waits, in milliseconds; `null` where there is none to show. */
     oldestAgeMs: () => delivery.oldestAgeMs(),
-    attach({ webhooks, lowBalanceNanos }) {
+    /** Puts the settings of a config into force. */
+    attach({ webhooks, lowBalanceNanos }: ActiveConfig): void {
       settings.set({
         lowBalanceNanos: wants(webhooks, 'balance.low') ? lowBalanceNanos : null,
         budgetLevels: wants(webhooks, 'budget.level'),
       });
     },
+    /** Resolves once the database knows the settings, or could not be told for now. */
     stored: () => settings.stored(),
-    circuitChanged: (upstream) => outages.changed(upstream),
-    audited(imbalanceNanos, faults) {
+    /** Notes that a circuit of an upstream opened or closed. */
+    circuitChanged: (upstream: string) => outages.changed(upstream),
+    /** Notes what an audit found: the sum of all differences in nano-USD, and the number of faults. */
+    audited(imbalanceNanos: number, faults: number): void {
       if (faults > 0 && isWanted('ledger.imbalance'))
         void addImbalance(outbox, { imbalanceNanos, faults, nowMs: clock.now() }, log.fault);
     },
-    async stop() {
+    /** Resolves when nothing is sent, read or written any more. */
+    async stop(): Promise<void> {
       await Promise.all([delivery.stop(), expiries.stop(), outages.stop(), settings.stop()]);
     },
   };

@@ -62,7 +62,7 @@ export interface OwnKeyPorts
   readonly groups: Groups;
   readonly budgetUse: ReadBudgetUse;
   readonly refusedToday: ReadRefused;
-  readonly inFlight: RunningRequests;
+  readonly running: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
   readonly upstreams: UpstreamsInReceipts;
@@ -126,7 +126,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     '/v1/key/requests/:id/cancel',
     handle(async ({ id }, request) => {
       const requestId = pathIdOf(request);
-      return presentCancellation(requestId, await ports.inFlight.cancel(requestId, id));
+      return presentCancellation(requestId, await ports.running.cancel(requestId, id));
     }),
   );
   router.all('/v1/key/requests/:id/cancel', methodNotAllowed('POST'));
@@ -135,18 +135,18 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
 
 async function presentOwn(
   key: ApiKey,
-  { accounts, budgetUse, refusedToday, groups, inFlight, defaults }: OwnKeyPorts,
+  { accounts, budgetUse, refusedToday, groups, running, defaults }: OwnKeyPorts,
 ): Promise<object> {
   const group = key.group === null ? undefined : groups.get(key.group);
   const shared = group === undefined ? [] : [group];
   const ids = [key, ...shared].map(({ id }) => id);
-  const [found, budgets, running, refused] = await Promise.all([
+  const [found, budgets, inFlight, refused] = await Promise.all([
     accounts([key.id]),
     budgetUse([key, ...shared]),
-    inFlight.count(ids),
+    running.count(ids),
     refusedToday([key.id]),
   ]);
-  const useOf = (id: string) => ({ budget: budgets.get(id), inFlight: running.get(id) });
+  const useOf = (id: string) => ({ budget: budgets.get(id), inFlight: inFlight.get(id) });
   const use = { account: found.get(key.id), refused: refused.get(key.id), ...useOf(key.id) };
   const shown = presentKey(key, use, defaults);
   const [ofGroup = null] = shared.map((one) => presentGroup(one, useOf(one.id)));

@@ -157,7 +157,7 @@ describe.skipIf(!servicesRequired)(
 
     test('has the console, with the modules of packages that it imports', async () => {
       const url = pathToFileURL(
-        join(installed.folder, 'node_modules/textgate/dist/composition/deferred-console.js'),
+        join(installed.folder, 'node_modules/textgate/dist/composition/package-files.js'),
       );
       const { consoleFiles } = (await import(url.href)) as { consoleFiles: ConsoleFiles };
       expect((await consoleFiles.find('app.js'))?.file.body).toContain("from './vendor/htm/preact.js'");

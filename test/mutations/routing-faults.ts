@@ -63,9 +63,9 @@ export const routingFaults: readonly Mutation[] = [
   },
   {
     name: 'measures of an upstream that are those of another address',
-    file: 'src/composition/upstreams/route-measures.ts',
-    find: 'measure !== null && isSameUpstream(upstreams[upstream], previous?.config.upstreams[upstream])',
-    replace: 'measure !== null',
+    file: 'src/composition/upstreams/kept-models.ts',
+    find: 'known !== null && isSameUpstream(upstreams[upstream], previous?.config.upstreams[upstream])',
+    replace: 'known !== null',
     tests: sockets,
   },
   {

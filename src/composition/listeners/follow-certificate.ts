@@ -25,9 +25,7 @@ export interface ReadCertificate {
 }
 
 /** A certificate whose files are read again and again. */
-export interface FollowedCertificate extends CertificateSource {
-  stop(): void;
-}
+export type FollowedCertificate = CertificateSource & { stop(): void };
 
 /** Reads the files of a config's certificate; `null` without one. Throws an error that names the setting at fault. */
 export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): ReadCertificate | null {
@@ -40,11 +38,6 @@ export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): Re
   }
 }
 
-/** The services by which a certificate is followed and reported. */
-type CertificateServices = Pick<ProcessServices, 'clock' | 'log'> & {
-  readonly observability: Pick<ProcessServices['observability'], 'metrics'>;
-};
-
 /**
  * Follows the files of a certificate, beginning with what was read at the start; `null` without one. Files that can't be
  * used leave the last certificate in force. What may be half replaced counts when it is the same at the next look, as a new
@@ -52,7 +45,7 @@ type CertificateServices = Pick<ProcessServices, 'clock' | 'log'> & {
  */
 export function followCertificate(
   first: ReadCertificate | null,
-  services: CertificateServices,
+  services: ProcessServices,
 ): FollowedCertificate | null {
   if (first === null) return null;
   const { paths } = first;
@@ -111,7 +104,7 @@ function nameSetting({ setting, message }: TlsFileError): string {
 }
 
 /** Returns a function that shows when a certificate ends, and warns when that is near: once a day, and of each new one. */
-function createEndWarning({ clock, log, observability }: CertificateServices): (cert: string) => void {
+function createEndWarning({ clock, log, observability }: ProcessServices): (cert: string) => void {
   let warned: { readonly cert: string; readonly atMs: number } | null = null;
   return (cert) => {
     const endMs = certificateEndMs(cert);

@@ -1,8 +1,6 @@
 import { connectionLimits, readDescriptorLimit } from '../../config/connection-limits.ts';
-import type { Config } from '../../config/schema/schema.ts';
 import { within } from '../../domain/within.ts';
 import { hasProof } from '../../http/admin/guard.ts';
-import type { GuardPorts } from '../../http/admin/guard.ts';
 import { keepPlaces } from '../../http/admin/places.ts';
 import { createPageGuard } from '../../http/pages/page-guard.ts';
 import { createRouter } from '../../http/router.ts';
@@ -11,13 +9,12 @@ import { createHttpServer, stopListening } from '../../http/server.ts';
 import type { HttpServer, ListenerPorts } from '../../http/server.ts';
 import { unknownOperatorsUrl } from '../../http/heads/unknown-url.ts';
 import type { RunRoutes } from '../../http/standalone.ts';
-import type { Routes } from '../config-services.ts';
+import type { ConfigServices } from '../config-services.ts';
 import { followCertificate } from './follow-certificate.ts';
 import type { FollowedCertificate, ReadCertificate } from './follow-certificate.ts';
 import { openListeners } from './open-listeners.ts';
 import { nextId } from '../next-id.ts';
 import type { ProcessServices } from '../process-services.ts';
-import { whyNoneReady } from './readiness.ts';
 
 /**
  * How long open connections of a process that is replaced are served, in milliseconds: a client may have just connected, or
@@ -26,42 +23,17 @@ import { whyNoneReady } from './readiness.ts';
 const retireMs = 5_000;
 
 /** The two listeners of a process: one for clients, one for operators. */
-export interface Listeners {
-  /** Opens both, or neither; resolves with their addresses. */
-  open(config: Config): Promise<{ readonly url: string; readonly adminUrl: string }>;
-  /**
-   * Leaves new connections of both listeners to the other processes on their ports. Requests on open connections are
-   * served, and the answer to each closes its connection. Resolves when no client is connected, at the latest after
-   * `retireMs`.
-   */
-  retire(): Promise<void>;
-  readonly isOpen: boolean;
-  /** Goes on taking connections, each answer closing its own, so that clients and balancers keep none for later. */
-  leave(): void;
-  /** Refuses new client connections; open ones stay. */
-  stopAccepting(): void;
-  /** Cuts all client connections. */
-  cutPublic(): void;
-  /** Closes the operators' listener and cuts its connections. */
-  close(): void;
-}
-
-/** What the listeners read of the config in force. */
-type CurrentRoutes = () => Routes & {
-  readonly config: Config;
-  readonly administration: GuardPorts;
-  whyNotReady(): Promise<string | null>;
-};
+export type Listeners = ReturnType<typeof createListeners>;
 
 /**
  * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
  * limits apply at once. With a certificate, clients are served over TLS.
  */
 export function createListeners(
-  current: CurrentRoutes,
+  current: () => ConfigServices,
   processServices: ProcessServices,
   firstCertificate: ReadCertificate | null,
-): Listeners {
+) {
   const { clock, workers, status } = processServices;
   const certificate = followCertificate(firstCertificate, processServices);
   let isRetiring = false;
@@ -73,12 +45,18 @@ export function createListeners(
     () => isRetiring,
   );
   return {
-    async open(config) {
-      const addresses = await openListeners(publicServer, adminServer, config, workers === null);
+    /** Opens both, or neither; resolves with their addresses. */
+    async open() {
+      const addresses = await openListeners(publicServer, adminServer, current().config, workers === null);
       isOpen = true;
       return addresses;
     },
-    async retire() {
+    /**
+     * Leaves new connections of both listeners to the other processes on their ports. Requests on open connections are
+     * served, and the answer to each closes its connection. Resolves when no client is connected, at the latest after
+     * `retireMs`.
+     */
+    async retire(): Promise<void> {
       isRetiring = true;
       void stopListening(adminServer);
       await within(stopListening(publicServer), retireMs, clock);
@@ -86,13 +64,17 @@ export function createListeners(
     get isOpen() {
       return isOpen;
     },
+    /** Goes on taking connections, each answer closing its own, so that clients and balancers keep none for later. */
     leave: () => void (isRetiring = true),
-    stopAccepting() {
+    /** Refuses new client connections; open ones stay. */
+    stopAccepting(): void {
       certificate?.stop();
       publicServer.close();
     },
+    /** Cuts all client connections. */
     cutPublic: () => publicServer.closeAllConnections(),
-    close() {
+    /** Closes the operators' listener and cuts its connections. */
+    close(): void {
       // Until here operators see what is still in progress.
       status.watch.close();
       adminServer.close();
@@ -103,7 +85,7 @@ export function createListeners(
 
 /** Creates the servers of both listeners. */
 function createServers(
-  current: CurrentRoutes,
+  current: () => ConfigServices,
   processServices: ProcessServices,
   certificate: FollowedCertificate | null,
   isRetiring: () => boolean,
@@ -127,7 +109,7 @@ function createServers(
     current().config.server.basePath ?? '',
     (...call) => current().router(...call),
     (method, target) => current().findDirect(method, target),
-    async () => (await whyNoneReady(current().whyNotReady(), workers)) === null,
+    async () => (await current().administration.notReady()) === null,
     () => ({ contact: current().config.server.contact ?? null, addresses: current().addresses }),
   );
   const publicServer = createHttpServer(paths.routes, {

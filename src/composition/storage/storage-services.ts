@@ -1,72 +1,26 @@
 import { createWriteCheck } from '../../background/check-writes.ts';
-import type { WriteCheck } from '../../background/check-writes.ts';
 import { keepLease } from '../../background/keep-lease.ts';
 import type { LeaseKeeper } from '../../background/keep-lease.ts';
 import { retrySettlements } from '../../background/retry-settlements.ts';
 import type { KeptSettlements } from '../../background/retry-settlements.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
-import type { Retention } from '../../domain/ports/retention.ts';
-import type { Refusals } from '../../domain/ports/refusals.ts';
-import type { Usage, UsageRollups } from '../../domain/ports/usage.ts';
-import type { QuotaStore } from '../../domain/ports/quotas.ts';
-import type { SlotStore } from '../../domain/ports/slot-store.ts';
-import type { TokenUse } from '../../domain/ports/token-use.ts';
 import type { Engine } from '../../storage/engine.ts';
-import type { ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
 import { createRefusals } from '../../storage/refusals.ts';
 import { createRetention } from '../../storage/retention.ts';
 import { createStore } from '../../storage/store.ts';
 import { createTokenUse } from '../../storage/token-use.ts';
-import type { Store } from '../../storage/store.ts';
 import { createUsageRollups } from '../../storage/usage/usage-rollups.ts';
 import { createUsage } from '../../storage/usage/usage-store.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
-import type { ChosenEngine } from './choose-engine.ts';
 import { nextId } from '../next-id.ts';
 import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
-import type { SharedServices } from './shared-services.ts';
 
 /** The database, and what reads and writes it. */
-export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedState' | 'whyNoCopy'> {
-  readonly store: Store;
-  /** The slots that all nodes on the database share; `null` where each process counts its own. */
-  readonly slots: SlotStore | null;
-  /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
-  readonly quotas: QuotaStore | null;
-  /** Consumption records whose settlements outlive an outage of the database. */
-  readonly records: KeptSettlements;
-  /** The lease of this process on what it holds in the database. */
-  readonly lease: LeaseKeeper;
-  /** Whether the database accepts writes, for the readiness probe. */
-  readonly writeCheck: WriteCheck;
-  readonly keyDirectory: ManagedKeyDirectory;
-  readonly ledgerAudit: LedgerAudit;
-  readonly tokenUse: TokenUse;
-  /** The end of old records. */
-  readonly retention: Retention;
-  /** What was used, in running sums. */
-  readonly usage: Usage;
-  readonly usageRollups: UsageRollups;
-  /** How many requests were refused by the limits of this gateway. */
-  readonly refusals: Refusals;
-  /** What is shared with other processes; `null` where this one has the database alone. */
-  readonly shared: SharedServices | null;
-  /**
-   * Resolves when the database is open, the settlements that an earlier process left in the spool are made, and its open
-   * records are closed. Rejects when the database or the spool can't be opened.
-   */
-  readonly recovered: Promise<void>;
-  /**
-   * Offers the waiting settlements once more and closes the database and the spool. Throws if settlements are lost, or if
-   * the database could not be saved or closed.
-   */
-  close(): Promise<void>;
-}
+export type StorageServices = ReturnType<typeof openStorage>;
 
 /** Begins to open the database of the config; `recovered` resolves when it can be used. */
 export function openStorage(
@@ -74,7 +28,7 @@ export function openStorage(
   clock: Clock,
   log: Log,
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
-): StorageServices {
+) {
   const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
@@ -109,11 +63,20 @@ export function openStorage(
   return {
     engine,
     store,
+    /** The slots that all nodes on the database share; `null` where each process counts its own. */
     slots,
+    /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
     quotas: quotasOf?.(() => store.owner()) ?? null,
+    /** Consumption records whose settlements outlive an outage of the database. */
     records,
+    /** The lease of this process on what it holds in the database. */
     lease,
+    /**
+     * Resolves when the database is open, the settlements that an earlier process left in the spool are made, and its open
+     * records are closed. Rejects when the database or the spool can't be opened.
+     */
     recovered,
+    /** Whether the database accepts writes, for the readiness probe. */
     writeCheck: createWriteCheck(records, clock, (fault) => {
       if (fault === null) log.notice('database accepts writes again');
       else log.fault('database does not accept writes', fault);
@@ -124,13 +87,21 @@ export function openStorage(
     }),
     ledgerAudit: createLedgerAudit(engine),
     tokenUse: createTokenUse(engine, log.fault),
+    /** The end of old records. */
     retention: createRetention(engine),
+    /** What was used, in running sums. */
     usage: createUsage(engine),
     usageRollups: createUsageRollups(engine),
+    /** How many requests were refused by the limits of this gateway. */
     refusals: createRefusals(engine),
+    /** What is shared with other processes; `null` where this one has the database alone. */
     shared,
     sharedState,
     whyNoCopy,
+    /**
+     * Offers the waiting settlements once more and closes the database and the spool. Throws if settlements are lost, or if
+     * the database could not be saved or closed.
+     */
     close: () => closeStorage(engine, records, lease, log),
   };
 }

@@ -6,8 +6,7 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import { gatewayClosed } from '../../http/answers/prepare-answers.ts';
-import type { Surroundings } from './connections.ts';
-import type { NameSettings } from './upstreams.ts';
+import type { NameSettings, Surroundings } from './upstreams.ts';
 
 /** How long one call of an examination may take, in milliseconds: as long as that of `textgate doctor`. */
 const callMs = 30_000;

@@ -8,11 +8,9 @@ import { hidePath, hideSecrets, mapTexts, withoutSecrets } from '../../doctor/wi
 import type { DialectName } from '../../protocol/upstream/dialects.ts';
 import { createNetwork } from '../../transport/network.ts';
 import { systemClock } from '../clock.ts';
-import { connectionsTo } from './connections.ts';
-import type { Surroundings } from './connections.ts';
 import { followUpstreamFiles, readUpstreamFiles } from './upstream-files.ts';
-import { composeUpstreams, sourceOf } from './upstreams.ts';
-import type { NameSettings } from './upstreams.ts';
+import { composeUpstreams, connectionsTo, sourceOf } from './upstreams.ts';
+import type { NameSettings, Surroundings } from './upstreams.ts';
 
 /** What to examine, and how. */
 export interface DoctorOptions {

@@ -6,11 +6,12 @@ import type { HiddenPrompt } from '../../domain/money/hidden-prompt.ts';
 import { free } from '../../domain/money/pricing.ts';
 import { unknownCreation } from '../../domain/routing.ts';
 import type { OfferedModel, Route } from '../../domain/routing.ts';
+import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
+import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { createModelDiscovery } from '../../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';
 import { createModelList } from '../../models/model-list.ts';
-import type { HiddenPromptOf } from './hidden-prompts.ts';
-import type { ConfiguredModel, MeasureOf } from './route-measures.ts';
+import type { ConfiguredModel, KeptModels } from './kept-models.ts';
 import { sourceOf } from './upstreams.ts';
 import type { SourceDetails } from './upstreams.ts';
 
@@ -27,15 +28,6 @@ export interface Models {
   fetchList(): Promise<FetchedModelList | null>;
   /** Ends a fetch under way. */
   close(): void;
-}
-
-/** What is kept of the models of the previous config. */
-export interface KeptModels {
-  /** A discovered list that stays valid, because its source is unchanged; `null` if there is none. */
-  readonly lastGood: ModelDiscovery['lastGood'];
-  /** The measure of a model at an upstream. */
-  readonly measureOf: MeasureOf;
-  readonly hiddenOf: HiddenPromptOf;
 }
 
 /** The catalogue of the config: its own models, or those that one of its upstreams lists. */
@@ -77,6 +69,45 @@ export function composeModels(
     fetchList: async () => null,
     close: () => {},
   };
+}
+
+/** The routes to which copies of requests are sent. */
+export function shadowRoutesOf(
+  { models, upstreams }: Config,
+  details: SourceDetails,
+): readonly ShadowRoute[] {
+  if (isDiscovered(models)) return [];
+  return Object.entries(models).flatMap(([model, { shadow, holdTokens }]) => {
+    if (shadow === undefined) return [];
+    const { route, share, price = free, budgetPerDay = null, maxInFlight } = shadow;
+    return [
+      {
+        model,
+        route: { ...sourceOf(route.upstream, upstreams, details), ...route, ...placeless },
+        share,
+        price,
+        budgetNanos: budgetPerDay,
+        maxInFlight,
+        holdTokens,
+      },
+    ];
+  });
+}
+
+/** A shadow route has no place among the routes that requests are tried at, and is not measured with them. */
+const placeless = { weight: null, cost: null, measure: null } as const;
+
+/**
+ * Forgets the models that no route leads to any more: an alert about the circuit of one would never end. Nothing is forgotten
+ * before a list of models was fetched.
+ */
+export function forgetUnserved(models: Models, upstreams: readonly string[], health: UpstreamHealth): void {
+  const routes = [...models.offered()].flatMap((offered) => offered.routes);
+  if (routes.length === 0) return;
+  for (const name of upstreams) {
+    const served = routes.filter(({ upstream }) => upstream === name).map(({ model }) => model);
+    health.keepModels(name, new Set(served));
+  }
 }
 
 function routesOf(

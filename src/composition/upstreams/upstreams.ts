@@ -1,5 +1,6 @@
 import { proxyOf } from '../../config/proxy-environment.ts';
 import type { FindProxy } from '../../config/proxy-environment.ts';
+import { proxyAuthorization } from '../../config/schema/proxy-values.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { describeTarget } from '../../domain/diagnosis/call-target.ts';
@@ -13,15 +14,47 @@ import type { Probe } from '../../background/probe-upstreams.ts';
 import { dialects } from '../../protocol/upstream/dialects.ts';
 import type { UpstreamSecrets } from '../../protocol/upstream/words/sanitise.ts';
 import { createAgent } from '../../transport/connections.ts';
+import type { ConnectionOptions } from '../../transport/connector.ts';
 import { createHttpUpstream } from '../../transport/http-upstream.ts';
 import { forwardingOf } from '../../transport/proxy.ts';
 import { createUpstreams } from '../../transport/upstreams.ts';
 import type { Upstream } from '../../transport/upstreams.ts';
-import { connectionsTo, describeProxy, secretsOfProxy } from './connections.ts';
-import type { Surroundings } from './connections.ts';
+import type { UpstreamFiles } from './upstream-files.ts';
 import { describeKeySource, headersOf, keySourceOf, tellRefusals } from './upstream-keys.ts';
 
 type UpstreamConfig = Config['upstreams'][string];
+
+/** What the connections to upstreams depend on beside the config. */
+export interface Surroundings {
+  readonly files: UpstreamFiles;
+  /** The proxies of the environment. */
+  readonly findProxy: FindProxy;
+}
+
+/** How connections to an upstream are opened. */
+export function connectionsTo(
+  name: string,
+  config: UpstreamConfig,
+  { files, findProxy }: Surroundings,
+): ConnectionOptions {
+  const { allowLinkLocal, timeouts, tls } = config;
+  return {
+    connectMs: timeouts.connect,
+    allowLinkLocal,
+    proxy: proxyFor(config, findProxy),
+    certificates: () => files.certificatesOf(name),
+    serverName: tls?.serverName,
+  };
+}
+
+/** The proxy through which connections are opened; `null` for none. */
+export function proxyFor(
+  config: Parameters<typeof proxyOf>[0],
+  findProxy: FindProxy,
+): Exclude<ConnectionOptions['proxy'], undefined> {
+  const found = proxyOf(config, '', findProxy);
+  return found === null ? null : { url: found.url, authorization: proxyAuthorization(found.url) };
+}
 
 /** A client for every upstream of the config. */
 export function composeUpstreams({ upstreams }: Config, surroundings: Surroundings, clock: Clock): Upstream {
@@ -59,10 +92,16 @@ function deadlinesOf({ timeouts }: UpstreamConfig): Deadlines {
 /** What the upstream's own messages must not show. */
 function secretsOf(config: UpstreamConfig, key: string | null, findProxy: FindProxy): UpstreamSecrets {
   const { url, headers: added } = config;
-  const ofProxy = secretsOfProxy(proxyOf(config, '', findProxy));
-  const own = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
+  const keys = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
   const hosts = url.host === '' ? [] : [url.host, url.hostname];
-  return { keys: [...own, ...ofProxy.keys], hosts: [...hosts, ...ofProxy.hosts] };
+  const proxy = proxyOf(config, '', findProxy)?.url;
+  if (proxy === undefined) return { keys, hosts };
+  const written = [proxy.password, decodeURIComponent(proxy.password)].filter((text) => text !== '');
+  const authorization = proxy.username === '' ? null : proxyAuthorization(proxy);
+  return {
+    keys: [...keys, ...written, ...(authorization === null ? [] : [authorization])],
+    hosts: [...hosts, proxy.host, proxy.hostname],
+  };
 }
 
 /** Names the settings of an upstream for its operator. */
@@ -82,6 +121,19 @@ function targetOf(
     source === null ? inConfig : { ...inConfig, apiKey: describeKeySource(source, inConfig.apiKey) };
   const hasKey = apiKey !== undefined || Object.keys(headers).length > 0;
   return describeTarget(url, hasKey, names, describeProxy(config, names, findProxy));
+}
+
+/** The proxy of an upstream for its operator; `null` if it has none. */
+function describeProxy(
+  config: UpstreamConfig,
+  names: SettingNames,
+  findProxy: FindProxy,
+): CallTarget['proxy'] {
+  const found = proxyOf(config, names.proxy, findProxy);
+  if (found === null) return null;
+  const { hostname, port, protocol } = found.url;
+  const isTls = protocol === 'https:';
+  return { address: `${hostname}:${port === '' ? (isTls ? 443 : 80) : port}`, isTls, name: found.name };
 }
 
 /** The health probes of the config. */

@@ -1,5 +1,6 @@
 import { noGroup } from '../../domain/limits/groups.ts';
 import type { Groups } from '../../domain/limits/groups.ts';
+import type { RunningRequests } from '../../domain/ports/running-requests.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';
@@ -11,17 +12,17 @@ export interface GroupReads {
   readonly groups: Groups;
   /** What some keys or groups have spent of their budgets, by their ids. */
   readonly budgetUse: ReadBudgetUse;
-  /** How many requests some keys or groups have in progress, by their ids. */
-  readonly countInFlight: (ids: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+  /** The requests that keys or groups have in progress. */
+  readonly running: Pick<RunningRequests, 'count'>;
 }
 
 /** Lists the groups of the config by name, with what their keys have spent and have in progress. */
-export async function listGroups({ groups, budgetUse, countInFlight }: GroupReads) {
+export async function listGroups({ groups, budgetUse, running }: GroupReads) {
   const all = [...groups.values()];
-  const [budgets, running] = await Promise.all([budgetUse(all), countInFlight(all.map(({ id }) => id))]);
+  const [budgets, inFlight] = await Promise.all([budgetUse(all), running.count(all.map(({ id }) => id))]);
   const shown = all
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
-    .map((group) => presentGroup(group, { budget: budgets.get(group.id), inFlight: running.get(group.id) }));
+    .map((group) => presentGroup(group, { budget: budgets.get(group.id), inFlight: inFlight.get(group.id) }));
   return presentList(shown, null);
 }
 

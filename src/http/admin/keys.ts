@@ -122,13 +122,13 @@ interface KeysUse {
 
 async function readUse(
   some: readonly ApiKey[],
-  { keys, countInFlight, budgetUse, refusedToday }: KeyAdministration,
+  { keys, running, budgetUse, refusedToday }: KeyAdministration,
 ): Promise<KeysUse> {
   const ids = some.map(({ id }) => id);
   const [accounts, budgets, inFlight, refused] = await Promise.all([
     keys.accounts(ids),
     budgetUse(some),
-    countInFlight(ids),
+    running.count(ids),
     refusedToday(ids),
   ]);
   return { accounts, budgets, inFlight, refused };
