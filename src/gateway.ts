@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { createActiveServices } from './composition/active-services.ts';
+import type { ActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { readCertificate } from './composition/listeners/follow-certificate.ts';
 import { createListeners } from './composition/listeners/listeners.ts';
+import type { Listeners } from './composition/listeners/listeners.ts';
 import type { ConfigServices } from './composition/config-services.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
 import { createProcessServices } from './composition/process-services.ts';
+import type { ProcessServices } from './composition/process-services.ts';
 import { readUpstreamFiles } from './composition/upstreams/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastPath, readTracingSettings } from './config/environment.ts';
@@ -19,11 +22,12 @@ import type { Workers } from './domain/ports/workers.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
 import { createAdminAccess } from './http/admin/access.ts';
 import type { AdminTokens } from './http/admin/access.ts';
-import { answerFetch } from './http/fetch/answer-fetch.ts';
+import { answerFetch } from './http/fetch.ts';
+import type { Prepare } from './http/answers/prepare-answers.ts';
 import { createNodeHandler } from './http/standalone.ts';
 import type { NodeHandler } from './http/standalone.ts';
 import { unknownOperatorsUrl, unknownUrl } from './http/heads/unknown-url.ts';
-import { hasActiveKey } from './operations/has-active-key.ts';
+import { hasActiveKey } from './operations/key-use.ts';
 import type { ProcessViews } from './operations/process-views.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
@@ -164,15 +168,8 @@ export function composeGateway(
   const current = (): ConfigServices => active.current;
   const listeners = createListeners(current, processServices, firstCertificate);
 
-  const { storage, prepare } = processServices;
-  const { metrics } = processServices.observability;
-  const { inFlight, tokens } = processServices.ports;
-  const reloads = reportReloads(log, metrics);
-  const router = createNodeHandler(
-    (...call) => current().router(...call),
-    (...call) => current().prepare(...call),
-    unknownUrl,
-  );
+  const { storage, inFlight, tokens } = processServices;
+  const reloads = reportReloads(log, processServices.observability.metrics);
   const declaresKeys = (): boolean => current().declaredKeys.length > 0;
   const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
@@ -181,25 +178,12 @@ export function composeGateway(
     return needRestart;
   };
   let closing: Promise<void> | null = null;
-  const close = async (endRequests: () => Promise<void>): Promise<void> => {
-    try {
-      listeners.stopAccepting();
-      await endRequests();
-      listeners.cutPublic();
-      await awaitSettlements(inFlight, clock);
-      listeners.close();
-      await active.close();
-      await processServices.close();
-    } finally {
-      await log.close();
-    }
-  };
+  const closeAfter = (endRequests: () => Promise<void>): Promise<void> =>
+    (closing ??= closeAll(listeners, active, processServices, endRequests));
 
   return {
     ...createManagement(() => current().administration, processServices.isClosed),
-    router,
-    admin: createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl),
-    fetch: (request) => answerFetch(request, router),
+    ...createHandlers(current, processServices),
     failed: storage.engine.lost,
     hasKeys: async () => declaresKeys() || (await storage.store.countKeys()) > 0,
     async createFirstKey() {
@@ -219,14 +203,61 @@ export function composeGateway(
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
     reloadFailed: (error) => reloads.failed(error),
-    figures: () => metrics.figures(),
-    ownStatus: () => processServices.status.readOwn(),
+    ...workerMethods(current, processServices, listeners),
+    close: () => closeAfter(() => drain(inFlight, tokens, current().config.server.drain, clock)),
+    async crash(error) {
+      log.crash(error);
+      const ended = interruptForCrash(inFlight, tokens, clock);
+      await closeAfter(() => ended);
+    },
+    closeLimitMs: () => current().config.server.drain + closeGraceMs,
+  };
+}
+
+/** Ends the requests, and closes everything, the log last. */
+async function closeAll(
+  listeners: Listeners,
+  active: ActiveServices,
+  processServices: ProcessServices,
+  endRequests: () => Promise<void>,
+): Promise<void> {
+  const { inFlight, clock, log } = processServices;
+  try {
+    listeners.stopAccepting();
+    await endRequests();
+    listeners.cutPublic();
+    await awaitSettlements(inFlight, clock);
+    listeners.close();
+    await active.close();
+    await processServices.close();
+  } finally {
+    await log.close();
+  }
+}
+
+/** The gateway's paths as other hosts serve them. */
+function createHandlers(
+  current: () => ConfigServices,
+  { prepare }: ProcessServices,
+): Pick<Gateway, 'router' | 'admin' | 'fetch'> {
+  const preparePublic: Prepare = (...call) => current().prepare(...call);
+  const router = createNodeHandler((...call) => current().router(...call), preparePublic, unknownUrl);
+  const admin = createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl);
+  return { router, admin, fetch: (request) => answerFetch(request, router) };
+}
+
+/** What the process of a gateway does with it, and the primary process of several workers with each. */
+function workerMethods(
+  current: () => ConfigServices,
+  { observability, status, shadowBook, inFlight, clock }: ProcessServices,
+  listeners: Listeners,
+): Pick<ComposedGateway, 'figures' | 'ownStatus' | 'ownViews' | 'whyNotReady' | 'retire' | 'leave'> {
+  return {
+    figures: () => observability.metrics.figures(),
+    ownStatus: () => status.readOwn(),
     async ownViews() {
       const upstreams = current().administration.upstreams.own();
-      return JSON.stringify({
-        upstreams,
-        shadows: processServices.shadowBook.views(),
-      } satisfies ProcessViews);
+      return JSON.stringify({ upstreams, shadows: shadowBook.views() } satisfies ProcessViews);
     },
     whyNotReady: () => current().whyNotReady(),
     retire: () => listeners.retire(),
@@ -237,13 +268,6 @@ export function composeGateway(
       listeners.leave();
       return { delayMs, over: new Promise((resolve) => clock.schedule(delayMs, resolve)) };
     },
-    close: () => (closing ??= close(() => drain(inFlight, tokens, current().config.server.drain, clock))),
-    async crash(error) {
-      log.crash(error);
-      const ended = interruptForCrash(inFlight, tokens, clock);
-      await (closing ??= close(() => ended));
-    },
-    closeLimitMs: () => current().config.server.drain + closeGraceMs,
   };
 }
 

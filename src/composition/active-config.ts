@@ -6,7 +6,7 @@ import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits/limits.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
-import { writeArchivedRecord } from '../http/present/archived-record.ts';
+import { writeArchivedRecord } from '../http/present/record.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import { createArchiveFolder } from '../storage/archive-folder.ts';
 

@@ -11,10 +11,12 @@ import { readUpstreamFiles } from './upstreams/upstream-files.ts';
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
 
+export type ActiveServices = ReturnType<typeof createActiveServices>;
+
 /** The services of the config in force, and those of replaced configs whose requests still run; `first` is put into force. */
 export function createActiveServices(first: ReadConfig, processServices: ProcessServices) {
-  const { clock } = processServices;
-  const { inFlight, health } = processServices.ports;
+  const { clock, inFlight } = processServices;
+  const { health } = processServices.upstreams;
   let current = createConfigServices(first, processServices, null);
   processServices.attach(current);
   /** The services of replaced configs, each with the function that cancels its wait. */
@@ -53,7 +55,7 @@ export function createActiveServices(first: ReadConfig, processServices: Process
     /** Closes the services of every config; calls that still run over them break. */
     async close(): Promise<void> {
       // Attempts that break with the connections to receivers would count as failed.
-      await processServices.events.stop();
+      await processServices.upstreams.events.stop();
       const all = [current, ...replaced.keys()];
       for (const cancel of replaced.values()) cancel();
       replaced.clear();
@@ -67,14 +69,14 @@ export function createActiveServices(first: ReadConfig, processServices: Process
  * old one reported must not hold for it.
  */
 function forgetChanged(
-  { ports, forget }: ProcessServices,
+  { upstreams }: ProcessServices,
   before: Config['upstreams'],
   after: Config['upstreams'],
 ): void {
   for (const [name, config] of Object.entries(before)) {
     const { probe, ...old } = withoutLimits(config);
     const { probe: newProbe, ...next }: Partial<typeof config> = withoutLimits(after[name] ?? {});
-    if (!isDeepStrictEqual(old, next)) forget(name);
-    else if (!isDeepStrictEqual(probe, newProbe)) ports.health.forgetProbes(name);
+    if (!isDeepStrictEqual(old, next)) upstreams.forget(name);
+    else if (!isDeepStrictEqual(probe, newProbe)) upstreams.health.forgetProbes(name);
   }
 }

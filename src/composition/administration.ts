@@ -57,7 +57,7 @@ export function composeAdministration(
   own: OwnServices,
   processServices: ProcessServices,
 ): AdminPorts {
-  const { clock, reads, keyManagement, events, workers } = processServices;
+  const { clock, reads, keyManagement, upstreams, workers } = processServices;
   const { config, addresses, pages, upstreamReports, webhooks } = own;
   return {
     ...processServices.administration,
@@ -74,7 +74,12 @@ export function composeAdministration(
       passedPaths: config.passthrough.map(({ path }) => path),
     },
     upstreams: composeUpstreamViews(own, processServices),
-    webhooks: createWebhookManagement({ deliveries: events.deliveries, webhooks, nextId, clock }),
+    webhooks: createWebhookManagement({
+      deliveries: upstreams.events.deliveries,
+      webhooks,
+      nextId,
+      clock,
+    }),
     tryOut: { ports, settings: { maxBodyBytes: config.server.maxBody, addresses } },
     upstreamReports,
     async notReady() {
@@ -88,15 +93,15 @@ export function composeAdministration(
 /** What operators see of the upstreams of a config, and may do with them. */
 function composeUpstreamViews(
   { config, models, details }: OwnServices,
-  { clock, upstreamLimiters, observability, workers, doctorRuns, ports, reads }: ProcessServices,
+  { clock, upstreams, observability, workers, doctorRuns, running }: ProcessServices,
 ): UpstreamAdministration {
   const isListed = isDiscovered(config.models);
   const sources = {
     upstreams: describeUpstreams(config),
-    health: ports.health,
-    upstreamLimiters,
+    health: upstreams.health,
+    upstreamLimiters: upstreams.upstreamLimiters,
     clock,
-    running: reads.running,
+    running,
     offered: () => (isListed && models.lastGood() === null ? null : models.offered()),
     counts: () => observability.metrics.upstreamCounts(),
     workers: () => readWorkerViews(workers),

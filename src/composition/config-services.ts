@@ -2,8 +2,12 @@ import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
 import { networksOf } from '../config/schema/client-values.ts';
 import type { Config } from '../config/schema/schema.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
+import type { UpstreamState } from '../domain/upstreams/circuit.ts';
+import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import { readClientAddresses } from '../http/heads/client-addresses.ts';
+import type { ClientAddresses } from '../http/heads/client-addresses.ts';
 import { readCrossOrigin } from '../http/heads/cross-origin.ts';
 import { readOwnPages } from '../http/pages/own-pages.ts';
 import { createPublicRouter } from '../http/public-router.ts';
@@ -23,6 +27,7 @@ import type { Models } from './upstreams/models.ts';
 import { followUpstreamFiles } from './upstreams/upstream-files.ts';
 import type { FirstFiles } from './upstreams/upstream-files.ts';
 import { composePassthrough, composeProbes, composeUpstreams } from './upstreams/upstreams.ts';
+import type { SourceDetails } from './upstreams/upstreams.ts';
 import { composeWebhooks } from './webhook-services.ts';
 
 /** A config, and the files of its upstreams, which were read before anything of it runs. */
@@ -40,9 +45,9 @@ export function createConfigServices(
   processServices: ProcessServices,
   previous: PreviousConfig | null,
 ) {
-  const { clock, log, storage, nameSettings, findProxy, shadowBook } = processServices;
-  const { health } = processServices.ports;
-  const { server, limits } = config;
+  const { clock, log, storage, nameSettings, findProxy } = processServices;
+  const { health } = processServices.upstreams;
+  const { server } = config;
   const names = Object.keys(config.upstreams);
   const settings = activeSettingsOf(config);
 
@@ -61,29 +66,12 @@ export function createConfigServices(
   };
   const models: Models = composeModels(config, discovery, details, keepModels(config, previous));
 
-  const ownPorts: Omit<Ports, 'shadows'> = {
-    ...processServices.ports,
-    upstreams,
-    models: models.catalogue,
-    upstreamLimiters: processServices.limitersOfNext(),
-    meteredShare: config.metering.sample,
-    defaultLimits: settings.defaultLimits,
-    balanceMode: limits.balanceMode,
-    defaultCompatibility: config.compatibility,
-  };
-  const shadowRoutes = shadowRoutesOf(config, details);
-  shadowBook.configure(shadowRoutes);
-  const shadows =
-    shadowRoutes.length === 0 ? null : createShadows(shadowRoutes, { ...ownPorts, book: shadowBook });
-  const ports: Ports = { ...ownPorts, shadows };
+  const ports = composePorts({ config, settings, upstreams, models, details }, processServices);
+  const { shadows } = ports;
 
   const crossOrigin = readCrossOrigin(server.corsOrigins);
   const prepare = processServices.preparePublic(crossOrigin);
-  const namesProxies = server.trustedProxies.length > 0;
-  const addresses = readClientAddresses(
-    networksOf(server.trustedProxies),
-    server.logAddresses ?? namesProxies,
-  );
+  const addresses = addressesOf(server);
   const receivers = composeWebhooks(config, details, clock);
   const own = {
     config,
@@ -104,21 +92,7 @@ export function createConfigServices(
     files,
     administration,
     declaredKeys: declaredKeysOf(config.keys),
-    upstreamStates: () =>
-      Object.fromEntries(
-        names.map((name) => [name, health.pauseMs(name) > 0 ? 'open' : health.state(name)] as const),
-      ),
-    upstreamModelStates: () =>
-      names.flatMap((upstream) =>
-        [...health.circuits(upstream).models.keys()].map((model) => {
-          return { upstream, model, state: health.targetState({ upstream, model }) };
-        }),
-      ),
-    // A route works with the circuits of its upstream and of its model there.
-    modelAvailability: () =>
-      [...models.offered()].map(({ id, routes }) => {
-        return [id, routes.some((route) => health.targetState(route) === 'closed')] as const;
-      }),
+    ...statesOf(names, models, health),
     /** `null` where no web page may call the gateway. */
     crossOrigin,
     /** The first handler of every request of clients. */
@@ -144,6 +118,79 @@ export function createConfigServices(
       files.stop();
       await Promise.all([shadows?.close(), upstreams.close(), receivers.close()]);
     },
+  };
+}
+
+/** The addresses of clients; they are logged where the config says so, or names proxies that report them. */
+function addressesOf({ trustedProxies, logAddresses }: Config['server']): ClientAddresses {
+  return readClientAddresses(networksOf(trustedProxies), logAddresses ?? trustedProxies.length > 0);
+}
+
+/** What calls upstreams over one config. */
+interface CallingServices {
+  readonly config: Config;
+  readonly settings: ReturnType<typeof activeSettingsOf>;
+  readonly upstreams: Upstreams;
+  readonly models: Models;
+  readonly details: SourceDetails;
+}
+
+/** What requests for text use: of the process, and of the config. From now on, the shadows of its routes are counted. */
+function composePorts(
+  { config, settings, upstreams, models, details }: CallingServices,
+  processServices: ProcessServices,
+): Ports {
+  const { clock, keys, limiter, inFlight, tokens, secondMeter, fastPath, groups } = processServices;
+  const { tokenUse, records } = processServices.storage;
+  const { telemetry, tracer } = processServices.observability;
+  const { health, hedges, limitersOfNext } = processServices.upstreams;
+  const ports = {
+    clock,
+    keys,
+    limiter,
+    tokenUse,
+    records,
+    models: models.catalogue,
+    upstreams,
+    telemetry,
+    tracer,
+    inFlight,
+    tokens,
+    secondMeter,
+    health,
+    upstreamLimiters: limitersOfNext(),
+    hedges,
+    random: Math.random,
+    fastPath,
+    groups,
+    meteredShare: config.metering.sample,
+    defaultLimits: settings.defaultLimits,
+    balanceMode: config.limits.balanceMode,
+    defaultCompatibility: config.compatibility,
+  };
+  const book = processServices.shadowBook;
+  const routes = shadowRoutesOf(config, details);
+  book.configure(routes);
+  return { ...ports, shadows: routes.length === 0 ? null : createShadows(routes, { ...ports, book }) };
+}
+
+/** The states of upstreams and models, for the metrics. */
+function statesOf(names: readonly string[], models: Models, health: UpstreamHealth) {
+  const stateOf = (name: string): UpstreamState => (health.pauseMs(name) > 0 ? 'open' : health.state(name));
+  const modelsOf = (upstream: string): readonly string[] => [...health.circuits(upstream).models.keys()];
+  return {
+    upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)] as const)),
+    upstreamModelStates: () =>
+      names.flatMap((upstream) =>
+        modelsOf(upstream).map((model) => {
+          return { upstream, model, state: health.targetState({ upstream, model }) };
+        }),
+      ),
+    // A route works with the circuits of its upstream and of its model there.
+    modelAvailability: () =>
+      [...models.offered()].map(({ id, routes }) => {
+        return [id, routes.some((route) => health.targetState(route) === 'closed')] as const;
+      }),
   };
 }
 

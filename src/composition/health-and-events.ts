@@ -44,6 +44,7 @@ export function watchUpstreams(
     /** The second requests that each model may still send. */
     hedges: new HedgeBudgets(),
     upstreamLimiters,
+    /** The limiters for the requests of one more config, the latest from now on. */
     limitersOfNext: () => limitersOfConfig(upstreamLimiters, ++configs),
     events,
     /** Another config is in force. */
@@ -51,6 +52,7 @@ export function watchUpstreams(
       upstreamLimiters.configure(next.upstreamLimiters);
       events.attach(next);
     },
+    /** Forgets what is known of an upstream, because the latest config made another one of it, or removed it. */
     forget(upstream: string): void {
       health.forget(upstream);
       upstreamLimiters.forget(upstream, configs);

@@ -25,7 +25,7 @@ import type { PresentedStatus } from '../http/present/status.ts';
 import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
 import { gatewayClosed } from '../http/answers/prepare-answers.ts';
-import type { presentGroup } from '../http/present/group.ts';
+import type { presentGroup } from '../http/present/key.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import type { PresentedUsage } from '../http/present/usage.ts';
 import { GatewayError } from '../shared/gateway-error.ts';

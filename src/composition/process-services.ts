@@ -11,22 +11,20 @@ import type { Workers } from '../domain/ports/workers.ts';
 import { ShadowBook } from '../domain/shadows/shadow-book.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
+import type { RecordAdministration } from '../http/admin/records.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import { prepareAnswers } from '../http/answers/prepare-answers.ts';
 import type { Prepare } from '../http/answers/prepare-answers.ts';
 import { createUnreadWatch } from '../http/connections/unread-watch.ts';
 import type { CrossOrigin } from '../http/heads/cross-origin.ts';
+import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough/passthrough.ts';
-import type { UsageReads } from '../http/usage.ts';
 import { declareKeys } from '../operations/declare-keys.ts';
-import { hasActiveKey } from '../operations/has-active-key.ts';
+import { hasActiveKey, createBudgetUse, createReadRefused } from '../operations/key-use.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
-import { createBudgetUse } from '../operations/read-budget-use.ts';
-import { createReadRefused } from '../operations/read-refused.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import { createSecondMeter } from '../pipeline/money/second-meter.ts';
-import type { Ports } from '../pipeline/ports.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -62,26 +60,22 @@ export interface ProcessSettings {
   readonly access: AdminAccess;
 }
 
-/** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
-export type ProcessServices = ReturnType<typeof createProcessServices>;
-
-/** Builds the services of a process. */
-export function createProcessServices(config: Config, settings: ProcessSettings, clock: Clock, log: Log) {
-  const { workers, fastPath, access } = settings;
-  let isClosed = false;
-  let active = nothingActive(config);
-  const inForce = (): ActiveConfig => active;
-
-  const observability = createObservability(settings.tracing, workers, clock, log);
-  const { metrics, telemetry, tracer } = observability;
+/** The parts of a process, each made of those before it; work in the background begins once the database is open. */
+function makeParts(
+  config: Config,
+  settings: ProcessSettings,
+  clock: Clock,
+  log: Log,
+  active: () => ActiveConfig,
+) {
+  const observability = createObservability(settings.tracing, settings.workers, clock, log);
+  const { metrics, addSink } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, store, records, tokenUse } = storage;
 
   const inFlight = createInFlight();
-  const limiter = composeLimiter(storage, inForce, clock, log);
-  const keys = tellLimiter(storage.keyDirectory, engine, limiter);
+  const limiter = composeLimiter(storage, active, clock, log);
+  const keys = tellLimiter(storage.keyDirectory, storage.engine, limiter);
   const nodes = joinNodes({ ...storage, keyDirectory: keys }, inFlight, clock, log);
-  const { running } = nodes;
   const readLimiter = createMemoryLimiter(clock);
 
   const tokens = createTokenCounter(clock);
@@ -89,120 +83,80 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
   const secondMeter = createSecondMeter(tokens, usageDrift, (result) => metrics.usageSampled(result));
   const shadowBook = new ShadowBook(clock, metrics.shadows);
 
-  const upstreams = watchUpstreams(storage, inForce, { clock, log, metrics });
-  const { health, hedges, upstreamLimiters, limitersOfNext, forget, events } = upstreams;
-  const { addSink } = observability;
-  const work = startBackgroundWork(storage, inFlight, inForce, { clock, log, metrics, events, addSink });
-  const { statements } = work;
-  const doctorRuns = createDoctorRuns(clock, settings.nameSettings);
-  const declarations = keepDeclaredKeys(storage, keys, clock, log);
-  const opened = followOpening(storage, log);
-  const status = composeStatus(storage, inForce, {
-    inFlight,
-    running,
-    observability,
-    workers,
-    work,
-    clock,
-    log,
-  });
-  metrics.attach({
-    ...work.gauges,
-    usageDrift: () => usageDrift.figures(),
-    upstreamLimiters: () => upstreamLimiters.views(),
-    oldestEventAgeMs: () => events.oldestAgeMs(),
-    upstreamStates: () => active.upstreamStates(),
-    upstreamModelStates: () => active.upstreamModelStates(),
-    modelAvailability: () => active.modelAvailability(),
-    settlementLagMs: () => records.lagMs(),
-    isDatabaseUsable: () => records.writeFault === null && engine.impaired === null,
-    databaseLogBytes: () => engine.logBytes,
-    logLinesDropped: () => log.droppedLines,
-  });
-
-  const usage: UsageReads = { usage: storage.usage.usage, namesOf: store.namesOf };
-  const watchUnread = createUnreadWatch(clock, config.server.timeouts.unread);
-  const preparePublic = (crossOrigin: CrossOrigin | null): Prepare =>
-    prepareAnswers(nextId, watchUnread, () => isClosed, crossOrigin);
-  const prepare = preparePublic(null);
-
+  const upstreams = watchUpstreams(storage, active, { clock, log, metrics });
+  const { events } = upstreams;
+  const work = startBackgroundWork(storage, inFlight, active, { clock, log, metrics, events, addSink });
+  const { running } = nodes;
+  const { workers } = settings;
   return {
-    ...settings,
     clock,
     log,
     observability,
     storage,
-    events,
-    status,
+    /** Requests in progress in this process. */
+    inFlight,
+    /** Those in progress in all processes that share the database. */
+    running,
+    /** The limits of requests for text. */
+    limiter,
+    keys,
+    nodes,
+    /** The limits of a key's reads of its own records. */
+    readLimiter,
+    /** Counts tokens where an upstream reported none. */
+    tokens,
+    usageDrift,
+    /** Counts samples of answers whose usage was reported. */
+    secondMeter,
+    /** The counts and budgets of shadow requests. */
     shadowBook,
-    doctorRuns,
-    upstreamLimiters,
-    /** The limiters of upstreams for the requests of one more config, the latest from now on. */
-    limitersOfNext,
-    /** Forgets what is known of an upstream, because the latest config made another one of it, or removed it. */
-    forget,
+    upstreams,
+    work,
+    /** The examinations of upstreams. */
+    doctorRuns: createDoctorRuns(clock, settings.nameSettings),
+    declarations: keepDeclaredKeys(storage, keys, clock, log),
+    /** What this process does now, for operators. */
+    status: composeStatus(storage, active, { inFlight, running, observability, workers, work, clock, log }),
+  };
+}
+
+type Parts = ReturnType<typeof makeParts>;
+
+/** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
+export type ProcessServices = ReturnType<typeof createProcessServices>;
+
+/** Builds the services of a process. */
+export function createProcessServices(config: Config, settings: ProcessSettings, clock: Clock, log: Log) {
+  let isClosed = false;
+  let active = nothingActive(config);
+  const parts = makeParts(config, settings, clock, log, () => active);
+  const { storage, observability, upstreams, declarations, work, nodes, doctorRuns } = parts;
+  const opened = followOpening(storage, log);
+  showGauges(parts, () => active);
+
+  const watchUnread = createUnreadWatch(clock, config.server.timeouts.unread);
+  const preparePublic = (crossOrigin: CrossOrigin | null): Prepare =>
+    prepareAnswers(nextId, watchUnread, () => isClosed, crossOrigin);
+  const prepare = preparePublic(null);
+  return {
+    ...settings,
+    ...parts,
+    /** The groups of the config in force. */
+    groups: () => active.groups,
+    /** What operators and the holders of keys read of keys and requests. */
+    reads: readsOf(parts),
+    /** What bounds the reads of the holders of keys. */
+    readBounds: { readLimiter: parts.readLimiter, readTurns: createTurnQueue(clock) },
     /** Issues, changes, revokes and credits keys. */
     keyManagement: createKeyManagement({
       clock,
       randomBytes,
       hash: hashKey,
-      forgetKeys: () => keys.forgetAll(),
-      store,
+      forgetKeys: () => parts.keys.forgetAll(),
+      store: storage.store,
     }),
-    /** What requests for text use, whatever the config in force says. */
-    ports: {
-      clock,
-      keys,
-      limiter,
-      tokenUse,
-      records,
-      telemetry,
-      tracer,
-      inFlight,
-      tokens,
-      secondMeter,
-      health,
-      hedges,
-      random: Math.random,
-      fastPath,
-      groups: () => active.groups,
-    } satisfies Partial<Ports>,
-    /** What operators and the holders of keys read of keys and requests. */
-    reads: {
-      listRecords: store.listRecords,
-      findRecord: store.findRecord,
-      namesOf: store.namesOf,
-      accounts: store.accounts,
-      removedBefore: storage.retention.removedBefore,
-      usage,
-      budgetUse: createBudgetUse(store, clock),
-      refusedToday: createReadRefused(storage.refusals, clock),
-      /** The requests in progress in all processes that share the database. */
-      running,
-      statements,
-    },
-    /** What bounds the reads of the holders of keys. */
-    readBounds: { readLimiter, readTurns: createTurnQueue(clock) },
     /** What operators have of the process. */
-    administration: {
-      access,
-      console: consoleFiles,
-      manual,
-      prepare,
-      onFailedLogin: (address) =>
-        log.notice(
-          'wrong token at the login of the console',
-          address === null ? {} : { clientAddress: address },
-        ),
-      status,
-      shadows: () => listShadows(shadowBook, workers, clock),
-      maintenance: createMaintenance(storage.ledgerAudit, engine, storage.whyNoCopy, clock),
-      archiving: work.archiving,
-      statements,
-      metrics: observability.exposed,
-      onFault: log.fault,
-      sharedDatabase: storage.sharedState,
-    } satisfies Partial<AdminPorts>,
+    administration: { ...administrationOf(parts, settings), prepare },
     /** Proxies of the passthrough, by server. */
     passthroughMiddlewares: new Map() as PassthroughMiddlewares,
     /** The first handler of every request to the operators' routes. */
@@ -219,23 +173,93 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
     isClosed: () => isClosed,
     /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
     async ready(): Promise<void> {
-      await Promise.all([opened(), tracer.ready]);
+      await Promise.all([opened(), observability.tracer.ready]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
-      await Promise.all([declarations.stored(), events.stored()]);
+      await Promise.all([declarations.stored(), upstreams.events.stored()]);
     },
     /** Refuses requests, stops all background work, then closes storage. Throws as `StorageServices.close` does. */
     async close(): Promise<void> {
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
-      readLimiter.close();
-      await limiter.close();
+      parts.readLimiter.close();
+      await parts.limiter.close();
       await Promise.all([work, upstreams, nodes, doctorRuns].map((one) => one.stop()));
-      await tokens.close();
-      // The last spans are sent even where storage can't be closed.
-      await storage.close().finally(() => tracesSent);
+      await parts.tokens.close();
+      try {
+        await storage.close();
+      } finally {
+        // The last spans are sent even where storage can't be closed.
+        await tracesSent;
+      }
     },
   };
+}
+
+/** What operators and the holders of keys read, each by its routes. */
+type Reads = RecordAdministration &
+  Pick<OwnKeyPorts, 'accounts' | 'usage' | 'budgetUse' | 'refusedToday' | 'running' | 'statements'>;
+
+function readsOf({ storage, running, work, clock }: Parts): Reads {
+  const { store, usage, retention, refusals } = storage;
+  return {
+    listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
+    findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
+    namesOf: (keyIds) => store.namesOf(keyIds),
+    accounts: (keyIds) => store.accounts(keyIds),
+    removedBefore: () => retention.removedBefore(),
+    usage: { usage: (query) => usage.usage(query), namesOf: (keyIds) => store.namesOf(keyIds) },
+    budgetUse: createBudgetUse(store, clock),
+    refusedToday: createReadRefused(refusals, clock),
+    running,
+    statements: work.statements,
+  };
+}
+
+/** What operators have of the process. */
+function administrationOf(
+  { storage, work, status, shadowBook, observability, clock, log }: Parts,
+  { access, workers }: ProcessSettings,
+) {
+  return {
+    access,
+    console: consoleFiles,
+    manual,
+    onFailedLogin: (address) =>
+      log.notice(
+        'wrong token at the login of the console',
+        address === null ? {} : { clientAddress: address },
+      ),
+    status,
+    shadows: () => listShadows(shadowBook, workers, clock),
+    maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
+    archiving: work.archiving,
+    statements: work.statements,
+    metrics: observability.exposed,
+    onFault: log.fault,
+    sharedDatabase: storage.sharedState,
+  } satisfies Partial<AdminPorts>;
+}
+
+/** Sets what the gauges are read from. */
+function showGauges(
+  { observability, storage, work, upstreams, usageDrift, log }: Parts,
+  active: () => ActiveConfig,
+): void {
+  const { records, engine } = storage;
+  observability.metrics.attach({
+    ...work.gauges,
+    usageDrift: () => usageDrift.figures(),
+    upstreamLimiters: () => upstreams.upstreamLimiters.views(),
+    oldestEventAgeMs: () => upstreams.events.oldestAgeMs(),
+    upstreamStates: () => active().upstreamStates(),
+    upstreamModelStates: () => active().upstreamModelStates(),
+    modelAvailability: () => active().modelAvailability(),
+    settlementLagMs: () => records.lagMs(),
+    isDatabaseUsable: () => records.writeFault === null && engine.impaired === null,
+    databaseLogBytes: () => engine.logBytes,
+    logLinesDropped: () => log.droppedLines,
+  });
 }
 
 /** Keeps the keys that the config in force declares. */

@@ -4,12 +4,10 @@ import type { Workers } from '../domain/ports/workers.ts';
 import type { ShadowBook, ShadowView } from '../domain/shadows/shadow-book.ts';
 import { createStatusWatch } from '../http/admin/status-watch.ts';
 import { inTime, workersPatienceMs } from '../operations/in-time.ts';
-import { readProcessStatus } from '../operations/process-status.ts';
-import type { ProcessStatus } from '../operations/process-status.ts';
+import { readProcessStatus, readStatus } from '../operations/read-status.ts';
+import type { ProcessStatus, Status, StatusSources } from '../operations/read-status.ts';
 import { joinShadows } from '../operations/process-views.ts';
 import type { ProcessViews } from '../operations/process-views.ts';
-import { readStatus } from '../operations/read-status.ts';
-import type { Status, StatusSources } from '../operations/read-status.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import { readVersion } from '../shared/version.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -46,7 +44,7 @@ export function composeStatus(
     namesOf: (keyIds) => store.namesOf(keyIds),
     recent: observability.recent,
     addUp: addUpEndings,
-    workers: async () => readWorkers<ProcessStatus>(await workers?.readStatuses()),
+    workers: async () => parse(await workers?.readStatuses()) as readonly ProcessStatus[] | null,
     ledger() {
       const { openHolds = null, imbalanceNanos = null } = gauges.ledgerFigures() ?? {};
       return { openHolds, imbalanceNanos, settlementLagMs: records.lagMs(), root: gauges.ledgerRoot() };
@@ -64,14 +62,14 @@ export function composeStatus(
 }
 
 /** What each worker has written; `null` where there is one process, and if they could not be asked. */
-function readWorkers<Written>(text: string | null | undefined): readonly Written[] | null {
+function parse(text: string | null = null): unknown {
   // All workers are of one version, so they write what is read here.
-  return text === null || text === undefined ? null : (JSON.parse(text) as readonly Written[]);
+  return text === null ? null : JSON.parse(text);
 }
 
 /** What all workers know of upstreams and shadow routes, this one among them. */
 export async function readWorkerViews(workers: Workers | null): Promise<readonly ProcessViews[] | null> {
-  return readWorkers<ProcessViews>(await workers?.readViews());
+  return parse(await workers?.readViews()) as readonly ProcessViews[] | null;
 }
 
 /** The shadow routes of the config in force as all workers know them. Never rejects: those that can't be asked are left out. */

@@ -12,7 +12,7 @@ import { presentUsage, usageColumns } from './present/usage.ts';
 import type { NamedUsage } from './present/usage.ts';
 import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
 import { prefers } from './router.ts';
-import { findUnknownKey } from './unknown-key.ts';
+import { findUnknownKey } from './unknown-ids.ts';
 import type { Request, Response } from './router.ts';
 
 /** What reads of usage need. */

@@ -71,19 +71,16 @@ interface OfferedRoutes {
   readonly price: ModelPrice;
 }
 
-/** A circuit; times are in milliseconds since 1970. */
-export type TimedCircuit = CircuitView;
-
-/** An upstream with all that one process knows of it; what it does not know is `null`. */
+/** An upstream with all that one process knows of it; what it does not know is `null`. Times are in milliseconds since 1970. */
 export interface KnownUpstream extends ConfiguredUpstream {
   readonly report: UpstreamReport;
   readonly availability: Availability;
   /** Until when all of its models that were asked for pause, in milliseconds since 1970; `null` if one does not. */
   readonly pausedUntilMs: number | null;
   /** That of what concerns all of its models. */
-  readonly circuit: TimedCircuit;
+  readonly circuit: CircuitView;
   /** That of its probes; `null` without probes. */
-  readonly probes: TimedCircuit | null;
+  readonly probes: CircuitView | null;
   readonly okAtMs: number | null;
   readonly failedAtMs: number | null;
   /** `null` before the first list of a discovered upstream. */
@@ -197,7 +194,8 @@ function pauseEndOf(models: readonly ModelHealth[], sinceStartMs: number): numbe
   return ends.length === 0 || ends.length < models.length ? null : Math.min(...ends) + sinceStartMs;
 }
 
-function onWallClock(circuit: CircuitView, sinceStartMs: number): TimedCircuit {
+/** A circuit whose times are in milliseconds since 1970. */
+function onWallClock(circuit: CircuitView, sinceStartMs: number): CircuitView {
   const { openSinceMs, trialAtMs, pausedUntilMs } = circuit;
   const at = (time: number | null): number | null => (time === null ? null : time + sinceStartMs);
   return {

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { removeOldRecords } from '../../src/operations/remove-records.ts';
-import { writeArchivedRecord } from '../../src/http/present/archived-record.ts';
+import { writeArchivedRecord } from '../../src/http/present/record.ts';
 import { createArchiveFolder } from '../../src/storage/archive-folder.ts';
 import { createRetention } from '../../src/storage/retention.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';

@@ -2,8 +2,7 @@ import express from 'express';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { readClientAddresses } from '../../src/http/heads/client-addresses.ts';
-import { readOwnPages } from '../../src/http/pages/own-pages.ts';
-import { createPageGuard } from '../../src/http/pages/page-guard.ts';
+import { readOwnPages, createPageGuard } from '../../src/http/pages/own-pages.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { answerProbes } from '../../src/http/listen/probes.ts';
+import { answerProbes } from '../../src/http/listen/public-paths.ts';
 import { createRouter } from '../../src/http/router.ts';
 import type { RequestHandler } from '../../src/http/router.ts';
 import { eventually } from '../support/eventually.ts';

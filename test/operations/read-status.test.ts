@@ -5,9 +5,8 @@ import { allAnswers } from '../../src/cli/workers/ask-all.ts';
 import { createQuestions, workerAnswerMs } from '../../src/cli/workers/messages.ts';
 import type { WorkerQuestion } from '../../src/cli/workers/messages.ts';
 import { maxStatusRows, readStatus } from '../../src/operations/read-status.ts';
-import type { StatusSources } from '../../src/operations/read-status.ts';
+import type { StatusSources, ProcessStatus } from '../../src/operations/read-status.ts';
 import { presentStatus } from '../../src/http/present/status.ts';
-import type { ProcessStatus } from '../../src/operations/process-status.ts';
 import { addUpEndings } from '../../src/telemetry/recent-endings.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

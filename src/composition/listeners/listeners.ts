@@ -2,7 +2,7 @@ import { connectionLimits, readDescriptorLimit } from '../../config/connection-l
 import { within } from '../../domain/within.ts';
 import { hasProof } from '../../http/admin/guard.ts';
 import { keepPlaces } from '../../http/admin/places.ts';
-import { createPageGuard } from '../../http/pages/page-guard.ts';
+import { createPageGuard } from '../../http/pages/own-pages.ts';
 import { createRouter } from '../../http/router.ts';
 import { createPublicPaths } from '../../http/listen/public-paths.ts';
 import { createHttpServer, stopListening } from '../../http/server.ts';

@@ -59,6 +59,7 @@ export function startBackgroundWork(
   });
 
   const [chain, roots] = [createLedgerChain(engine), createLedgerRoots(engine)];
+  const keys = createSigningKeys(engine, () => clock.now());
   const rootKeeper = keepRoots({
     ...basics,
     duty: shared?.rootDuty ?? null,
@@ -91,13 +92,7 @@ export function startBackgroundWork(
       onRemoved,
     }),
     /** Signed statements of accounts. */
-    statements: createStatements({
-      chain,
-      roots,
-      keys: createSigningKeys(engine, () => clock.now()),
-      givenKey: () => active().statementKey,
-      clock,
-    }),
+    statements: createStatements({ chain, roots, keys, givenKey: () => active().statementKey, clock }),
     /** What gauges are read from. */
     gauges: {
       ledgerFigures: () => monitor.figures,
@@ -107,8 +102,7 @@ export function startBackgroundWork(
       topGroups: () => spending.currentGroups(),
     },
     /** Resolves when nothing is read or written any more. */
-    async stop(): Promise<void> {
-      await Promise.all([monitor, remover, rootKeeper, roller, spending, refusals].map((one) => one.stop()));
-    },
+    stop: () =>
+      Promise.all([monitor, remover, rootKeeper, roller, spending, refusals].map((one) => one.stop())),
   };
 }

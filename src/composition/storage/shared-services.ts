@@ -3,8 +3,7 @@ import { boundLookUps } from '../../background/bounded-look-ups.ts';
 import { followChanges, maxUnconfirmedMs } from '../../background/follow-changes.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { KeyLookUp } from '../../domain/ports/key-store.ts';
-import type { RunningRequests } from '../../domain/ports/running-requests.ts';
-import { joinRunning } from '../../operations/running-on-all-nodes.ts';
+import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Engine } from '../../storage/engine.ts';
 import { createKeyDirectory } from '../../storage/keys/key-directory.ts';
 import type { DirectoryReports, ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
@@ -69,8 +68,29 @@ export function joinNodes(
   const listeners = { keys: keyDirectory, running: here };
   const follower = followChanges(changes, listeners, { ready: engine.ready, clock, onFault: log.fault });
   return {
-    running: joinRunning({ here, elsewhere: runningElsewhere, name }),
+    running: joinRunning(here, runningElsewhere, name),
     /** Resolves when nothing of the others is read or written any more. */
     stop: () => follower.stop(),
   };
+}
+
+/** The requests in progress on all processes that share a database; `elsewhere` counts the slots of all of them. */
+function joinRunning(here: RunningRequests, elsewhere: RunningRequests, name: string): RunningRequests {
+  return {
+    async list() {
+      const [own, others] = await Promise.all([here.list(), elsewhere.list()]);
+      return [...own.map(onNode(name)), ...others].toSorted(byArrival);
+    },
+    count: (keyIds) => elsewhere.count(keyIds),
+    cancel: async (requestId, keyId) =>
+      (await here.cancel(requestId, keyId)) || elsewhere.cancel(requestId, keyId),
+  };
+}
+
+function onNode(node: string): (request: RunningRequest) => RunningRequest {
+  return (request) => Object.assign({}, request, { node });
+}
+
+function byArrival(one: RunningRequest, other: RunningRequest): number {
+  return one.createdAtMs - other.createdAtMs;
 }

@@ -56,7 +56,6 @@ function keepByModel<Known>(
   previous: PreviousConfig | null,
   knownBy: (route: Route) => Known | null,
 ): (upstream: string, upstreamModel: string, first: () => Known) => Known {
-  const nameOf = (upstream: string, model: string): string => JSON.stringify([upstream, model]);
   const kept = new Map<string, Known>();
   for (const { routes } of previous?.models.offered() ?? [])
     for (const route of routes) {
@@ -71,6 +70,10 @@ function keepByModel<Known>(
     kept.set(name, known);
     return known;
   };
+}
+
+function nameOf(upstream: string, model: string): string {
+  return JSON.stringify([upstream, model]);
 }
 
 /** Whether the routes of a model are measured: without these settings, its requests do no more than they need. */

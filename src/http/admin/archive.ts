@@ -7,7 +7,7 @@ import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import { check, checkQuery, readJson } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/archived-record.ts';
+import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/record.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { sendAnswer, sendRefusal } from '../answers/respond.ts';
 import { createRouter, prefers } from '../router.ts';

@@ -1,11 +1,15 @@
 import { noGroup } from '../../domain/limits/groups.ts';
 import type { Groups } from '../../domain/limits/groups.ts';
 import type { RunningRequests } from '../../domain/ports/running-requests.ts';
+import type { ReadBudgetUse } from '../../operations/key-use.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';
-import { presentGroup } from '../present/group.ts';
+import { sendAnswer } from '../answers/respond.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { presentGroup } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { createRouter } from '../router.ts';
+import type { Router } from '../router.ts';
 
 /** The groups that keys may belong to, and what is read of them. */
 export interface GroupReads {
@@ -46,4 +50,12 @@ export function findUnknownGroup(name: string | null | undefined, groups: Groups
     `Invalid 'group': the config has no group '${name}': ${known}. Add it to the groups of the config first.`,
     { param: 'group' },
   );
+}
+
+/** The route `/admin/groups`. */
+export function createGroupRoutes(groups: GroupReads): Router {
+  const router = createRouter();
+  router.get('/groups', async (_request, response) => sendAnswer(response, 200, await listGroups(groups)));
+  router.all('/groups', methodNotAllowed('GET'));
+  return router;
 }

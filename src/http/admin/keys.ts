@@ -1,21 +1,25 @@
 import type { z } from 'zod';
-import { isRefusal } from '../../shared/errors.ts';
-import type { Refusal } from '../../shared/errors.ts';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
-import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
-import { findUnknownGroup } from './groups.ts';
-import type { GroupReads } from './groups.ts';
-import { findUselessSetting } from './useless-settings.ts';
-import type { UseOfKeys } from './useless-settings.ts';
-import type { Account } from '../../domain/money/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { ReadRefused } from '../../operations/read-refused.ts';
+import type { Account } from '../../domain/money/account.ts';
+import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
-import { check, unknownCursor } from '../checked-input.ts';
+import { isRefusal } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { sendAnswer } from '../answers/respond.ts';
+import { check, unknownCursor, pathIdOf, readJson, readWholeQuery } from '../checked-input.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { createRouter } from '../router.ts';
+import type { Request, RequestHandler, Router } from '../router.ts';
+import { findUnknownGroup } from './groups.ts';
+import type { GroupReads } from './groups.ts';
+import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
+import { findUselessSetting } from './useless-settings.ts';
+import type { UseOfKeys } from './useless-settings.ts';
 
 /** The dependencies of the key routes. */
 export interface KeyAdministration extends GroupReads, UseOfKeys {
@@ -28,7 +32,7 @@ export interface KeyAdministration extends GroupReads, UseOfKeys {
 export type KeyQuery = z.input<typeof keyQuery>;
 
 /** What an operator does with keys: unchecked input in, JSON as operators see it out. */
-export type KeyOperations = ReturnType<typeof createKeyOperations>;
+type KeyOperations = ReturnType<typeof createKeyOperations>;
 
 /** The input of creating a key. */
 export type NewKey = z.input<typeof newKey>;
@@ -152,4 +156,63 @@ function presentOne(
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */
 function withoutAbsent(settings: object): object {
   return JSON.parse(JSON.stringify(settings)) as object;
+}
+
+/** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
+export function createKeyRoutes(keys: KeyOperations): Router {
+  const router = createRouter();
+  router.get(
+    '/',
+    handle(async (request) => {
+      const query = readWholeQuery(request, keyQuery, 'This list');
+      return isRefusal(query) ? query : keys.list(query);
+    }),
+  );
+  router.post(
+    '/',
+    handleBody((_id, body) => keys.create(body), 201),
+  );
+  router.all('/', methodNotAllowed('GET, POST'));
+
+  router.get(
+    '/:id',
+    handle((request) => keys.get(pathIdOf(request))),
+  );
+  router.patch(
+    '/:id',
+    handleBody((id, body) => keys.update(id, body)),
+  );
+  router.delete(
+    '/:id',
+    handle((request) => keys.revoke(pathIdOf(request))),
+  );
+  router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
+
+  router.post(
+    '/:id/rotate',
+    handleBody((id, body) => keys.rotate(id, body)),
+  );
+  router.all('/:id/rotate', methodNotAllowed('POST'));
+
+  router.post(
+    '/:id/credits',
+    handleBody((id, body) => keys.credit(id, body)),
+  );
+  router.all('/:id/credits', methodNotAllowed('POST'));
+  return router;
+}
+
+function handle(work: (request: Request) => Promise<object | Refusal>): RequestHandler {
+  return async (request, response) => sendAnswer(response, 200, await work(request));
+}
+
+/** Handles a request with a JSON body; `work` gets the id of the path, too. */
+function handleBody(
+  work: (id: string, body: unknown) => Promise<object | Refusal>,
+  status = 200,
+): RequestHandler {
+  return async (request, response) => {
+    const body = await readJson(request, response);
+    sendAnswer(response, status, isRefusal(body) ? body : await work(pathIdOf(request), body));
+  };
 }

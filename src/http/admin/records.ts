@@ -8,14 +8,12 @@ import type { RunningRequest, RunningRequests } from '../../domain/ports/running
 import type { Refusal } from '../../shared/errors.ts';
 import type { RecordPage } from '../../domain/money/consumption.ts';
 import { check, pageQuery, pathIdOf, readWholeQuery, unknownCursor } from '../checked-input.ts';
-import { findUnknownKey } from '../unknown-key.ts';
+import { findUnknownKey, presentCancellation, unknownRequest } from '../unknown-ids.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
-import { presentCancellation } from '../present/cancellation.ts';
 import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
 import { presentWait } from '../present/wait.ts';
-import { unknownRequest } from '../present/unknown-request.ts';
 import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';

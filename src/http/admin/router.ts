@@ -13,10 +13,9 @@ import type { ConsoleFiles } from '../console/open-files.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
 import type { AdminAccess } from './access.ts';
 import { createArchiveRoutes } from './archive.ts';
-import { createGroupRoutes } from './group-routes.ts';
+import { createGroupRoutes } from './groups.ts';
 import { createAdminGuard } from './guard.ts';
-import { createKeyRoutes } from './key-routes.ts';
-import { createKeyOperations } from './keys.ts';
+import { createKeyRoutes, createKeyOperations } from './keys.ts';
 import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
@@ -30,12 +29,14 @@ import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
 import type { UpstreamAdministration } from './upstreams.ts';
-import { createShadowRoutes } from './shadow.ts';
-import { createUsageRoutes } from './usage.ts';
+import { readUsage, sendUsage, usageQuery } from '../usage.ts';
 import type { UsageReads } from '../usage.ts';
-import { refuseFaults } from '../fallback-handlers.ts';
+import { readWholeQuery } from '../checked-input.ts';
+import { presentList } from '../present/list.ts';
+import { presentShadow } from '../present/shadow.ts';
+import { methodNotAllowed, refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
-import { sendBody } from '../answers/respond.ts';
+import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { unknownOperatorsUrl } from '../heads/unknown-url.ts';
 import { createRouter } from '../router.ts';
 import type { RequestHandler, Response, Router } from '../router.ts';
@@ -103,16 +104,29 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createGroupRoutes(ports.keys));
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
-  router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
-  router.use('/admin', createShadowRoutes(ports.shadows));
+  router.use('/admin', createListRoutes(ports));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
   router.use('/admin', createTryOutRoutes(ports.tryOut));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
+  return router;
+}
+
+/** The routes `/admin/usage` and `/admin/shadow`. */
+function createListRoutes({ usage, shadows }: AdminPorts): Router {
+  const router = createRouter();
+  router.get('/usage', async (request, response) => {
+    sendUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage));
+  });
+  router.all('/usage', methodNotAllowed('GET'));
+  router.get('/shadow', async (_request, response) => {
+    sendAnswer(response, 200, presentList((await shadows()).map(presentShadow), null));
+  });
+  router.all('/shadow', methodNotAllowed('GET'));
   return router;
 }
 

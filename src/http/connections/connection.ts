@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { OwnResponse } from '../answers/own-response.ts';
-import { skipRestOfChunk } from '../answers/skip-chunk.ts';
 import type { ConnectionEvents, LateRequest } from './connection-events.ts';
 import { answerHalfClosed } from './half-closed.ts';
 import { lingerAfter } from './lingering-close.ts';
@@ -221,4 +220,13 @@ export class Connection {
     if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
       response.keepAlive = this.#events.keepAlive.header;
   }
+}
+
+/**
+ * Makes Node's parser ignore the rest of a chunk. There is no public way to stop it in the middle, and to create
+ * requests, responses and errors for two thousand heads costs more than to serve a few.
+ */
+function skipRestOfChunk(socket: Socket): void {
+  const { parser } = socket as { readonly parser?: { onIncoming: () => number } | null };
+  if (parser) parser.onIncoming = () => 0;
 }

@@ -1,7 +1,6 @@
 import { methodNotAllowed } from '../fallback-handlers.ts';
-import { unknownHost } from '../pages/own-pages.ts';
+import { unknownHost, pageHeaders } from '../pages/own-pages.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
-import { pageHeaders } from '../pages/page-headers.ts';
 import { sendBody, sendNotModified, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, RequestHandler, Response, Router } from '../router.ts';

@@ -1,8 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isLoopback } from '../../shared/ip-address.ts';
+import { sendRefusal } from '../answers/respond.ts';
 import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { schemeOf } from '../heads/client-scheme.ts';
+import type { Request, RequestHandler } from '../router.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
@@ -92,3 +95,51 @@ function inUrl(address: string): string {
 function plainAddress(address = ''): string {
   return address.replace(/^::ffff:(?=\d+\.)/, '') || 'none';
 }
+
+/**
+ * Refuses requests from foreign web pages on a listener with a loopback address, including those for metrics and probes,
+ * which name models and upstreams. On other addresses, such as in a container, scrapers and probes use any host name.
+ */
+export function createPageGuard(configuredHost: string, pages: () => OwnPages): RequestHandler {
+  if (configuredHost.toLowerCase() !== 'localhost' && !isLoopback(configuredHost))
+    return (_request, _response, next) => next();
+  return (request, response, next) => {
+    const fault = pages().foreignFault(request) ?? hostFault(request, pages());
+    if (fault === null) next();
+    else sendRefusal(response, fault);
+  };
+}
+
+/**
+ * Refuses other host names than loopback ones and those of `admin.hosts`: a page's own name can be made to resolve to a
+ * loopback address. Requests without the header pass: no browser leaves it out, but HTTP/1.0 probes do.
+ */
+function hostFault(request: Request, pages: OwnPages): Refusal | null {
+  const { host } = request.headers;
+  if (host === undefined || host === '' || pages.isOwnHost(request)) return null;
+  return refuse(
+    'invalid_api_key',
+    "On this address the 'Host' header must name a loopback address, or one of admin.hosts.",
+  );
+}
+
+/**
+ * The headers of the gateway's own pages: nothing but the page's own files is loaded, no script and no style stands in
+ * the page itself, no other page shows it in a frame or keeps a reference to its window.
+ */
+export const pageHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-frame-options': 'DENY',
+};

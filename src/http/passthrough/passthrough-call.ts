@@ -1,15 +1,15 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import type { Refusal } from '../../shared/errors.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Forwarding } from '../../domain/ports/forwarding.ts';
 import type { UpstreamFault } from '../../domain/ports/upstreams.ts';
 import type { PassedHead } from '../../pipeline/run-passthrough.ts';
 import { withheldStatuses } from '../../protocol/upstream/classify-error.ts';
-import { incomplete, tooLarge } from '../body.ts';
+import { readRetryAfter } from '../../protocol/upstream/retry-after.ts';
+import type { Refusal } from '../../shared/errors.ts';
 import { noStore } from '../answers/answer-headers.ts';
-import { hasBody, passedHeadOf } from './passed-answer.ts';
+import { incomplete, tooLarge } from '../body.ts';
 import { announceClose } from '../connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
@@ -231,4 +231,19 @@ export class PassthroughCall {
     for (const cancel of this.#cancels) cancel();
     this.#resolve(outcome);
   }
+}
+
+/** What the head of an answer that is passed on says of the limits of its upstream: its status, and the pause it asks for. */
+function passedHeadOf({ headers }: IncomingMessage, status: number): PassedHead {
+  const retryAfterMs = readRetryAfter((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : undefined;
+  });
+  return { status, retryAfterMs, limits: null };
+}
+
+/** Whether the head of an answer announces a body. */
+function hasBody({ statusCode, headers, req }: IncomingMessage & { readonly req?: ClientRequest }): boolean {
+  const isEmpty = statusCode === 204 || statusCode === 304 || headers['content-length'] === '0';
+  return !isEmpty && req?.method !== 'HEAD';
 }

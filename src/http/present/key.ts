@@ -1,13 +1,14 @@
-import { formatUsd } from '../../shared/money.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
-import type { Account } from '../../domain/money/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { Group } from '../../domain/limits/groups.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
+import type { Account } from '../../domain/money/account.ts';
 import type { RefusedByLimit } from '../../domain/ports/refusals.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import { formatUsd } from '../../shared/money.ts';
 import { presentBudget } from './budget.ts';
 import { isoTime } from './iso-time.ts';
-import type { ManagedKey } from './managed-key.ts';
+import type { ManagedKey, PresentedGroup } from './managed-key.ts';
 
 /** The settings of a key that has none of its own. */
 export interface KeyDefaults {
@@ -16,7 +17,7 @@ export interface KeyDefaults {
 }
 
 /** What a key has paid for, and does now. */
-export interface KeyUse {
+interface KeyUse {
   readonly account: Account | undefined;
   readonly budget: BudgetUse | undefined;
   readonly inFlight: number | undefined;
@@ -81,3 +82,22 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
 
 /** The account of a key without payments or requests. */
 const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
+
+/** What the keys of a group do and have spent together. */
+interface GroupUse {
+  readonly budget: BudgetUse | undefined;
+  readonly inFlight: number | undefined;
+}
+
+/** A group as JSON. */
+export function presentGroup(
+  { name, concurrency }: Group,
+  { budget, inFlight = 0 }: GroupUse,
+): PresentedGroup {
+  return {
+    name,
+    concurrency,
+    budget: budget === undefined ? null : presentBudget(budget),
+    in_flight: inFlight,
+  };
+}

@@ -1,6 +1,6 @@
-import { formatUsd } from '../../shared/money.ts';
 import type { Attempt, ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { UpstreamError, Usage } from '../../protocol/text.ts';
+import { formatUsd } from '../../shared/money.ts';
 import { writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { isoTime } from './iso-time.ts';
@@ -96,7 +96,7 @@ function presentUsage(usage: Usage | null) {
 }
 
 /** The columns of records in CSV. */
-export const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
+const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
   ['request_id', ({ requestId }) => requestId],
   ['key_id', ({ keyId }) => keyId],
   ['created_at', ({ createdAtMs }) => isoTime(createdAtMs)],
@@ -130,4 +130,24 @@ export const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
 /** Records as CSV (RFC 4180) with a header line. */
 export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
   return writeCsvHeader(csvColumns) + records.map((record) => writeCsvLine(record, csvColumns)).join('');
+}
+
+/** A record as a line of JSON, with all that is stored of it: no other copy will be left. */
+export function writeArchivedRecord(record: ConsumptionRecord): string {
+  return JSON.stringify({ ...presentRecord(record), unbooked: formatUsd(record.unbookedNanos) });
+}
+
+const archiveColumns: readonly CsvColumn<ConsumptionRecord>[] = [
+  ...csvColumns,
+  ['unbooked', ({ unbookedNanos }) => formatUsd(unbookedNanos)],
+  ['failure_json', ({ failure }) => (failure ? JSON.stringify(failure) : null)],
+  ['attempts_json', (record) => JSON.stringify(presentRecord(record).attempts)],
+];
+
+/** The header line of archived records in CSV. */
+export const archivedCsvHeader = writeCsvHeader(archiveColumns);
+
+/** A record as a line of CSV: no value has a line feed in it. */
+export function writeArchivedCsv(record: ConsumptionRecord): string {
+  return writeCsvLine(record, archiveColumns);
 }

@@ -1,9 +1,10 @@
 import { circuitRules } from '../../domain/upstreams/circuit.ts';
+import type { CircuitView } from '../../domain/upstreams/circuit.ts';
 import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
-import type { ListedUpstream, ServedModels, TimedCircuit } from '../../operations/list-upstreams.ts';
+import type { ListedUpstream, ServedModels } from '../../operations/list-upstreams.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
 
@@ -34,7 +35,7 @@ export function presentUpstream(upstream: ListedUpstream) {
 /** An upstream as `/admin/upstreams` shows it. */
 export type PresentedUpstream = ReturnType<typeof presentUpstream>;
 
-function presentCircuit(circuit: TimedCircuit) {
+function presentCircuit(circuit: CircuitView) {
   const { maxConsecutiveFailures, maxFailureShare, minAttempts, windowMs } = circuitRules;
   return {
     state: circuit.state,

@@ -1,5 +1,90 @@
-import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { IncomingMessage } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { Writable } from 'node:stream';
+import type { NodeHandler } from './standalone.ts';
+
+/**
+ * Answers a request of the Fetch API without a socket. Resolves with the head of the answer. The client has left when
+ * the request's signal is raised or the answer's body is cancelled; before the head, the signal's reason rejects.
+ */
+export async function answerFetch(source: Request, serve: NodeHandler): Promise<Response> {
+  const { signal } = source;
+  signal.throwIfAborted();
+  const request = new FetchRequest(source);
+  // The routes see by the state of the request that its body was consumed before them.
+  if (request.isBodyTaken) await once(request.resume(), 'end');
+  const response = new FetchResponse(request);
+  const leave = (): void => void response.destroy(signal.reason instanceof Error ? signal.reason : undefined);
+  signal.addEventListener('abort', leave);
+  response.once('close', () => {
+    signal.removeEventListener('abort', leave);
+    request.destroy();
+  });
+  serve(request, response as unknown as ServerResponse);
+  try {
+    return await response.opened;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** A `Request` of the Fetch API as Node's HTTP server would show it. Its body is read only as far as it is needed. */
+class FetchRequest extends IncomingMessage {
+  /** Whether the body was read, or is being read, by someone else. */
+  readonly isBodyTaken: boolean;
+  #isReading = false;
+  readonly #body: ReadableStreamDefaultReader<Uint8Array> | null;
+
+  constructor({ method, url, headers, body, bodyUsed }: Request) {
+    super(new Socket());
+    const { pathname, search } = new URL(url);
+    this.method = method;
+    this.url = pathname + search;
+    this.headers = Object.fromEntries(headers);
+    // An upstream would wait for a body that its head announces and that is not there.
+    if (body === null) for (const name of ['content-length', 'transfer-encoding']) delete this.headers[name];
+    // A body without a length is framed as Node's server would have received it.
+    if (body !== null && !headers.has('content-length')) this.headers['transfer-encoding'] = 'chunked';
+    this.rawHeaders = Object.entries(this.headers).flat() as string[];
+    // What becomes of a body that is not read to its end is the host's concern, which has the connection.
+    this.complete = true;
+    this.isBodyTaken = bodyUsed || body?.locked === true;
+    this.#body = body === null || this.isBodyTaken ? null : body.getReader();
+  }
+
+  override _read(): void {
+    if (this.#body === null) this.push(null);
+    else if (!this.#isReading) void this.#readOn(this.#body);
+  }
+
+  /** Reads until the body ends or no more is wanted. Node asks an `IncomingMessage` for more only after a pause. */
+  async #readOn(body: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    this.#isReading = true;
+    try {
+      let isMoreWanted = true;
+      while (isMoreWanted) {
+        const { done, value } = await body.read();
+        isMoreWanted = this.push(done ? null : value);
+      }
+    } catch {
+      this.destroy();
+    }
+    this.#isReading = false;
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    void this.#cancelBody();
+    callback(error);
+  }
+
+  /** Stops reading the body; one that broke off has nothing to stop. */
+  async #cancelBody(): Promise<void> {
+    await this.#body?.cancel().catch(() => {});
+  }
+}
 
 /** How many bytes of an answer wait for its reader before the upstream is paused. */
 const maxWaitingBytes = 65_536;
@@ -21,7 +106,7 @@ type Written = (error?: Error | null) => void;
  * written is lost when the answer is torn down behind it. An answer that breaks off is an error of the body, never its
  * end.
  */
-export class FetchResponse extends Writable {
+class FetchResponse extends Writable {
   readonly req: IncomingMessage;
   /** Resolves with the head of the answer; rejects if the answer broke off before it. */
   readonly opened: Promise<Response>;
