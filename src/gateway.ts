@@ -29,7 +29,7 @@ import type { NodeHandler } from './http/standalone.ts';
 import { unknownOperatorsUrl, unknownUrl } from './http/heads/unknown-url.ts';
 import { hasActiveKey } from './operations/key-use.ts';
 import type { ProcessViews } from './operations/process-views.ts';
-import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
+import { awaitSettlements, drain, interruptForCrash } from './pipeline/in-flight.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/log/logger.ts';
 import type { Log, LogFormat, LogLevel } from './telemetry/log/logger.ts';

@@ -1,5 +1,5 @@
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
-import { ownLimitOf } from '../domain/limits/own-limits.ts';
+import { ownLimitOf } from '../domain/limits/limits.ts';
 import type { Refusals, RefusedRequests } from '../domain/ports/refusals.ts';
 import { repeat } from './repeat.ts';
 import type { TaskPorts } from './repeat.ts';

@@ -2,7 +2,7 @@ import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { FoundChanges, SharedChanges } from '../domain/ports/shared-changes.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { repeat } from './repeat.ts';
 import type { Task, TaskPorts } from './repeat.ts';
 

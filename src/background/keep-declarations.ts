@@ -1,8 +1,8 @@
 import type { DeclarationReport, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { DeclaredHashes } from '../domain/ports/keys.ts';
+import type { DeclaredHashes } from '../domain/ports/key-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { within } from '../domain/within.ts';
+import { within } from '../domain/limits/time-limit.ts';
 
 /** How long requests with a declared key wait until the declarations are stored, in milliseconds. */
 const storeLimitMs = 10_000;

@@ -1,9 +1,9 @@
-import { leaseMs } from '../domain/lease.ts';
+import { leaseMs } from '../domain/ports/leases.ts';
 import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { repeat } from './repeat.ts';
 import type { TaskPorts } from './repeat.ts';
 

@@ -1,7 +1,7 @@
 import type { CallTarget } from '../domain/diagnosis/call-target.ts';
-import { reportChanges } from '../domain/diagnosis/changed-fault.ts';
+import { reportChanges } from '../domain/fault-reports.ts';
 import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
-import { getCall } from '../domain/get-call.ts';
+import { getCall } from '../domain/ports/upstreams.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HealthSign } from '../domain/upstreams/failure.ts';

@@ -2,11 +2,15 @@ import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { Wait } from '../domain/limits/time-limit.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Records, RecoverableRecords, WatchedRecords } from '../domain/ports/records.ts';
-import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
+import type {
+  Records,
+  RecoverableRecords,
+  WatchedRecords,
+  SettlementSpool,
+} from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { describeReason, StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { Roster } from '../shared/roster.ts';
 import { isPassing, SettlementQueue } from './settlement-queue.ts';
 import { stuckMs, watchWrites } from './write-health.ts';

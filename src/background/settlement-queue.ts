@@ -1,10 +1,9 @@
 import type { SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { RecoverableRecords } from '../domain/ports/records.ts';
-import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
+import type { RecoverableRecords, SettlementSpool } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { KeyLockedError, StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { Roster } from '../shared/roster.ts';
 import type { WriteHealth } from './write-health.ts';
 

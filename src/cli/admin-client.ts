@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { json, text as readText } from 'node:stream/consumers';
-import { maxPageSize } from '../domain/page-size.ts';
+import { maxPageSize } from '../domain/ports/records.ts';
 import { findAdminListener, findGateway, tokenPlace } from './find-gateway.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 import type { CommandRequest } from './send-request.ts';

@@ -4,7 +4,7 @@ import type { Config } from '../config/schema/schema.ts';
 import { readStatementKey } from '../config/statement-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits/limits.ts';
-import type { Webhook } from '../domain/ports/webhooks.ts';
+import type { Webhook } from '../domain/ports/outbox.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import { writeArchivedRecord } from '../http/present/record.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';

@@ -1,7 +1,7 @@
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { originOf } from '../domain/diagnosis/call-target.ts';
-import type { Webhook } from '../domain/ports/webhooks.ts';
+import type { Webhook } from '../domain/ports/outbox.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { UpstreamAdministration } from '../http/admin/upstreams.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';

@@ -1,6 +1,8 @@
 import { AgreedQuotas } from '../coordination/quotas/agreed-quotas.ts';
-import { limitersOfConfig } from '../coordination/upstream-limiter/limiters-of-config.ts';
-import { MemoryUpstreamLimiters } from '../coordination/upstream-limiter/memory-upstream-limiters.ts';
+import {
+  limitersOfConfig,
+  MemoryUpstreamLimiters,
+} from '../coordination/upstream-limiter/memory-upstream-limiters.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { HedgeBudgets } from '../domain/routing/hedging.ts';
 import { circuitOpenMs } from '../domain/upstreams/circuit.ts';

@@ -1,4 +1,4 @@
-import type { TracingSettings } from '../domain/tracing-settings.ts';
+import type { TracingSettings } from '../domain/ports/telemetry.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import type { Log } from '../telemetry/log/logger.ts';

@@ -9,7 +9,7 @@ import { UsageDrift } from '../domain/money/usage-drift.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { ShadowBook } from '../domain/shadows/shadow-book.ts';
-import type { TracingSettings } from '../domain/tracing-settings.ts';
+import type { TracingSettings } from '../domain/ports/telemetry.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
 import type { RecordAdministration } from '../http/admin/records.ts';
 import type { AdminPorts } from '../http/admin/router.ts';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ConnectionLimits } from '../domain/edge/connection-limits.ts';
+import type { ConnectionLimits } from '../domain/edge.ts';
 import type { Config } from './schema/schema.ts';
 
 /** The assumed limit of open files and sockets on systems that do not report one: the usual default. */

@@ -1,4 +1,4 @@
-import type { TracingSettings } from '../domain/tracing-settings.ts';
+import type { TracingSettings } from '../domain/ports/telemetry.ts';
 
 /** The environment, as `process.env` gives it. */
 export type Environment = Readonly<Record<string, string | undefined>>;

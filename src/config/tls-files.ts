@@ -4,7 +4,7 @@ import { promises, readFileSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { z } from 'zod';
-import type { Certificates } from '../domain/ports/certificates.ts';
+import type { Certificates } from '../domain/ports/network.ts';
 import { describeReadFault } from './read-fault.ts';
 
 /** The largest file, in bytes; a bundle of all public authorities has some 230,000. */

@@ -1,17 +1,48 @@
+import { sumFaults } from '../domain/fault-reports.ts';
 import { frequencyWindowMs, maxWaitingRequests } from '../domain/limits/limits.ts';
 import type { Limits, LimitDecision } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
 import { LimitRefresh } from './limit-refresh.ts';
-import { StartWindow } from './start-window.ts';
+
+/** How many expired starts may precede the others before the list is cut. */
+const maxForgotten = 1_024;
+
+/** The moments of one key's starts in the last 60 seconds, oldest first, in monotonic milliseconds. */
+class StartWindow {
+  #starts: number[] = [];
+  /** The index of the first start that still counts. The starts before it are cut off now and then: a start costs O(1). */
+  #first = 0;
+
+  get count(): number {
+    return this.#starts.length - this.#first;
+  }
+
+  add(nowMs: number): void {
+    this.#starts.push(nowMs);
+  }
+
+  /** Drops the starts that are a whole window old. */
+  forgetOld(nowMs: number): void {
+    while ((this.#starts[this.#first] ?? Number.POSITIVE_INFINITY) <= nowMs - frequencyWindowMs)
+      this.#first++;
+    if (this.#first < maxForgotten || this.#first < this.count) return;
+    this.#starts = this.#starts.slice(this.#first);
+    this.#first = 0;
+  }
+
+  /** The start that must leave the window before another one fits under `limit`; `null` when there has been none. */
+  next(limit: number): number | null {
+    return this.#starts[this.#first + Math.max(0, this.count - limit)] ?? null;
+  }
+}
 
 /** For how many keys the limits are asked at once. */
 const keysPerQuestion = 500;
 
 /** Where the limits in force are found. */
-export interface LimitSource {
+interface LimitSource {
   /** The limits of those of some keys that are stored, by their ids. */
   limitsOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>>;
   readonly onFault: ReportFault;

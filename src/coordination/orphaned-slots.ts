@@ -2,7 +2,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { TimeLimit } from '../domain/limits/time-limit.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 

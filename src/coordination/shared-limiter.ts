@@ -5,7 +5,7 @@ import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { TimeLimit } from '../domain/limits/time-limit.ts';
 import { SlotCalls } from './slot-calls.ts';
 import { OrphanedSlots } from './orphaned-slots.ts';

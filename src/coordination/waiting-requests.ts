@@ -5,7 +5,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { sumFaults } from '../domain/summed-fault.ts';
+import { sumFaults } from '../domain/fault-reports.ts';
 import { LimitRefresh } from './limit-refresh.ts';
 
 /** How often the store is asked for waits that ended, while requests wait, in milliseconds. */

@@ -1,7 +1,6 @@
 import { count } from '../shared/count.ts';
-import { checkPath } from '../domain/diagnosis/status-explanations.ts';
-import { explainCoding } from '../domain/diagnosis/coding-explanations.ts';
-import { explainAnswer, lookAtProxies } from '../domain/diagnosis/answer-explanations.ts';
+import { checkPath, explainAnswer, lookAtProxies } from '../domain/diagnosis/status-explanations.ts';
+import { explainCoding } from '../domain/diagnosis/fault-explanations.ts';
 import type { Failure, FailureKind, FinishedAnswer } from '../protocol/text.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
 import { inspectChatBody, inspectChatStream, readEvents, unknownFinishReason } from './inspect-chat.ts';

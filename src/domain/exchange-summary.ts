@@ -1,8 +1,8 @@
-import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
+import type { Refusal, ErrorCode } from '../shared/errors.ts';
+import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
 import type { NoPermit } from './permit-refusal.ts';
 import type { HedgeResult } from './routing/hedging.ts';
-import type { Refusal } from '../shared/errors.ts';
 
 /** One attempt at an upstream, for metrics and the log. */
 export interface AttemptSummary extends Attempt {
@@ -75,4 +75,9 @@ export interface ExchangeSummary {
   readonly chargeNanos: number;
   /** `null` when tracing is off. */
   readonly traceId: string | null;
+}
+
+/** The error code in the client's answer; `null` for a client that disconnected and got none. */
+export function codeOf({ outcome, refusal }: ExchangeSummary): ErrorCode | null {
+  return outcome === 'client_closed' ? null : (refusal?.code ?? null);
 }

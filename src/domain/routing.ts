@@ -1,12 +1,14 @@
-import type { HiddenPrompt } from './money/hidden-prompt.ts';
-import type { ModelPrice } from './money/pricing.ts';
-import type { PolicyName } from './routing/policy-names.ts';
-import type { RouteMeasure } from './routing/route-measure.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
 import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
+import type { Refusal } from '../shared/errors.ts';
 import type { CallTarget } from './diagnosis/call-target.ts';
+import type { HiddenPrompt } from './money/hidden-prompt.ts';
+import type { ModelPrice } from './money/pricing.ts';
 import type { HedgePolicy } from './routing/hedging.ts';
+import type { PolicyName } from './routing/policy-names.ts';
+import type { RouteMeasure } from './routing/route-measure.ts';
+import type { ShadowTerms } from './shadows/shadow-book.ts';
 
 /** The charging rule for a client that disconnects before the end of an answer; `settlement.ts` has the table. */
 export type OnDisconnect = 'estimate' | 'drain' | 'free';
@@ -103,4 +105,17 @@ export function drawInTurn(routes: readonly Route[], random: () => number): read
   const drawn = found === -1 ? routes.length - 1 : found;
   const first = routes[drawn];
   return first === undefined ? [] : [first, ...drawInTurn(routes.toSpliced(drawn, 1), random)];
+}
+
+/** Where copies of a model's requests go, and how the upstream is called. */
+export interface ShadowRoute extends ShadowTerms {
+  readonly route: Route;
+  /** Output tokens to expect of an answer. */
+  readonly holdTokens: number;
+}
+
+/** The offered models, from the config or discovered from an upstream. */
+export interface ModelCatalogue {
+  find(id: string): Promise<OfferedModel | null | Refusal>;
+  list(): Promise<readonly OfferedModel[] | Refusal>;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { z } from 'zod';
-import { maxPageSize } from '../domain/page-size.ts';
+import { maxPageSize } from '../domain/ports/records.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';

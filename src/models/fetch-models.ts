@@ -2,7 +2,7 @@ import { hasControlCharacters } from '../shared/control-characters.ts';
 import { matchName, renameBy } from '../shared/name-pattern.ts';
 import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
-import { getCall } from '../domain/get-call.ts';
+import { getCall } from '../domain/ports/upstreams.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../domain/ports/upstreams.ts';
 import type { HiddenPrompt } from '../domain/money/hidden-prompt.ts';

@@ -1,10 +1,9 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { reportChanges } from '../domain/diagnosis/changed-fault.ts';
+import { reportChanges } from '../domain/fault-reports.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { ModelCatalogue } from '../domain/ports/models.ts';
+import type { ModelCatalogue, OfferedModel } from '../domain/routing.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
-import type { OfferedModel } from '../domain/routing.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import { fetchModels } from './fetch-models.ts';
 import type { FoundModels, Offer } from './fetch-models.ts';

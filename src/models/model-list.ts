@@ -1,5 +1,4 @@
-import type { ModelCatalogue } from '../domain/ports/models.ts';
-import type { OfferedModel } from '../domain/routing.ts';
+import type { ModelCatalogue, OfferedModel } from '../domain/routing.ts';
 
 /** A catalogue of the models that the config names. */
 export function createModelList(models: readonly OfferedModel[]): ModelCatalogue {

@@ -4,7 +4,6 @@ import type { LimiterView, UpstreamLimiters } from '../domain/ports/upstream-lim
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/money/pricing.ts';
-import type { PolicyName } from '../domain/routing/policy-names.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
@@ -14,6 +13,7 @@ import type { ProcessViews } from './process-views.ts';
 import { countByUpstream } from './read-status.ts';
 import { reportUpstream } from './report-upstreams.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
+import type { PolicyName } from '../domain/routing/policy-names.ts';
 
 /** How many models of an upstream are listed: one that lists its own may have thousands. */
 export const maxListedRoutes = 200;

@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Account, Credit } from '../domain/money/account.ts';
+import type { Account, Credit, Accounts } from '../domain/ports/accounts.ts';
 import {
   defaultWeight,
   keyEntropyBytes,
@@ -10,7 +10,6 @@ import {
 } from '../domain/keys/api-key.ts';
 import { environmentKeyName } from '../domain/keys/declared-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
-import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyFilter, KeyPage, KeyStore } from '../domain/ports/key-store.ts';
 

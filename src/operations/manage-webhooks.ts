@@ -1,7 +1,6 @@
 import { testEventType, writeEvent } from '../domain/events.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
-import type { Delivery, DeliveryState, ManagedDeliveries } from '../domain/ports/outbox.ts';
-import type { Webhook } from '../domain/ports/webhooks.ts';
+import type { Delivery, DeliveryState, ManagedDeliveries, Webhook } from '../domain/ports/outbox.ts';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 

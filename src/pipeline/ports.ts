@@ -1,13 +1,13 @@
 import type { Groups } from '../domain/limits/groups.ts';
 import type { Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { KeyDirectory } from '../domain/ports/keys.ts';
+import type { KeyDirectory } from '../domain/ports/key-store.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
-import type { ModelCatalogue } from '../domain/ports/models.ts';
+import type { ModelCatalogue } from '../domain/routing.ts';
 import type { WatchedRecords } from '../domain/ports/records.ts';
 import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
-import type { TokenUse } from '../domain/ports/token-use.ts';
+import type { TokenUse } from '../domain/limits/token-limits.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HedgeBudgets } from '../domain/routing/hedging.ts';

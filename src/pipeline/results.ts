@@ -1,10 +1,15 @@
+import type { Outcome } from '../domain/money/consumption.ts';
+import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+import { failures, refusalOf } from '../domain/upstreams/failure.ts';
+import type { AnswerEnding, Failure, Usage } from '../protocol/text.ts';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { AnswerEnding, Failure, Usage } from '../protocol/text.ts';
-import type { Outcome } from '../domain/money/consumption.ts';
-import { failures, refusalOf } from '../domain/upstreams/failure.ts';
-import type { Interruption } from '../domain/interruption.ts';
-import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+
+/**
+ * Why a running request is stopped from outside; the reason of its abort signal. `crashed`: an error that nothing caught
+ * ends the process.
+ */
+export type Interruption = 'client_closed' | 'cancelled' | 'drained' | 'crashed';
 
 /** How a request ended. */
 export type ExchangeResult =

@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { AttemptResult } from '../domain/upstreams/attempt-result.ts';
+import type { AttemptResult } from '../domain/money/consumption.ts';
 import { failures } from '../domain/upstreams/failure.ts';
 import { isSpendingLimited } from '../domain/limits/groups.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';

@@ -1,4 +1,4 @@
-import { leaseMs } from '../domain/lease.ts';
+import { leaseMs } from '../domain/ports/leases.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { Engine, FixedUnit, Statement } from './engine.ts';

@@ -1,8 +1,7 @@
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
-import type { RecordPages } from '../domain/ports/record-pages.ts';
-import type { OpenRecords, RecoverableRecords } from '../domain/ports/records.ts';
+import type { RecordPages, OpenRecords, RecoverableRecords } from '../domain/ports/records.ts';
 import type { Engine } from './engine.ts';
 import { createDeclarationStore } from './keys/declarations.ts';
 import { createKeyStore } from './keys/key-store.ts';

@@ -1,7 +1,6 @@
 import { dayWindow, minuteWindow } from '../domain/limits/token-limits.ts';
-import type { TokenWindow } from '../domain/limits/token-limits.ts';
+import type { TokenWindow, TokenUse } from '../domain/limits/token-limits.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { Engine, FixedUnit, Statement } from './engine.ts';
 import { lookUpRows } from './statements.ts';
 

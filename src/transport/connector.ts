@@ -3,7 +3,7 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
 import { linkLocalRefused } from '../domain/diagnosis/fault-explanations.ts';
-import type { Certificates } from '../domain/ports/certificates.ts';
+import type { Certificates } from '../domain/ports/network.ts';
 import { isLinkLocal } from '../shared/link-local.ts';
 import { dialProxy, openTunnel } from './proxy.ts';
 import type { Proxy } from './proxy.ts';

@@ -1,10 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Forwarding } from '../domain/ports/forwarding.ts';
-import type { CodingFault } from '../domain/diagnosis/coding-explanations.ts';
+import type { Forwarding, UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { CodingFault } from '../domain/diagnosis/fault-explanations.ts';
 import { interimOverflow } from '../domain/diagnosis/fault-explanations.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import type { ConnectionFault } from '../protocol/text.ts';
 import { readLimitHeaders } from '../protocol/upstream/limit-headers.ts';
 import { readRetryAfter } from '../protocol/upstream/retry-after.ts';

@@ -1,7 +1,6 @@
 import { request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Forwarding } from '../domain/ports/forwarding.ts';
-import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { Forwarding, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { describeError } from './describe-error.ts';
 import { proxyPrefix, proxyStatusPrefix } from '../domain/diagnosis/proxy-explanations.ts';
 import { targetOf } from './socket-target.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
-import type { SendResult, Webhook } from '../domain/ports/webhooks.ts';
+import type { SendResult, Webhook } from '../domain/ports/outbox.ts';
 import { signatureHeaders } from '../shared/webhook-signature.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connector.ts';

@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { deliverWebhooks } from '../../src/background/webhooks/deliver-webhooks.ts';
-import type { Deliveries, DueDelivery } from '../../src/domain/ports/outbox.ts';
-import type { SendResult, Webhook } from '../../src/domain/ports/webhooks.ts';
+import type { Deliveries, DueDelivery, SendResult, Webhook } from '../../src/domain/ports/outbox.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 /** Deliveries that wait in memory, each of a subject of its own. */

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { keepDeclarations } from '../../src/background/keep-declarations.ts';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
-import type { DeclaredHashes } from '../../src/domain/ports/keys.ts';
+import type { DeclaredHashes } from '../../src/domain/ports/key-store.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function keyOf(name: string): DeclaredKey {

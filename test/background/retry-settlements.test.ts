@@ -10,7 +10,7 @@ import { openTestEngine } from '../support/test-engine.ts';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import type { KeptSettlements } from '../../src/background/retry-settlements.ts';
 import { eventually } from '../support/eventually.ts';
-import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 

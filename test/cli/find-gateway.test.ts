@@ -2,7 +2,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callAdmin, openAdmin } from '../../src/cli/admin-client.ts';
 import { findAdminListener } from '../../src/cli/find-gateway.ts';
 import { findKeyId } from '../../src/cli/keys/find-key.ts';
-import { maxPageSize } from '../../src/domain/page-size.ts';
+import { maxPageSize } from '../../src/domain/ports/records.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 
 afterEach(() => {

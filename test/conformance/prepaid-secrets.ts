@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Account } from '../../src/domain/money/account.ts';
+import type { Account } from '../../src/domain/ports/accounts.ts';
 import { isUsable } from '../../src/domain/keys/api-key.ts';
 import { free } from '../../src/domain/money/pricing.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';

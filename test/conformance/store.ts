@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
-import type { Account } from '../../src/domain/money/account.ts';
+import type { Account } from '../../src/domain/ports/accounts.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import { free, noTokens } from '../../src/domain/money/pricing.ts';

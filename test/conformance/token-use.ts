@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { dayWindow, minuteWindow } from '../../src/domain/limits/token-limits.ts';
-import type { TokenWindow } from '../../src/domain/limits/token-limits.ts';
-import type { TokenUse } from '../../src/domain/ports/token-use.ts';
+import type { TokenWindow, TokenUse } from '../../src/domain/limits/token-limits.ts';
 import { createTokenUse } from '../../src/storage/token-use.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { propertyRun } from '../support/property-run.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Reach } from '../../src/domain/upstreams/failure-reach.ts';
-import { reachOf } from '../../src/domain/upstreams/failure-reach.ts';
+import type { Reach } from '../../src/domain/upstreams/failure.ts';
+import { reachOf } from '../../src/domain/upstreams/failure.ts';
 import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { propertyRun } from '../support/property-run.ts';

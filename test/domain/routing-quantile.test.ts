@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DecayedQuantile } from '../../src/domain/routing/decayed-quantile.ts';
+import { DecayedQuantile } from '../../src/domain/routing/decayed-times.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 
 test('a quantile of many durations is right to a tenth, at any scale', () => {

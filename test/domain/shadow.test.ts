@@ -2,9 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { free } from '../../src/domain/money/pricing.ts';
 import { compareAnswers } from '../../src/domain/shadows/compare-answers.ts';
 import type { AnswerFacts } from '../../src/domain/shadows/compare-answers.ts';
-import { DayBudget } from '../../src/domain/shadows/day-budget.ts';
-import { ShadowBook } from '../../src/domain/shadows/shadow-book.ts';
-import type { ShadowTerms } from '../../src/domain/shadows/shadow-terms.ts';
+import { DayBudget, ShadowBook } from '../../src/domain/shadows/shadow-book.ts';
+import type { ShadowTerms } from '../../src/domain/shadows/shadow-book.ts';
 
 const midnight = Date.UTC(2030, 0, 2);
 const answer: AnswerFacts = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
-import type { AttemptResult } from '../../src/domain/upstreams/attempt-result.ts';
+import type { AttemptResult } from '../../src/domain/money/consumption.ts';
 import { failures } from '../../src/domain/upstreams/failure.ts';
 import type { HealthSign } from '../../src/domain/upstreams/failure.ts';
 import { createFakeClock } from '../support/fake-clock.ts';

@@ -7,28 +7,28 @@ const sockets = ['test/e2e/routing.test.ts'];
 export const routingFaults: readonly Mutation[] = [
   {
     name: 'an affinity that is the same for all keys',
-    file: 'src/domain/routing/affinity.ts',
+    file: 'src/domain/routing/policies.ts',
     find: '[keyId, model.id]',
     replace: '[model.id]',
     tests: units,
   },
   {
     name: 'an affinity that does not know the cache key of a client',
-    file: 'src/domain/routing/affinity.ts',
+    file: 'src/domain/routing/policies.ts',
     find: "promptCacheKey ? [{ role: 'prompt_cache_key', text: promptCacheKey }] : headTurns(turns)",
     replace: 'headTurns(turns)',
     tests: sockets,
   },
   {
     name: 'an affinity that moves with every turn',
-    file: 'src/domain/routing/affinity.ts',
+    file: 'src/domain/routing/policies.ts',
     find: 'asked === -1 ? turns.length : asked + 1',
     replace: 'turns.length',
     tests: sockets,
   },
   {
     name: 'an affinity whose mean counts routes that are down',
-    file: 'src/domain/routing/affinity.ts',
+    file: 'src/domain/routing/policies.ts',
     find: "availability(route) === 'available'",
     replace: 'availability(route).length > 0',
     tests: units,
@@ -70,7 +70,7 @@ export const routingFaults: readonly Mutation[] = [
   },
   {
     name: 'a failure of one model that counts for all models of its upstream',
-    file: 'src/domain/upstreams/failure-reach.ts',
+    file: 'src/domain/upstreams/failure.ts',
     find: "  if (kind !== 'auth' && kind !== 'unavailable') return 'model';",
     replace: "  if (kind !== 'auth' && kind !== 'unavailable') return 'upstream';",
     tests: ['test/domain/model-health.test.ts'],

@@ -46,7 +46,7 @@ export const upstreamLimiterFaults: readonly Mutation[] = [
   },
   {
     name: 'a full queue that is added up for each refusal',
-    file: 'src/coordination/upstream-limiter/requested-limiters.ts',
+    file: 'src/coordination/upstream-limiter/timed-limiter.ts',
     find: 'const ahead = limiter.queue.lanes',
     replace:
       'const ahead = [...limiter.queue.loadsAhead((ms) => limiter.heldAt(ms), nowMs).values()].at(-1) ?? limiter.queue.lanes',
@@ -180,7 +180,7 @@ export const upstreamLimiterFaults: readonly Mutation[] = [
   },
   {
     name: 'a pause without an end',
-    file: 'src/domain/upstream-limiter/pause.ts',
+    file: 'src/domain/upstream-limiter/pauses.ts',
     find: 'Math.min(durationMs, maxPauseMs)',
     replace: 'durationMs',
     tests: ['test/coordination/upstream-limiter'],
@@ -229,7 +229,7 @@ export const upstreamLimiterFaults: readonly Mutation[] = [
   },
   {
     name: 'a bound that falls with each refusal of one round',
-    file: 'src/domain/upstream-limiter/learned-bound.ts',
+    file: 'src/domain/upstream-limiter/learned-limits.ts',
     find: ' || startedMs <= this.#loweredMs',
     replace: '',
     tests: ['test/coordination/upstream-limiter'],

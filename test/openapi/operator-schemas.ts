@@ -6,12 +6,12 @@ import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
 import { eventTypes } from '../../src/domain/events.ts';
-import { policyNames } from '../../src/domain/routing/policy-names.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
 import { closed, count, flag, nullable, text } from './answer-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
 import type { JsonSchema } from './contract-schemas.ts';
+import { policyNames } from '../../src/domain/routing/policy-names.ts';
 
 const usd: JsonSchema = { type: 'string', pattern: String.raw`^-?\d+\.\d{2,9}$`, description: 'USD.' };
 const moment: JsonSchema = { type: 'string', format: 'date-time' };

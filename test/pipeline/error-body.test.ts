@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
-import { readErrorBody } from '../../src/pipeline/attempts/error-body.ts';
+import { readErrorBody } from '../../src/pipeline/attempts/attempt.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { bodyOf } from '../support/body-of.ts';
 

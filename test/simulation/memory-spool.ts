@@ -1,5 +1,5 @@
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
-import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import type { Actor } from './virtual-time.ts';
 import type { World } from './world.ts';
 

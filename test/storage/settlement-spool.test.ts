@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { createSettlementSpool } from '../../src/storage/spool/settlement-spool.ts';
-import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { readSpoolLines, writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

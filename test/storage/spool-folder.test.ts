@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { createSpoolInFolder } from '../../src/storage/spool/spool-folder.ts';
 import { settledRecord } from '../support/settled-record.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

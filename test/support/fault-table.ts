@@ -1,4 +1,4 @@
-import { explainAnswer } from '../../src/domain/diagnosis/answer-explanations.ts';
+import { explainAnswer } from '../../src/domain/diagnosis/status-explanations.ts';
 import { diagnose } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailureKind } from '../../src/protocol/text.ts';

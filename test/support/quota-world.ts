@@ -1,4 +1,4 @@
-import { leaseMs } from '../../src/domain/lease.ts';
+import { leaseMs } from '../../src/domain/ports/leases.ts';
 import { AgreedQuotas } from '../../src/coordination/quotas/agreed-quotas.ts';
 import type { GrantedQuota, LimitUse, UpstreamLimit, QuotaDemand } from '../../src/domain/ports/quotas.ts';
 import { createFakeClock } from './fake-clock.ts';

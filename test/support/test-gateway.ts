@@ -5,9 +5,9 @@ import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits/limits.ts';
-import type { PolicyName } from '../../src/domain/routing/policy-names.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 import { formatUsd } from '../../src/shared/money.ts';
+import type { PolicyName } from '../../src/domain/routing/policy-names.ts';
 
 /** Creates a key with settings in the gateway's own units; its secret is looked for wherever it must not be. */
 type CreateKey = (

@@ -1,5 +1,5 @@
 import type { PresentedRecord } from '../../http/present/record.ts';
-import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
+import type { AttemptResult } from '../../domain/money/consumption.ts';
 import { parseUsd } from '../../shared/money.ts';
 import { readPages } from '../admin-client.ts';
 import type { Calendar } from './calendar.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../config/tls-files.ts';
 import type { TlsPaths } from '../../config/tls-files.ts';
 import type { Config } from '../../config/schema/schema.ts';
-import type { Certificates } from '../../domain/ports/certificates.ts';
+import type { Certificates } from '../../domain/ports/network.ts';
 import type { CertificateSource } from '../../http/listen/tls-server.ts';
 import type { ProcessServices } from '../process-services.ts';
 import { settledReads } from '../settled-reads.ts';

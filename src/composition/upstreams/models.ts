@@ -1,12 +1,10 @@
 import { hedgePolicyOf } from '../../config/schema/hedge-schema.ts';
 import { isDiscovered } from '../../config/schema/schema.ts';
 import type { Config } from '../../config/schema/schema.ts';
-import type { ModelCatalogue } from '../../domain/ports/models.ts';
+import type { ModelCatalogue, OfferedModel, Route, ShadowRoute } from '../../domain/routing.ts';
 import type { HiddenPrompt } from '../../domain/money/hidden-prompt.ts';
 import { free } from '../../domain/money/pricing.ts';
 import { unknownCreation } from '../../domain/routing.ts';
-import type { OfferedModel, Route } from '../../domain/routing.ts';
-import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { createModelDiscovery } from '../../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';

@@ -7,7 +7,7 @@ import { writePath } from '../../config/problem.ts';
 import { readSecretCommand, readSecretCommandAgain } from '../../config/secret-command.ts';
 import { readSecretFile, readSecretFileAgain } from '../../config/secret-file.ts';
 import type { Config } from '../../config/schema/schema.ts';
-import type { Certificates } from '../../domain/ports/certificates.ts';
+import type { Certificates } from '../../domain/ports/network.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields } from '../../domain/ports/telemetry.ts';
 import type { Log } from '../../telemetry/log/logger.ts';

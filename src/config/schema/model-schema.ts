@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { policyNames } from '../../domain/routing/policy-names.ts';
 import { usd } from '../../shared/schema-values.ts';
 import { hedge } from './hedge-schema.ts';
 import { price } from './price-schema.ts';
 import { route } from './route-schema.ts';
 import { shadow } from './shadow-schema.ts';
 import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
+import { policyNames } from '../../domain/routing/policy-names.ts';
 
 /** How many output tokens the hold of a request without a limit of its own covers. */
 const defaultHoldTokens = 1_024;

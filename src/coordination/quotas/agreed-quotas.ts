@@ -8,7 +8,7 @@ import type {
 } from '../../domain/ports/quotas.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import { sumFaults } from '../../domain/summed-fault.ts';
+import { sumFaults } from '../../domain/fault-reports.ts';
 import { TimeLimit } from '../../domain/limits/time-limit.ts';
 import { OwnQuota } from './own-quota.ts';
 

@@ -8,20 +8,26 @@ import type {
   LimiterSettings,
   LimiterView,
   PermitWait,
+  UpstreamLimiters,
 } from '../../domain/ports/upstream-limiters.ts';
 import type { Ticket } from '../../domain/upstream-limiter/key-queue.ts';
 import { noLanes } from '../../domain/upstream-limiter/lanes.ts';
-import { usesOf } from '../../domain/upstream-limiter/limit-uses.ts';
-import type { LimitedCall } from '../../domain/upstream-limiter/upstream-limiter.ts';
 import type { Turn } from '../../domain/upstream-limiter/turn.ts';
-import { viewLimiter } from '../../domain/upstream-limiter/view-limiter.ts';
+import type { LimitedCall } from '../../domain/upstream-limiter/upstream-limiter.ts';
+import { usesOf, viewLimiter } from '../../domain/upstream-limiter/view-limiter.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
-import { acquired, requestedLimiters, permitWithoutLimits, refusedAtOnce } from './requested-limiters.ts';
-import type { RequestedLimiter } from './requested-limiters.ts';
-import { TimedLimiter } from './timed-limiter.ts';
-import type { LimitersOptions } from './timed-limiter.ts';
-import { expectedAtFirst, joinQueues, outlook, timedOut } from './queued-request.ts';
-import type { QueuedRequest } from './queued-request.ts';
+import {
+  acquired,
+  requestedLimiters,
+  permitWithoutLimits,
+  refusedAtOnce,
+  TimedLimiter,
+  expectedAtFirst,
+  joinQueues,
+  outlook,
+  timedOut,
+} from './timed-limiter.ts';
+import type { RequestedLimiter, LimitersOptions, QueuedRequest } from './timed-limiter.ts';
 
 /** What a request asks for, whether or not it may wait. */
 type AnyRequest = Parameters<ConfigurableLimiters['tryAcquire']>[0];
@@ -226,4 +232,16 @@ export class MemoryUpstreamLimiters implements ConfigurableLimiters, QuotaLimite
       },
     };
   }
+}
+
+/** Limiters as the requests of one config use them, which say by its number to which upstream of a name they go. */
+export function limitersOfConfig(limiters: UpstreamLimiters, config: number): UpstreamLimiters {
+  return {
+    limits: (target) => limiters.limits(target),
+    acquire: (request, signal) => limiters.acquire({ ...request, config }, signal),
+    tryAcquire: (request) => limiters.tryAcquire({ ...request, config }),
+    waiting: (requestId) => limiters.waiting(requestId),
+    pausedMs: (target) => limiters.pausedMs(target),
+    views: () => limiters.views(),
+  };
 }

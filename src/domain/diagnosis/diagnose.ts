@@ -1,11 +1,10 @@
 import type { Failure, FailureKind } from '../../protocol/text.ts';
-import { explainAnswer } from './answer-explanations.ts';
+import { explainAnswer, explainStatus } from './status-explanations.ts';
 import { addressOf } from './call-target.ts';
 import type { DiagnosedCall, Diagnosis } from './call-target.ts';
 import { proxyHint } from './proxy-explanations.ts';
 import { explainFault } from './fault-explanations.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../ports/upstreams.ts';
-import { explainStatus } from './status-explanations.ts';
 
 /** How a call went wrong: a fault, an error status, or a status 200 with something else than what was asked for. */
 export type FailedCall = UpstreamFault | Pick<UpstreamAnswer, 'kind' | 'status' | 'contentType'>;

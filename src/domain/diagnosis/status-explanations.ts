@@ -1,6 +1,6 @@
-import type { FailureKind } from '../../protocol/text.ts';
-import type { DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
+import type { FailureKind, Failure } from '../../protocol/text.ts';
 import type { UpstreamAnswer } from '../ports/upstreams.ts';
+import type { DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
 
 type Row = (names: SettingNames, call: DiagnosedCall) => Diagnosis;
 
@@ -125,4 +125,35 @@ export function checkPath({
   if (!versionSegment.test(new URL(base).pathname)) return `Is /v1 missing at the end of ${names.url}?`;
   const other = method === 'GET' ? 'name the models in a config' : 'the name of the model';
   return `Check the path of ${names.url}, or ${other}.`;
+}
+
+/** What to do about an answer that ends or breaks off too early. */
+export const lookAtProxies = 'Check the log of the server, and the timeouts of the proxies before it.';
+
+/** Explanations by the kind of a failure, and by its detail, which may be empty. */
+const ofBadEnds: Partial<Readonly<Record<FailureKind, (detail: string) => Diagnosis>>> = {
+  unfinished: () => ({
+    cause: 'the answer has an end marker, but no finish reason',
+    advice: 'Set finishReason: optional, if the server never gives a finish reason.',
+  }),
+  truncated: (detail) => ({
+    cause: detail === '' ? 'the answer ends without a finish reason and without an end marker' : detail,
+    advice: lookAtProxies,
+  }),
+  empty: () => ({
+    cause: 'the answer ends before any text, without an end marker',
+    advice: lookAtProxies,
+  }),
+  invalid: (detail) => ({
+    cause: `the upstream sent ${detail}`,
+    advice: 'Report it to the makers of the server: the gateway ends such an answer as upstream_invalid.',
+  }),
+};
+
+/**
+ * Explains an answer with a good status that is cut off or breaks its protocol: the cause without its call, and the advice.
+ * `null` for every other failure.
+ */
+export function explainAnswer({ kind, detail }: Pick<Failure, 'kind' | 'detail'>): Diagnosis | null {
+  return ofBadEnds[kind]?.(detail) ?? null;
 }

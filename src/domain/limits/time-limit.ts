@@ -1,6 +1,6 @@
-import type { Clock } from '../ports/clock.ts';
 import { Roster } from '../../shared/roster.ts';
 import type { Position } from '../../shared/roster.ts';
+import type { Clock } from '../ports/clock.ts';
 
 /** One answer that is waited for. */
 export interface Wait {
@@ -73,4 +73,15 @@ export class TimeLimit {
       wait.reject(this.#overdue());
     }
   }
+}
+
+/** Resolves with whether a promise that never rejects is resolved within a time, in milliseconds. */
+export function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(limitMs, () => resolve(false));
+    void done.then(() => {
+      cancel();
+      resolve(true);
+    });
+  });
 }

@@ -25,7 +25,7 @@ export const dayWindow: TokenWindow = {
 };
 
 /** The tokens that a key used in one slice of a window, and when it leaves the window, from now on. */
-export interface UsedSlice {
+interface UsedSlice {
   readonly lengthMs: number;
   readonly tokens: number;
   readonly expiresInMs: number;
@@ -89,4 +89,15 @@ export function tokenRefusal(state: TokenState | null): Refusal | null {
     `This key may use ${limit} tokens in ${words} and has reached that limit. Try again in ${Math.ceil(resetMs / 1_000)}s.`,
     { limit: { source: 'key', kind: 'tokens', limit, retryAfterMs: resetMs } },
   );
+}
+
+/** The tokens that keys with a limit of tokens have used, where every node sees the same. */
+export interface TokenUse {
+  /** What a key used, as far as it still counts. Rejects with a `StorageError` when the database is away. */
+  used(keyId: string): Promise<readonly UsedSlice[]>;
+  /**
+   * Adds tokens to what a key used. They are counted no later than a settlement of the key that is handed in after them.
+   * Never rejects: what the database does not take is reported, and not counted.
+   */
+  add(keyId: string, tokens: number): Promise<void>;
 }

@@ -1,8 +1,33 @@
-import type { Price } from './pricing.ts';
 import type { Protocol, UpstreamError, Usage } from '../../protocol/text.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
-import type { AttemptResult } from '../upstreams/attempt-result.ts';
 import type { BudgetClaim, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
+import type { Price } from './pricing.ts';
+
+/**
+ * The result of an attempt: a closed set, used by records and metrics. `failure.ts` maps failures to it. `hedge_lost`: it
+ * was stopped because another attempt, which ran beside it, had text first, or showed that the request is at fault.
+ */
+export type AttemptResult =
+  | 'ok'
+  | 'refused'
+  | 'rate_limited'
+  | 'overloaded'
+  | 'auth'
+  | 'unserved'
+  | 'stale'
+  | 'unreachable'
+  | 'unanswered'
+  | 'timeout'
+  | 'error'
+  | 'invalid'
+  | 'truncated'
+  | 'interrupted'
+  | 'hedge_lost';
+
+/** Whether an attempt has failed, rather than that it was stopped from outside. */
+export function isFailed(result: string): boolean {
+  return result !== 'ok' && result !== 'interrupted' && result !== 'hedge_lost';
+}
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
 export const outcomes = [

@@ -1,5 +1,15 @@
 import type { UpstreamFault } from './upstreams.ts';
 
+/** What TLS connections use in place of the system's authorities, and to identify this side of them; in PEM. */
+export interface Certificates {
+  /** The authorities that may have signed the other side's certificate; the system's own if there are none. */
+  readonly ca?: string;
+  /** This side's certificate, with those between it and its authority. */
+  readonly cert?: string;
+  /** The key of that certificate. */
+  readonly key?: string;
+}
+
 /** What was agreed on a TLS connection. */
 export interface TlsSession {
   /** The protocol's name, such as `TLSv1.3`. */

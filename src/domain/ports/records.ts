@@ -1,4 +1,11 @@
-import type { OpenedRecord, Reservation, SettledRecord } from '../money/consumption.ts';
+import type {
+  OpenedRecord,
+  Reservation,
+  SettledRecord,
+  ConsumptionRecord,
+  RecordFilter,
+  RecordPage,
+} from '../money/consumption.ts';
 
 /** The consumption record and the money in it. Both calls resolve when all of it is committed. */
 export interface Records {
@@ -45,4 +52,30 @@ export interface OpenRecords {
   listClosable(ownBeforeMs: number, ownAfterMs: number): Promise<readonly string[]>;
   /** Closes records as lost, where they are still open. Resolves with how many there were. */
   closeAsLost(requestIds: readonly string[]): Promise<number>;
+}
+
+/** A file of settlements that the database has not taken, which outlives the process. */
+export interface SettlementSpool {
+  /**
+   * Opens the spool, once this process owns the database. Resolves with the settlements that an earlier process left, and
+   * the number of damaged lines; rejects when the spool can't be read.
+   */
+  open(): Promise<{ readonly records: readonly SettledRecord[]; readonly damaged: number }>;
+  /** Resolves when the settlement is on the disk; rejects when it could not be written. */
+  append(record: SettledRecord): Promise<void>;
+  /** Removes every settlement that was appended before the call. */
+  clear(): Promise<void>;
+  /** Closes the spool. Rejects when its settlements are not in the file that the next process would read. */
+  close(): Promise<void>;
+}
+
+/** The largest page of a list. */
+export const maxPageSize = 200;
+
+/** The consumption record, as it is read. */
+export interface RecordPages {
+  /** The records behind the one that `before` names, newest first; `null` when it names none of the filter's key. */
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
+  /** One record, of one key unless `keyId` is `null`; `null` when there is none. */
+  findRecord(requestId: string, keyId: string | null): Promise<ConsumptionRecord | null>;
 }

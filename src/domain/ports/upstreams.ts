@@ -64,3 +64,18 @@ export interface Upstreams {
   /** Sends one call; `signal` aborts it at any time, while its answer is read, too. */
   call(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | UpstreamFault>;
 }
+
+/** How requests to an upstream without TLS are sent to a proxy, which reads them: with a whole address, and for itself. */
+export interface Forwarding {
+  /** What comes before the path of every request: the upstream's scheme, host and port. */
+  readonly origin: string;
+  /** The headers that the proxy reads and removes. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The fault of an answer with a status by which only a proxy refuses; `null` for an answer of the upstream. */
+  readonly faultOf: (status: number) => UpstreamFault | null;
+}
+
+/** A call of the gateway itself, such as a probe or a list of models: a GET that must be answered within `limitMs`. */
+export function getCall(upstream: string, path: string, limitMs: number): UpstreamCall {
+  return { upstream, method: 'GET', path, body: null, stream: false, leftMs: limitMs, fresh: false };
+}

@@ -1,5 +1,4 @@
-import { DecayedMean } from './decayed-mean.ts';
-import { DecayedQuantile } from './decayed-quantile.ts';
+import { DecayedMean, DecayedQuantile } from './decayed-times.ts';
 
 /** How long a failed attempt counts against a route, in milliseconds. */
 const failingMs = 10_000;

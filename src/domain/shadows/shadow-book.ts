@@ -1,16 +1,71 @@
 import type { Failure } from '../../protocol/text.ts';
+import { periodAt } from '../budgets/calendar.ts';
+import type { PeriodBounds } from '../budgets/calendar.ts';
 import type { Outcome } from '../money/consumption.ts';
+import type { ModelPrice } from '../money/pricing.ts';
 import type { Clock } from '../ports/clock.ts';
 import { areFinished, compareAnswers } from './compare-answers.ts';
 import type { AnswerFacts, Comparison, Verdict } from './compare-answers.ts';
-import { DayBudget } from './day-budget.ts';
-import type { ShadowTerms } from './shadow-terms.ts';
+
+/** Where a share of a model's requests is also sent, and what that may take. */
+export interface ShadowTerms {
+  /** The model's name for clients. */
+  readonly model: string;
+  /** The second upstream, and the model's name there. */
+  readonly route: { readonly upstream: string; readonly model: string };
+  /** The share of the requests, from 0 to 1. */
+  readonly share: number;
+  /** What the provider of the route asks. */
+  readonly price: ModelPrice;
+  /** What may be spent in a day in UTC, in nano-USD; `null` for a free route. */
+  readonly budgetNanos: number | null;
+  /** How many of the requests may be in progress at a time. */
+  readonly maxInFlight: number;
+}
+
+/** An amount that may be spent in each day in UTC; all amounts are in nano-USD. It is in memory: a start begins at zero. */
+export class DayBudget {
+  #day: PeriodBounds = { startMs: 0, endMs: 0 };
+  #spent = 0;
+  #held = 0;
+
+  /** What was spent in the day that `nowMs` (milliseconds since 1970) is in, and when that day ends. */
+  at(nowMs: number): { readonly spentNanos: number; readonly heldNanos: number; readonly endMs: number } {
+    this.#turn(nowMs);
+    return { spentNanos: this.#spent, heldNanos: this.#held, endMs: this.#day.endMs };
+  }
+
+  /**
+   * Sets an expected cost aside; returns false if it does not fit into `limitNanos` beside what was spent today and what is
+   * set aside. `limitNanos` is `null` for no limit.
+   */
+  hold(expectedNanos: number, limitNanos: number | null, nowMs: number): boolean {
+    this.#turn(nowMs);
+    if (limitNanos !== null && this.#spent + this.#held + expectedNanos > limitNanos) return false;
+    this.#held += expectedNanos;
+    return true;
+  }
+
+  /** Puts the cost into the place of what was set aside for it. It counts in the day in which it is known. */
+  spend(heldNanos: number, costNanos: number, nowMs: number): void {
+    this.#turn(nowMs);
+    this.#held -= heldNanos;
+    this.#spent += costNanos;
+  }
+
+  #turn(nowMs: number): void {
+    // A clock that is set back must not give the budget of a day a second time.
+    if (nowMs < this.#day.endMs) return;
+    this.#day = periodAt(nowMs, 'day', 'UTC');
+    this.#spent = 0;
+  }
+}
 
 /**
  * Why a request of the share got no shadow: too many were in progress, the budget of the day has no room for it, the
  * upstream fails or asked for a pause, its limits left no permit free, or its protocol has no stop sequences.
  */
-export type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'permit' | 'stop';
+type SkipReason = 'in_flight' | 'budget' | 'upstream' | 'permit' | 'stop';
 
 /** Gets every event of shadows as it happens; `model` is the name for clients. */
 export interface ShadowReports {

@@ -1,6 +1,5 @@
 import { digest } from '../../shared/digest.ts';
 import { exactUsd } from '../../shared/money.ts';
-import { asciiText } from './ascii-text.ts';
 
 /** A row of the ledger as it is in the chain of its account. */
 export interface LedgerRow {
@@ -46,4 +45,15 @@ export function linkRow(state: ChainState, row: LedgerRow): ChainState & { reado
   const what = reference === null ? '-' : asciiText(reference);
   const text = `${number} ${time} ${kind} ${exactUsd(deltaNanos)} ${exactUsd(balanceNanos)} ${what}`;
   return { number, hash: linkHash(state.hash, text), balanceNanos, text };
+}
+
+/**
+ * Writes a text as a JSON string of printable ASCII: it has no line feed in it, and the same bytes in every encoding that a
+ * file may be opened with.
+ */
+export function asciiText(text: string): string {
+  return JSON.stringify(text).replace(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

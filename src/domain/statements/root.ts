@@ -1,4 +1,4 @@
-import { asciiText } from './ascii-text.ts';
+import { asciiText } from './chain.ts';
 import { digest } from '../../shared/digest.ts';
 import type { ChainState } from './chain.ts';
 

@@ -1,5 +1,5 @@
 import { exactUsd } from '../../shared/money.ts';
-import { asciiText } from './ascii-text.ts';
+import { asciiText } from './chain.ts';
 import type { ChainState } from './chain.ts';
 import type { AccountHead, LedgerRoot, PathStep } from './root.ts';
 import { signText } from '../../shared/signing-key.ts';

@@ -1,8 +1,7 @@
 import type { LimitUse, UpstreamLimit } from '../ports/quotas.ts';
 import type { LimiterSettings, RequestTokens } from '../ports/upstream-limiters.ts';
-import type { Load } from './load.ts';
+import type { Load, CallInFlight } from './load.ts';
 import { MinuteWindow, arrivalJitterMs, minuteMs } from './minute-window.ts';
-import type { CallInFlight } from './call-in-flight.ts';
 
 /** How much of a limit this process may use now. */
 export type QuotaOf = (limit: UpstreamLimit) => number;

@@ -7,8 +7,7 @@ import type { Extent, QuotaOf } from './configured-limits.ts';
 import { HeldTimes } from './held-times.ts';
 import { LearnedLimits } from './learned-limits.ts';
 import type { AnswerReport } from './learned-limits.ts';
-import type { Load } from './load.ts';
-import type { CallInFlight } from './call-in-flight.ts';
+import type { Load, CallInFlight } from './load.ts';
 
 /** A call in flight, with its position in the list of them. */
 export interface CountedCall extends CallInFlight {

@@ -1,7 +1,6 @@
 import type { RequestTokens } from '../ports/upstream-limiters.ts';
 import { Roster } from '../../shared/roster.ts';
-import { loadAhead, loadsAhead } from './ahead.ts';
-import { isBefore, liftPassed, startOf } from './key-queue.ts';
+import { loadAhead, loadsAhead, isBefore, liftPassed, startOf } from './key-queue.ts';
 import type { KeyQueue, QueuedTicket, Ticket } from './key-queue.ts';
 import { Lanes, noLanes } from './lanes.ts';
 import type { HeldLanes, Lane } from './lanes.ts';

@@ -1,4 +1,4 @@
-import type { CallInFlight } from './call-in-flight.ts';
+import type { CallInFlight } from './load.ts';
 
 /** How many times are remembered: with more, a change of the upstream shows later, with fewer, chance has a larger part. */
 const maxTimes = 100;

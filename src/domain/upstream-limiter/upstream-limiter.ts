@@ -1,18 +1,36 @@
-import type { PermitRequest, LimiterSettings, RequestTokens } from '../ports/upstream-limiters.ts';
+import type { RequestTokens, PermitRequest, LimiterSettings } from '../ports/upstream-limiters.ts';
 import type { Extent } from './configured-limits.ts';
+import { CountedLimits, isLimited } from './counted-limits.ts';
+import type { CountedCall } from './counted-limits.ts';
 import { FairQueue } from './fair-queue.ts';
 import { noLanes } from './lanes.ts';
-import type { HeldAndOpen, HeldLanes, Model } from './lanes.ts';
+import type { Model, HeldAndOpen, HeldLanes } from './lanes.ts';
 import type { AnswerReport } from './learned-limits.ts';
 import { noTokens } from './load.ts';
 import type { Ahead } from './load.ts';
-import { Missed } from './missed.ts';
 import { ModelLimits } from './model-limits.ts';
 import type { LimiterPorts } from './model-limits.ts';
-import { CountedLimits, isLimited } from './counted-limits.ts';
-import type { CountedCall } from './counted-limits.ts';
 import { nextTurn } from './turn.ts';
 import type { Turn } from './turn.ts';
+
+/** For how many models of one upstream requests are remembered that could not start. */
+const maxMissed = 100;
+
+/** The latest request for each model that could not start at once and did not wait, until their needs are told. */
+class Missed {
+  #requests = new Map<Model, RequestTokens>();
+
+  add(model: Model, tokens: RequestTokens): void {
+    if (this.#requests.size < maxMissed) this.#requests.set(model, tokens);
+  }
+
+  /** What each model needs; they are forgotten. */
+  take(): ReadonlyMap<Model, RequestTokens> {
+    const taken = this.#requests;
+    this.#requests = new Map();
+    return taken;
+  }
+}
 
 /** The longest queue before an upstream, in requests: the position of each of them in it is found by counting. */
 export const maxQueue = 1_000;

@@ -1,6 +1,6 @@
 import { Circuit } from './circuit.ts';
 import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
-import { ModelFailures } from './model-failures.ts';
+import { ModelFailures } from './failure-keys.ts';
 
 /** How many models of one upstream are known at a time; for another one, that is forgotten which was asked for longest ago. */
 const maxModels = 1_000;

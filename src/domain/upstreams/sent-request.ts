@@ -1,6 +1,5 @@
 import type { Circuit } from './circuit.ts';
-import type { Reach } from './failure-reach.ts';
-import type { HealthSign } from './failure.ts';
+import type { Reach, HealthSign } from './failure.ts';
 import type { KnownModel, KnownUpstream } from './known-upstream.ts';
 import type { Clock } from '../ports/clock.ts';
 

@@ -16,7 +16,7 @@ import {
 import { budgetOfNewKey, changedBudget } from '../../shared/budget-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
 import { keyStates } from '../../domain/ports/key-store.ts';
-import { ownReferences } from '../../domain/money/account.ts';
+import { ownReferences } from '../../domain/ports/accounts.ts';
 import { maxWeight } from '../../domain/keys/api-key.ts';
 import { pageQuery } from '../checked-input.ts';
 

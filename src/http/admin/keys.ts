@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { Account } from '../../domain/money/account.ts';
+import type { Account } from '../../domain/ports/accounts.ts';
 import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { isRefusal } from '../../shared/errors.ts';

@@ -1,4 +1,4 @@
-import type { ConnectionLimits } from '../../domain/edge/connection-limits.ts';
+import type { ConnectionLimits } from '../../domain/edge.ts';
 import { refuse } from '../../shared/errors.ts';
 import { sendRefusal } from '../answers/respond.ts';
 import type { Request, RequestHandler } from '../router.ts';

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
 import type { KeyStore } from '../../domain/ports/key-store.ts';
-import type { RecordPages } from '../../domain/ports/record-pages.ts';
+import type { RecordPages } from '../../domain/ports/records.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Refusal } from '../../shared/errors.ts';

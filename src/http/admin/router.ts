@@ -1,6 +1,6 @@
 import type { Manual } from '../../domain/ports/manual.ts';
 import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
-import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
+import type { SharedDatabaseState } from '../../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';

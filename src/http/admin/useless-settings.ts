@@ -1,6 +1,6 @@
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { ModelCatalogue } from '../../domain/ports/models.ts';
+import type { ModelCatalogue } from '../../domain/routing.ts';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';

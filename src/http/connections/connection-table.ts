@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import type { ConnectionDeadlines, ConnectionLimits } from '../../domain/edge/connection-limits.ts';
-import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
+import type { ConnectionDeadlines, ConnectionLimits, ConnectionRefusal } from '../../domain/edge.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
 import { atMost } from '../../shared/at-most.ts';

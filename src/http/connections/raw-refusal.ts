@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { EdgeRefusal } from '../../domain/edge/edge-refusal.ts';
+import type { EdgeRefusal } from '../../domain/edge.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { writeRefusal } from '../../protocol/answer-writer.ts';
 import { refuse } from '../../shared/errors.ts';

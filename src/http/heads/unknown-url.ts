@@ -1,6 +1,6 @@
 import { refuse } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
-import type { KeyDirectory } from '../../domain/ports/keys.ts';
+import type { KeyDirectory } from '../../domain/ports/key-store.ts';
 import { readBearer } from '../../pipeline/admission/authenticate.ts';
 import { shortenMethod } from '../fallback-handlers.ts';
 import { sendRefusal } from '../answers/respond.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
-import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
+import type { ConnectionRefusal } from '../../domain/edge.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { connectionOf } from '../connections/connection.ts';
 import type { OwnResponse } from '../answers/own-response.ts';

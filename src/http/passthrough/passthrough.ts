@@ -2,7 +2,7 @@ import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import type { Forwarding } from '../../domain/ports/forwarding.ts';
+import type { Forwarding } from '../../domain/ports/upstreams.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Ports } from '../../pipeline/ports.ts';
 import { runPassthrough } from '../../pipeline/run-passthrough.ts';

@@ -2,7 +2,7 @@ import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Group } from '../../domain/limits/groups.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
-import type { Account } from '../../domain/money/account.ts';
+import type { Account } from '../../domain/ports/accounts.ts';
 import type { RefusedByLimit } from '../../domain/ports/refusals.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { formatUsd } from '../../shared/money.ts';

@@ -1,4 +1,4 @@
-import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
+import type { SharedDatabaseState } from '../../domain/ports/shared-changes.ts';
 
 /** A database that nodes share, as `/readyz` shows it. */
 export function presentSharedDatabase({

@@ -1,19 +1,18 @@
-import { isRefusal, refuse } from '../../shared/errors.ts';
-import { override } from '../../shared/override.ts';
-import type { Refusal } from '../../shared/errors.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import { findGroup } from '../../domain/limits/groups.ts';
 import { limitRefusal } from '../../domain/limits/limits.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
-import { findGroup } from '../../domain/limits/groups.ts';
-import type { ApiKey } from '../../domain/keys/api-key.ts';
 import { decideTokens, hasTokenLimit, tokenRefusal } from '../../domain/limits/token-limits.ts';
 import type { TokenState } from '../../domain/limits/token-limits.ts';
 import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
-import { authenticateAt } from './authenticate.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { override } from '../../shared/override.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import { readTag } from './read-tag.ts';
-import { changeGroupSlot, takeSlots } from './take-slots.ts';
 import type { Admission, Admitted, Identified, Limited } from '../stages.ts';
+import { authenticateAt } from './authenticate.ts';
+import { changeGroupSlot, takeSlots } from './take-slots.ts';
 
 /**
  * Takes one of the key's slots and counts a start, or returns the limit that was reached. A wrong tag takes neither, nor
@@ -126,4 +125,28 @@ export function draining(): Refusal {
   return refuse('draining', 'This server is shutting down. Try again: another instance will answer.', {
     retryAfterMs: 1_000,
   });
+}
+
+/** The header in which a client gives its request a tag. It is never forwarded. */
+export const tagHeader = 'x-textgate-tag';
+
+/**
+ * The tag of a request, by which its usage is summed up: one of its key's list, `null` without one, or a refusal. The list
+ * is closed, so that no text of a client gets into the log, and each key has few sums. No message quotes what was sent.
+ */
+function readTag(sent: string | undefined, { tags }: Pick<ApiKey, 'tags'>): string | null | Refusal {
+  if (sent === undefined) return null;
+  if (tags.includes(sent)) return sent;
+  const param = tagHeader;
+  if (tags.length === 0)
+    return refuse(
+      'tag_not_allowed',
+      `This key has no tags. Leave out the header '${tagHeader}', or ask the operator to give the key a list of tags (tags).`,
+      { param },
+    );
+  return refuse(
+    'tag_not_allowed',
+    `The header '${tagHeader}' names no tag of this key. It may be one of: ${tags.join(', ')}. The operator can add others to the key's list (tags).`,
+    { param },
+  );
 }

@@ -2,7 +2,7 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isInNetworks } from '../../shared/networks.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { KeyDirectory } from '../../domain/ports/keys.ts';
+import type { KeyDirectory } from '../../domain/ports/key-store.ts';
 
 const bearer = /^Bearer +(\S+)$/i;
 

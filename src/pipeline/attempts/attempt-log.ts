@@ -1,6 +1,5 @@
 import type { ProtocolViolation, UpstreamError, Usage } from '../../protocol/text.ts';
-import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
-import type { Attempt } from '../../domain/money/consumption.ts';
+import type { AttemptResult, Attempt } from '../../domain/money/consumption.ts';
 import type { HedgeResult } from '../../domain/routing/hedging.ts';
 import type { AttemptSummary } from '../../domain/exchange-summary.ts';
 

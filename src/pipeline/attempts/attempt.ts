@@ -1,28 +1,28 @@
+import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Trace } from '../../domain/ports/telemetry.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../domain/ports/upstreams.ts';
+import type { Route } from '../../domain/routing.ts';
+import type { UpstreamRequest } from '../../protocol/text.ts';
 import { classifyStatus, statusesWithTellingBody } from '../../protocol/upstream/classify-error.ts';
 import type { UpstreamReader } from '../../protocol/upstream/dialect.ts';
 import { createReader } from '../../protocol/upstream/read-answer.ts';
 import { createSanitiser } from '../../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../../protocol/upstream/words/sanitise.ts';
-import type { UpstreamRequest } from '../../protocol/text.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../../domain/ports/upstreams.ts';
-import type { Trace } from '../../domain/ports/telemetry.ts';
-import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
-import type { Route } from '../../domain/routing.ts';
+import type { ClientConnection } from '../client-connection.ts';
+import type { Exchange } from '../exchange.ts';
+import type { HeldPermit } from '../permits/held-permit.ts';
+import type { Ports } from '../ports.ts';
+import { endingOfFault } from '../results.ts';
+import type { FailedEnding } from '../results.ts';
+import { modelOf } from '../stage-views.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import { AttemptStop, reasonOf } from './attempt-stop.ts';
 import type { Race } from './attempt-stop.ts';
 import { CallCauses } from './call-causes.ts';
-import { readErrorBody } from './error-body.ts';
-import type { ClientConnection } from '../client-connection.ts';
-import type { Exchange } from '../exchange.ts';
 import { awaitFirstPart, fail } from './first-part.ts';
 import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
-import type { HeldPermit } from '../permits/held-permit.ts';
-import type { Ports } from '../ports.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
-import { endingOfFault } from '../results.ts';
-import type { FailedEnding } from '../results.ts';
-import { modelOf } from '../stage-views.ts';
 import { AttemptWatch } from './watch-attempt.ts';
 
 /** The route of an attempt, its permit there, and its limits. */
@@ -205,4 +205,40 @@ async function readErrorAnswer(
   const classified = classifyStatus(status, text, retryAfterMs, sanitise);
   const failure = { ...classified, cause: causes.explain(answer, classified.kind) };
   return { kind: 'failed', failure, usage: null };
+}
+
+/** How much of an upstream's error body is read, in UTF-16 code units. */
+const maxErrorChars = 65_536;
+
+/**
+ * How long reading an error body may take, in milliseconds: one that decides what follows, and one that is only shown to
+ * the operator, for which another route must not wait.
+ */
+const tellingBodyMs = 2_000;
+const shownBodyMs = 250;
+
+/** Reads as much of an error body as arrives soon: the status alone would do. Returns a fault if interrupted. */
+export async function readErrorBody(
+  answer: UpstreamAnswer,
+  clock: Clock,
+  isTelling: boolean,
+): Promise<string | UpstreamFault> {
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.schedule(isTelling ? tellingBodyMs : shownBodyMs, () => late.resolve(null));
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    while (text.length < maxErrorChars) {
+      const part = await Promise.race([answer.read(), late.promise]);
+      if (part === null) break;
+      if (!(part instanceof Uint8Array)) {
+        if (part.fault === 'interrupted') return part;
+        break;
+      }
+      text += decoder.decode(part, { stream: true });
+    }
+    return text.slice(0, maxErrorChars);
+  } finally {
+    cancel();
+  }
 }

@@ -1,7 +1,6 @@
-import { reachOf } from '../../domain/upstreams/failure-reach.ts';
-import { failures } from '../../domain/upstreams/failure.ts';
+import { reachOf, failures } from '../../domain/upstreams/failure.ts';
 import type { HealthSign } from '../../domain/upstreams/failure.ts';
-import type { AttemptResult } from '../../domain/upstreams/attempt-result.ts';
+import type { AttemptResult } from '../../domain/money/consumption.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RequestTokens } from '../../domain/ports/upstream-limiters.ts';
 import type { TraceHeaders } from '../../domain/ports/telemetry.ts';

@@ -1,12 +1,40 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { wholeJson, writeRefusal } from '../../protocol/answer-writer.ts';
+import type { AnswerWriter, AnswerKind } from '../../protocol/answer-writer.ts';
+import type { FinishedAnswer } from '../../protocol/text.ts';
 import { statusOf } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { wholeJson, writeRefusal } from '../../protocol/answer-writer.ts';
-import type { AnswerKind, AnswerWriter } from '../../protocol/answer-writer.ts';
-import type { FinishedAnswer } from '../../protocol/text.ts';
-import type { AnswerHead, ClientConnection } from '../client-connection.ts';
-import { ended, reading } from './delivery-state.ts';
-import type { DeliveryState, DeliveryTools } from './delivery-state.ts';
-import { watchSilence } from './keep-alive.ts';
+import type { HeadFacts, AnswerHead, ClientConnection } from '../client-connection.ts';
+
+/**
+ * - `reading`: the request has not been read yet, so any answer is an HTTP error;
+ * - `waiting`: the writer is chosen, and nothing has been sent;
+ * - `open`: a part of a stream was sent, so the status can't change any more;
+ * - `passing`: the upstream's own head was sent;
+ * - `ended`: the last byte was handed to the connection.
+ */
+type DeliveryState =
+  | { readonly phase: 'reading' }
+  | { readonly phase: 'waiting'; readonly writer: AnswerWriter }
+  | { readonly phase: 'open'; readonly writer: AnswerWriter }
+  | { readonly phase: 'passing'; readonly isWhole: boolean }
+  | { readonly phase: 'ended' };
+
+const reading: DeliveryState = { phase: 'reading' };
+const ended: DeliveryState = { phase: 'ended' };
+
+/** What a delivery uses beside its client. */
+interface DeliveryTools {
+  readonly clock: Clock;
+  /** Raised when the request must stop: a write then no longer waits for a client that does not read. */
+  readonly signal: AbortSignal;
+  /** What the head of an answer says of its key and its request, from the current stage. */
+  readonly headFacts: () => HeadFacts;
+  /** Called when the first part of a stream is sent. */
+  readonly onOpened: () => void;
+  readonly onFault: ReportFault;
+}
 
 /**
  * One client's side of an exchange: every byte for that client is sent here. The law: at most one head; parts only
@@ -229,4 +257,19 @@ export class Delivery {
     this.#stopKeepAlive?.();
     return before;
   }
+}
+
+/** Silence on a stream before a comment is sent, in milliseconds: proxies close idle connections after 30 or 60 s. */
+const maxSilenceMs = 15_000;
+
+/** Calls back after every 15 s without a sent byte; `lastSentMs` is on the monotonic clock. Returns a stop function. */
+function watchSilence(clock: Clock, lastSentMs: () => number, onSilence: () => void): () => void {
+  const beat = (): void => {
+    const silentMs = clock.monotonicMs() - lastSentMs();
+    const isDue = silentMs >= maxSilenceMs;
+    if (isDue) onSilence();
+    cancel = clock.schedule(isDue ? maxSilenceMs : maxSilenceMs - silentMs, beat);
+  };
+  let cancel = clock.schedule(maxSilenceMs, beat);
+  return () => cancel();
 }

@@ -1,5 +1,5 @@
 import { statusOf } from '../../shared/errors.ts';
-import { codeOf } from '../../domain/error-code.ts';
+import { codeOf } from '../../domain/exchange-summary.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import type { RecordedFailure } from '../../domain/money/consumption.ts';
 import { hasTokenLimit } from '../../domain/limits/token-limits.ts';

@@ -1,17 +1,16 @@
 import type { PermitSummary } from '../../domain/exchange-summary.ts';
-import type { Availability } from '../../domain/upstreams/circuit.ts';
-import type { AcquireResult, Permit, PermitRequest } from '../../domain/ports/upstream-limiters.ts';
 import { permitRefusal } from '../../domain/permit-refusal.ts';
 import type { NoPermit } from '../../domain/permit-refusal.ts';
+import type { AcquireResult, Permit, PermitRequest } from '../../domain/ports/upstream-limiters.ts';
+import type { Availability } from '../../domain/upstreams/circuit.ts';
+import type { Target } from '../../domain/upstreams/sent-request.ts';
 import { draining } from '../admission/admit.ts';
-import type { Exchange } from '../exchange.ts';
 import type { FailedAttempt } from '../attempts/first-part.ts';
-import { bestAt, candidates, includesWay } from './candidates.ts';
-import type { Way } from './candidates.ts';
-import { HeldPermit, nothingUsed } from './held-permit.ts';
+import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
+import { HeldPermit, nothingUsed } from './held-permit.ts';
 
 /** How often a waiting request checks for an upstream that has come back meanwhile, in milliseconds. */
 const refreshMs = 500;
@@ -67,7 +66,7 @@ export class RequestPermits {
    * Acquires the first permit, before the record is begun: a request that waits holds no money, and one that is refused costs the
    * database nothing. Returns how the request ends if it got none, or `null`.
    */
-  async begin(ways: readonly Way[]): Promise<ExchangeResult | null> {
+  async begin(ways: readonly Target[]): Promise<ExchangeResult | null> {
     const result = await this.#choose(ways);
     this.#firstWaitMs = this.#waitMs;
     if (result === null || result.kind === 'acquired') return null;
@@ -83,7 +82,7 @@ export class RequestPermits {
    * Removes from some routes the one that is tried next, which has a permit then: the first one, or the one that was kept because
    * a connection was stale. `null` if none is left, or no permit is free.
    */
-  async next<Route extends Way>(untried: Route[]): Promise<Route | null> {
+  async next<Route extends Target>(untried: Route[]): Promise<Route | null> {
     const find = (): number =>
       this.#permit?.isHeld === true ? bestAt(untried, this.#permit, this.#terms.keyId, this.#ports) : -1;
     if (find() === -1) {
@@ -98,7 +97,7 @@ export class RequestPermits {
    * Removes from some routes the first one whose upstream is available and has a permit free, which it acquires: for a
    * request that is sent beside another one, and never waits.
    */
-  takeFree<Route extends Way>(
+  takeFree<Route extends Target>(
     untried: Route[],
   ): { readonly route: Route; readonly permit: HeldPermit } | null {
     const { upstreamLimiters } = this.#ports;
@@ -129,7 +128,7 @@ export class RequestPermits {
    * Acquires a permit at one of the upstreams, and waits for it if the request may. While it waited, that upstream may have begun
    * to fail and another one to work again: then it chooses once more.
    */
-  async #choose(ways: readonly Way[]): Promise<AcquireResult | null> {
+  async #choose(ways: readonly Target[]): Promise<AcquireResult | null> {
     for (;;) {
       const targets = candidates(ways, this.#terms.keyId, this.#ports);
       if (targets.length === 0) return null;
@@ -146,12 +145,12 @@ export class RequestPermits {
     }
   }
 
-  #is(way: Way, availability: Availability): boolean {
+  #is(way: Target, availability: Availability): boolean {
     return this.#ports.health.availability(way, this.#terms.keyId) === availability;
   }
 
   /** Acquires a permit at an upstream that fails, where no other one takes the request: an answer is possible there. */
-  #enterFailing(ways: readonly Way[]): AcquireResult | null {
+  #enterFailing(ways: readonly Target[]): AcquireResult | null {
     const { upstreamLimiters } = this.#ports;
     const targets = ways.filter((way) => this.#is(way, 'failing'));
     const permit = targets.length === 0 ? null : upstreamLimiters.tryAcquire({ ...this.#terms, targets });
@@ -161,7 +160,7 @@ export class RequestPermits {
   }
 
   /** Acquires a permit, or waits until one is free, the time is up, the request must stop, or the gateway drains. */
-  async #acquire(targets: readonly Way[], ways: readonly Way[]): Promise<AcquireResult> {
+  async #acquire(targets: readonly Target[], ways: readonly Target[]): Promise<AcquireResult> {
     const { requestId, interruption } = this.#exchange;
     const { clock, inFlight, upstreamLimiters, telemetry } = this.#ports;
     if (interruption.signal.aborted) return { kind: 'interrupted' };
@@ -197,8 +196,8 @@ export class RequestPermits {
    * wait began: with a permit there, `leave` is called. `null` if the request waits for all of its upstreams.
    */
   #watchOthers(
-    ways: readonly Way[],
-    waitedFor: readonly Way[],
+    ways: readonly Target[],
+    waitedFor: readonly Target[],
     leave: () => void,
   ): { readonly found: () => Permit | null; readonly stop: () => void } | null {
     if (ways.every((way) => includesWay(waitedFor, way))) return null;
@@ -219,7 +218,7 @@ export class RequestPermits {
 
 /** Opens the permits of a request; `null` if none of its upstreams has limits. `terms` is asked for one that has. */
 export function openPermits(
-  ways: readonly Way[],
+  ways: readonly Target[],
   terms: () => PermitTerms,
   exchange: Exchange,
   ports: Ports,
@@ -227,4 +226,42 @@ export function openPermits(
   if (!ways.some((way) => ports.upstreamLimiters.limits(way))) return null;
   exchange.permits = new RequestPermits(terms(), exchange, ports);
   return exchange.permits;
+}
+
+/**
+ * Where a request may be sent: to what is available, else to what is failing, and to what pauses where the request can wait
+ * for the end of that.
+ */
+function candidates(
+  ways: readonly Target[],
+  keyId: string,
+  { health, upstreamLimiters }: Pick<Ports, 'health' | 'upstreamLimiters'>,
+): readonly Target[] {
+  const graded = ways.map((way) => ({ way, availability: health.availability(way, keyId) }));
+  const best = graded.some(({ availability }) => availability === 'available') ? 'available' : 'failing';
+  const fit = graded.flatMap(({ way, availability }) =>
+    (availability === 'cooling' ? upstreamLimiters.limits(way) : availability === best) ? [way] : [],
+  );
+  return fit.filter((way, at) => !includesWay(fit.slice(0, at), way));
+}
+
+/** Whether some ways have one to the same model at the same upstream. */
+function includesWay(ways: readonly Target[], { upstream, model }: Target): boolean {
+  return ways.some((way) => way.upstream === upstream && way.model === model);
+}
+
+/**
+ * Where in a list the best of the ways that a permit allows is: the first that is available, else one that is failing, else any.
+ */
+function bestAt(
+  ways: readonly Target[],
+  permit: Target,
+  keyId: string,
+  { health }: Pick<Ports, 'health'>,
+): number {
+  const there = ways.filter((way) => includesWay([permit], way));
+  const find = (wanted: Availability): Target | undefined =>
+    there.find((way) => health.availability(way, keyId) === wanted);
+  const best = find('available') ?? find('failing') ?? there[0];
+  return best === undefined ? -1 : ways.indexOf(best);
 }

@@ -1,7 +1,6 @@
 import { holdFor } from '../../domain/money/hold-estimate.ts';
 import { costOf, priceFor } from '../../domain/money/pricing.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
-import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import { AttemptLog } from '../attempts/attempt-log.ts';
 import { attempt } from '../attempts/attempt.ts';
@@ -13,6 +12,7 @@ import type { Ports } from '../ports.ts';
 import { ReceivedAnswer } from '../attempts/received-answer.ts';
 import { outcomeOf } from '../results.ts';
 import type { AttemptEnding } from '../results.ts';
+import type { ShadowRoute } from '../../domain/routing.ts';
 
 /** The average length of a token in characters, where the provider reports no usage. */
 const charsPerToken = 4;

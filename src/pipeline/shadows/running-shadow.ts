@@ -1,15 +1,15 @@
 import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
-import type { Interruption } from '../../domain/interruption.ts';
+import type { Interruption } from '../results.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
 import type { ShadowBook, RunningCopy } from '../../domain/shadows/shadow-book.ts';
-import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { AttemptPorts } from '../attempts/attempt.ts';
 import { callShadow, expectedCost } from './call-shadow.ts';
 import type { Exchange } from '../exchange.ts';
 import { HeldPermit, nothingUsed } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
+import type { ShadowRoute } from '../../domain/routing.ts';
 
 /** In a fair queue shadows are one key: they take no turns of clients. */
 const shadowsKey = 'shadows';

@@ -2,7 +2,6 @@ import type { Refusal } from '../../shared/errors.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
 import type { ShadowBook } from '../../domain/shadows/shadow-book.ts';
-import type { ShadowRoute } from '../../domain/shadows/shadow-route.ts';
 import { createUpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
@@ -12,6 +11,7 @@ import type { ExchangeResult } from '../results.ts';
 import { attemptsOf } from '../stage-views.ts';
 import { RunningShadow } from './running-shadow.ts';
 import type { ShadowPorts } from './running-shadow.ts';
+import type { ShadowRoute } from '../../domain/routing.ts';
 
 /** Sends a share of the requests for some models to a second upstream, too; their answers are compared and dropped. */
 export interface Shadows {

@@ -6,7 +6,7 @@ import type {
   MovedSecrets,
   StoredDeclarations,
 } from '../../domain/keys/declared-key.ts';
-import { coveringReference } from '../../domain/money/account.ts';
+import { coveringReference } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { DeclarationStore } from '../../domain/ports/key-store.ts';
 import type { Engine, Results, Statement } from '../engine.ts';

@@ -1,5 +1,5 @@
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
-import { openingReference } from '../../domain/money/account.ts';
+import { openingReference } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { KeyFilter, KeyLookUp, KeyState, KeyStore } from '../../domain/ports/key-store.ts';
 import type { Engine, Statement } from '../engine.ts';

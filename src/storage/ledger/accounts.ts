@@ -1,7 +1,6 @@
 import type { StoredPeriod } from '../../domain/budgets/budget.ts';
-import { coveringReference } from '../../domain/money/account.ts';
-import type { Account, BookedCredit, Credit } from '../../domain/money/account.ts';
-import type { Accounts } from '../../domain/ports/accounts.ts';
+import { coveringReference } from '../../domain/ports/accounts.ts';
+import type { Account, BookedCredit, Credit, Accounts } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { maxNanos } from '../../shared/money.ts';
 import type { Engine, Results, Row, Statement } from '../engine.ts';

@@ -1,7 +1,7 @@
 import type { QueryConfig, QueryResult } from 'pg';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { sumFaults } from '../../domain/summed-fault.ts';
+import { sumFaults } from '../../domain/fault-reports.ts';
 
 /** How often partitions are created, and those without rows dropped, and how soon again after a fault, in milliseconds. */
 const createMs = 3_600_000;

@@ -4,7 +4,7 @@ import type {
   RecordedFailure,
   RecordFilter,
 } from '../../domain/money/consumption.ts';
-import type { RecordPages } from '../../domain/ports/record-pages.ts';
+import type { RecordPages } from '../../domain/ports/records.ts';
 import type { Engine, Results, Row, Statement } from '../engine.ts';
 import { raw, sql, where } from '../statements.ts';
 

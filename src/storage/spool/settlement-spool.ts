@@ -1,6 +1,6 @@
 import { constants, promises as files } from 'node:fs';
 import { dirname } from 'node:path';
-import type { SettlementSpool } from '../../domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { lookUpFile } from '../database-files.ts';
 import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';

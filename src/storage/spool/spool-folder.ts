@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import type { SettlementSpool } from '../../domain/ports/settlement-spool.ts';
+import type { SettlementSpool } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { createSettlementSpool } from './settlement-spool.ts';
 

@@ -1,6 +1,6 @@
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import { codeOf } from '../../domain/error-code.ts';
+import { codeOf } from '../../domain/exchange-summary.ts';
 
 /** How long requests without a valid key are summed up before their counts are logged, in milliseconds. */
 const intervalMs = 10_000;

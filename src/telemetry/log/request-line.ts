@@ -1,6 +1,6 @@
 import { formatUsd } from '../../shared/money.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
-import { codeOf } from '../../domain/error-code.ts';
+import { codeOf } from '../../domain/exchange-summary.ts';
 
 /** The line's level, `info`, as pino writes it. */
 const level = 30;

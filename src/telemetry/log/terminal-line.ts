@@ -1,4 +1,4 @@
-import { isFailed } from '../../domain/upstreams/attempt-result.ts';
+import { isFailed } from '../../domain/money/consumption.ts';
 import { cell, wrap } from './terminal-text.ts';
 
 /** The fields of an attempt in the line of a request. */

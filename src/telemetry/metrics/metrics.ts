@@ -1,10 +1,8 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
-import { connectionRefusals } from '../../domain/edge/connection-refusal.ts';
-import type { ConnectionRefusal } from '../../domain/edge/connection-refusal.ts';
-import { edgeRefusals } from '../../domain/edge/edge-refusal.ts';
-import type { EdgeRefusal } from '../../domain/edge/edge-refusal.ts';
+import { connectionRefusals, edgeRefusals } from '../../domain/edge.ts';
+import type { ConnectionRefusal, EdgeRefusal } from '../../domain/edge.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
-import { limitOf } from '../../domain/limits/own-limits.ts';
+import { limitOf } from '../../domain/limits/limits.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import { sampleResults } from '../../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../../domain/ports/telemetry.ts';

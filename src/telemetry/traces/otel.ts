@@ -7,8 +7,7 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { ReportFault, Tracer } from '../../domain/ports/telemetry.ts';
-import type { TracingSettings } from '../../domain/tracing-settings.ts';
+import type { ReportFault, Tracer, TracingSettings } from '../../domain/ports/telemetry.ts';
 import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
 import { chooseSampler } from './sampler.ts';

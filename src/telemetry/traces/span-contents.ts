@@ -1,7 +1,7 @@
-import { isFailed } from '../../domain/upstreams/attempt-result.ts';
+import { isFailed } from '../../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import type { RequestHead } from '../../domain/ports/telemetry.ts';
-import { codeOf } from '../../domain/error-code.ts';
+import { codeOf } from '../../domain/exchange-summary.ts';
 
 /** The name and attributes of a span, after OpenTelemetry's conventions: only names, numbers and closed codes. */
 export interface SpanContents {

@@ -1,6 +1,5 @@
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { ReportFault, Trace, Tracer } from '../../domain/ports/telemetry.ts';
-import type { TracingSettings } from '../../domain/tracing-settings.ts';
+import type { ReportFault, Trace, Tracer, TracingSettings } from '../../domain/ports/telemetry.ts';
 import type { OtelTracer } from './otel.ts';
 
 /** A tracer that may still be loading, and that is closed at the end of the process. */

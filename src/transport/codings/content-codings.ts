@@ -2,7 +2,7 @@
 // SyntaxError before it could say which Node is needed.
 import zlib from 'node:zlib';
 import type { Transform } from 'node:stream';
-import type { CodingFault } from '../../domain/diagnosis/coding-explanations.ts';
+import type { CodingFault } from '../../domain/diagnosis/fault-explanations.ts';
 
 /** Undoes one coding: what is sent in place of the body follows from what is received. */
 type Decode = (received: Pieces) => AsyncGenerator<Uint8Array>;

@@ -1,5 +1,5 @@
-import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 import { modelPrice } from '../../support/model-price.ts';
+import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 
 /** The upstreams with routes, and that of shadows. */
 export const routed = ['a', 'b', 'c'] as const;

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { leaseMs } from '../../../src/domain/lease.ts';
+import { leaseMs } from '../../../src/domain/ports/leases.ts';
 import { checkBooks, countDeadlocks, findExcess, verifyLedger } from './check-books.ts';
 import type { Cluster } from './cluster.ts';
 import { ask, askUntilItRuns, describeCounts, startLoad } from './load.ts';

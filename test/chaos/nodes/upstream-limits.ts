@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { leaseMs } from '../../../src/domain/lease.ts';
+import { leaseMs } from '../../../src/domain/ports/leases.ts';
 import type { ServedQuestion } from '../numbered-upstream.ts';
 import { checkBooks } from './check-books.ts';
 import type { Cluster, ClusterKey } from './cluster.ts';

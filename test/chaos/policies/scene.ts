@@ -5,7 +5,6 @@ import { free } from '../../../src/domain/money/pricing.ts';
 import type { OfferedModel, OnDisconnect, Route } from '../../../src/domain/routing.ts';
 import { HedgeBudgets } from '../../../src/domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../../src/domain/routing/hedging.ts';
-import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
 import { ShadowBook } from '../../../src/domain/shadows/shadow-book.ts';
 import { createUpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
@@ -24,6 +23,7 @@ import type { Client } from './client.ts';
 import { WaitWatch } from './wait-watch.ts';
 import { MoodyUpstreams } from './upstreams.ts';
 import { WatchedLimiters } from './watched-limiters.ts';
+import { policyNames } from '../../../src/domain/routing/policy-names.ts';
 
 export const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 export const passedPrice = modelPrice({ input: 0, request: 500 });

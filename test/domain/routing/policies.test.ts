@@ -4,13 +4,13 @@ import type { Availability } from '../../../src/domain/upstreams/circuit.ts';
 import { orderFor } from '../../../src/domain/routing/policies.ts';
 import type { OrderTerms } from '../../../src/domain/routing/policies.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
-import { policyNames } from '../../../src/domain/routing/policy-names.ts';
-import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 import type { Route } from '../../../src/domain/routing.ts';
 import type { TextTurn } from '../../../src/protocol/text.ts';
 import { localRoute } from '../../support/model-source.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { randomNumbers } from '../../support/random-numbers.ts';
+import { policyNames } from '../../../src/domain/routing/policy-names.ts';
+import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 
 type MeasuredRoute = Route & { readonly measure: RouteMeasure };
 

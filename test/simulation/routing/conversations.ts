@@ -1,12 +1,12 @@
 import { orderFor } from '../../../src/domain/routing/policies.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
-import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 import type { Route } from '../../../src/domain/routing.ts';
 import { localRoute } from '../../support/model-source.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { VirtualTime } from '../virtual-time.ts';
 import { exponential, logNormal } from '../distributions.ts';
 import { PrefixCache } from './prefix-cache.ts';
+import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 
 /** Plays conversations over replicas of one model, each with a cache of prefixes, and counts what is read from the caches. */
 

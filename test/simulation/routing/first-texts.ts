@@ -1,10 +1,10 @@
 import { orderFor } from '../../../src/domain/routing/policies.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
-import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 import { localRoute } from '../../support/model-source.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { VirtualTime } from '../virtual-time.ts';
 import { exponential, logNormal } from '../distributions.ts';
+import type { PolicyName } from '../../../src/domain/routing/policy-names.ts';
 
 /**
  * Plays requests over three providers of one model: their usual times to the first text differ, and each of them has times in

@@ -1,2 +1,0 @@
-/** The largest page of a list. */
-export const maxPageSize = 200;
