@@ -1,7 +1,6 @@
 import type { CustomTypesConfig, QueryConfig, QueryResult } from 'pg';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Results, SqlValue, Statement } from '../../engine.ts';
-import { AnsweredError } from './failures.ts';
 
 /** Writes the placeholders of a statement as PostgreSQL numbers them: `?` as `$1`, `$2`, … None of them is in a text. */
 function numberPlaceholders(sql: string): string {
@@ -83,24 +82,4 @@ export function checkValues(values: readonly SqlValue[]): SqlValue[] {
       throw new StorageError('a text of a statement has a character of code 0', 'rejected');
   }
   return [...values];
-}
-
-/** How often a unit is repeated before it is rejected. */
-const maxRepeats = 3;
-
-/**
- * A serialization failure and a deadlock: the database has undone the whole unit for the sake of another one. No other
- * error says so, and a unit whose connection was lost may have been done.
- */
-const undoneCodes: ReadonlySet<string> = new Set(['40001', '40P01']);
-
-/** Runs a unit, and runs it again when the database has undone it for the sake of another one. */
-export async function repeatUnit<Done>(unit: () => Promise<Done>): Promise<Done> {
-  for (let repeats = 0; ; repeats++)
-    try {
-      return await unit();
-    } catch (error) {
-      const isUndone = error instanceof AnsweredError && undoneCodes.has(error.code);
-      if (!isUndone || repeats === maxRepeats) throw error;
-    }
 }
