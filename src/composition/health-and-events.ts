@@ -6,8 +6,7 @@ import {
 import type { Clock } from '../domain/ports/clock.ts';
 import { HedgeBudgets } from '../domain/routing/hedging.ts';
 import { circuitOpenMs } from '../domain/upstreams/circuit.ts';
-import { createUpstreamHealth } from '../domain/upstreams/upstream-health.ts';
-import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { ActiveConfig } from './active-config.ts';
@@ -73,7 +72,7 @@ function createLoggedHealth(
   { notice }: Log,
   onChange: (upstream: string) => void,
 ): UpstreamHealth {
-  return createUpstreamHealth(clock, ({ upstream, model, isOpen, onlyKey, cause }) => {
+  return new UpstreamHealth(clock, ({ upstream, model, isOpen, onlyKey, cause }) => {
     onChange(upstream);
     const named = {
       upstream,

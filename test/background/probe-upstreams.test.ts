@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { probeUpstreams } from '../../src/background/probe-upstreams.ts';
 import { localTarget } from '../support/call-target.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -11,7 +11,7 @@ type Answer = UpstreamAnswer | UpstreamFault;
 
 function setUp(answer: () => Answer | Promise<Answer>) {
   const clock = createFakeClock();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const asked: string[] = [];
   const upstreams: Upstreams = {
     async call({ upstream, method, path }, signal) {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Reach } from '../../src/domain/upstreams/failure.ts';
 import { reachOf } from '../../src/domain/upstreams/failure.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { propertyRun } from '../support/property-run.ts';
 
@@ -11,7 +11,7 @@ const keys = ['k1', 'k2', 'k3'];
 
 function setUp() {
   const clock = createFakeClock();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const fail = (model: string, key: string | null, times = 1, reach?: Reach): void => {
     for (let time = 0; time < times; time++)
       health.began(at(model), key).ended('failure', null, 'status 500', reach);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { AttemptResult } from '../../src/domain/money/consumption.ts';
 import { failures } from '../../src/domain/upstreams/failure.ts';
 import type { HealthSign } from '../../src/domain/upstreams/failure.ts';
@@ -24,7 +24,7 @@ function signOf(result: AttemptResult): HealthSign {
 
 function setUp() {
   const clock = createFakeClock();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const attempt = (result: AttemptResult, retryAfterMs: number | null = null): void =>
     health.began(a, null).ended(signOf(result), retryAfterMs);
   const attempts = (times: number, result: AttemptResult): void => {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Target } from '../../src/domain/upstreams/sent-request.ts';
 import { reportUpstreams } from '../../src/operations/report-upstreams.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 test('an upstream is reported by its latest contact, its circuit and its pauses', () => {
   const clock = createFakeClock();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const a = { upstream: 'a', model: 'tiny' };
   const report = () => reportUpstreams(['a', 'b'], health)['a'];
   expect(report()).toEqual({ state: 'unknown' });
@@ -27,7 +27,7 @@ test('an upstream is reported by its latest contact, its circuit and its pauses'
 
 test('a model that fails beside another one is named in the report of its upstream, which is ok', () => {
   const clock = createFakeClock();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const [one, other] = ['one', 'other'].map((model) => ({ upstream: 'a', model })) as [Target, Target];
   const report = () => reportUpstreams(['a'], health)['a'];
   health.began(one, null).ended('busy', 30_000, 'too many requests');

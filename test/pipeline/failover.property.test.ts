@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Upstreams } from '../../src/domain/ports/upstreams.ts';
 import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import { localRoute, usualSettings } from '../support/model-source.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -67,7 +67,7 @@ test('a request with three upstreams is answered if one works, and charged once'
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {
       upstreams,
       models: { find: async () => model, list: async () => [model] },
-      health: createUpstreamHealth(pipeline.clock),
+      health: new UpstreamHealth(pipeline.clock),
     });
     await request.done;
     // Whatever an upstream did, no attempt is left that a policy would count as in progress.

@@ -9,7 +9,7 @@ import type {
   Upstreams,
 } from '../../src/domain/ports/upstreams.ts';
 import type { OfferedModel } from '../../src/domain/routing.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -187,7 +187,7 @@ test('one answer, one charge, and no call after the first text, with second requ
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {
       upstreams,
       models: { find: async () => model, list: async () => [model] },
-      health: createUpstreamHealth(clock),
+      health: new UpstreamHealth(clock),
       hedges: new HedgeBudgets(),
       upstreamLimiters,
     });

@@ -10,8 +10,7 @@ import type {
 } from '../../src/domain/ports/upstreams.ts';
 import type { Permit } from '../../src/domain/ports/upstream-limiters.ts';
 import type { OfferedModel, Route } from '../../src/domain/routing.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
-import type { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
@@ -81,7 +80,7 @@ beforeEach(async () => {
   pipeline = await openPipeline(price, 100);
   keyId = await pipeline.addKey(1_000_000_000_000);
   calls = [];
-  health = createUpstreamHealth(pipeline.clock);
+  health = new UpstreamHealth(pipeline.clock);
   routes = [
     { ...localRoute, upstream: 'a', measure: new RouteMeasure() },
     { ...localRoute, upstream: 'b', measure: new RouteMeasure() },

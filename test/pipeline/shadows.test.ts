@@ -6,7 +6,7 @@ import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstr
 import { free } from '../../src/domain/money/pricing.ts';
 import type { AnswerFacts } from '../../src/domain/shadows/compare-answers.ts';
 import { ShadowBook } from '../../src/domain/shadows/shadow-book.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Exchange } from '../../src/pipeline/exchange.ts';
 import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import type { LimiterSettings } from '../../src/domain/ports/upstream-limiters.ts';
@@ -47,7 +47,7 @@ function open(
     ended: (_model, outcome) => void events.push(outcome),
     compared: (_model, { verdict }) => void events.push(`compared: ${verdict}`),
   });
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const inFlight = createInFlight();
   const upstreamLimiters = new MemoryUpstreamLimiters(
     clock,

@@ -9,7 +9,7 @@ import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import { HedgeBudgets } from '../../src/domain/routing/hedging.ts';
 import { RouteMeasure } from '../../src/domain/routing/route-measure.ts';
-import { createUpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
@@ -137,7 +137,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     tracer: untraced,
     groups: () => new Map(),
     inFlight: createInFlight(),
-    health: createUpstreamHealth(clock),
+    health: new UpstreamHealth(clock),
     upstreamLimiters: new MemoryUpstreamLimiters(clock, new Map()),
     hedges: new HedgeBudgets(),
     random: Math.random,

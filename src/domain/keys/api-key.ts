@@ -29,13 +29,8 @@ const publicAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 export const defaultWeight = 1;
 export const maxWeight = 1_000;
 
-/** An issued key. Its secret is shown once and never stored. */
-export interface ApiKey {
-  /** `key_` and the public part of the key. */
-  readonly id: string;
-  readonly name: string;
-  /** Milliseconds since 1970. */
-  readonly createdAtMs: number;
+/** What holds for the requests of a key: it is set when a key is made, or declared, and most of it can be changed. */
+export interface KeyTerms {
   /** This key's own limits; a missing one falls back to the service's default. */
   readonly limits: Partial<Limits>;
   /** The models that the key may use; `null` for all. */
@@ -48,10 +43,6 @@ export interface ApiKey {
   readonly expiresAt: number | null;
   /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
   readonly lowBalanceNanos: number | null;
-  /** When the key was revoked, in milliseconds since 1970; `null` if it was not. */
-  readonly revokedAtMs: number | null;
-  /** Whether the key's requests are paid from a prepaid balance. */
-  readonly hasBalance: boolean;
   /** What the key may spend in each period of a calendar; `null` for any amount. */
   readonly budget: Budget | null;
   /** The name of the group whose limits it shares; `null` for none. */
@@ -60,45 +51,44 @@ export interface ApiKey {
   readonly weight: number;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
+}
+
+/** An issued key. Its secret is shown once and never stored. */
+export interface ApiKey extends KeyTerms {
+  /** `key_` and the public part of the key. */
+  readonly id: string;
+  readonly name: string;
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number;
+  /** When the key was revoked, in milliseconds since 1970; `null` if it was not. */
+  readonly revokedAtMs: number | null;
+  /** Whether the key's requests are paid from a prepaid balance. */
+  readonly hasBalance: boolean;
   /** Whether the config declares the key, or did until the key was revoked: it is changed there alone. */
   readonly isDeclared: boolean;
 }
 
-/** The settings that a key may get when it is created. */
-export interface KeySettings extends Partial<Limits> {
-  readonly models?: readonly string[];
-  readonly allowFrom?: readonly string[];
-  readonly tags?: readonly string[];
-  /** Milliseconds since 1970. */
-  readonly expiresAt?: number;
-  /** The balance below which it counts as low, in nano-USD. */
-  readonly lowBalanceNanos?: number;
+/** The terms that are values of their own, rather than sets of settings. */
+type SingleTerm = Exclude<keyof KeyTerms, 'limits' | 'budget' | 'compatibility'>;
+
+/** The settings that a key may get when it is created, its limits by their own names; what is missing is not limited. */
+export type KeySettings = Partial<Limits> & {
+  readonly [Term in SingleTerm]?: NonNullable<KeyTerms[Term]>;
+} & {
+  readonly budget?: Budget;
   readonly compatibility?: Partial<Compatibility>;
   /** The prepaid balance in nano-USD; without one the key's spending is unlimited. */
   readonly balanceNanos?: number;
-  readonly budget?: Budget;
-  readonly group?: string;
-  readonly weight?: number;
-}
+};
 
 /** Changes to a key. `null` removes a setting; a missing field leaves it as it is. */
-export interface KeyChanges {
+export type KeyChanges = { readonly [Limit in keyof Limits]?: number | null } & {
+  readonly [Term in SingleTerm]?: NonNullable<KeyTerms[Term]> | null;
+} & {
   readonly name?: string;
-  readonly concurrency?: number | null;
-  readonly requestsPerMinute?: number | null;
-  readonly queueWaitMs?: number | null;
-  readonly tokensPerMinute?: number | null;
-  readonly tokensPerDay?: number | null;
-  readonly models?: readonly string[] | null;
-  readonly allowFrom?: readonly string[] | null;
-  readonly tags?: readonly string[] | null;
-  readonly expiresAt?: number | null;
-  readonly lowBalanceNanos?: number | null;
-  readonly compatibility?: Partial<Compatibility>;
   readonly budget?: BudgetChanges | null;
-  readonly group?: string | null;
-  readonly weight?: number | null;
-}
+  readonly compatibility?: Partial<Compatibility>;
+};
 
 /** Whether a key may be used at the time `now`: neither revoked nor expired. */
 export function isUsable({ revokedAtMs: revokedAt, expiresAt }: ApiKey, now: number): boolean {

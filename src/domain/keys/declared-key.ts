@@ -1,7 +1,4 @@
-import type { Compatibility } from '../../protocol/contract/compatibility.ts';
-import type { Budget } from '../budgets/budget.ts';
-import type { ApiKey } from './api-key.ts';
-import type { Limits } from '../limits/limits.ts';
+import type { ApiKey, KeyTerms } from './api-key.ts';
 
 /** How many keys a config may declare: all of them are compared with the stored ones at each start and reload. */
 export const maxDeclaredKeys = 1_000;
@@ -10,27 +7,10 @@ export const maxDeclaredKeys = 1_000;
 export const environmentKeyName = 'environment';
 
 /** A key as the config declares it. Its name is its identity; its secret and its settings may change. */
-export interface DeclaredKey {
+export interface DeclaredKey extends KeyTerms {
   readonly name: string;
   /** The SHA-256 of the key, in hexadecimal. */
   readonly hash: string;
-  readonly limits: Partial<Limits>;
-  /** The models that the key may use; `null` for all. */
-  readonly models: readonly string[] | null;
-  /** The networks from which the key may be used; `null` for all. */
-  readonly allowFrom: readonly string[] | null;
-  /** The tags that its requests may have. */
-  readonly tags: readonly string[];
-  /** When the key expires, in milliseconds since 1970; `null` for never. */
-  readonly expiresAt: number | null;
-  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
-  readonly lowBalanceNanos: number | null;
-  readonly compatibility: Partial<Compatibility>;
-  readonly budget: Budget | null;
-  /** The name of its group; `null` for none. */
-  readonly group: string | null;
-  /** Its weight in the queues of upstreams. */
-  readonly weight: number;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -122,7 +102,7 @@ function writeSettings(
     budget,
     group,
     weight,
-  }: Omit<DeclaredKey, 'name' | 'hash'>,
+  }: KeyTerms,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;

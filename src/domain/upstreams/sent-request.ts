@@ -30,7 +30,7 @@ export interface HealthReport {
 }
 
 /** What a report needs. */
-interface ReportPorts {
+export interface ReportPorts {
   readonly clock: Clock;
   readonly onChange: (change: CircuitChange) => void;
 }

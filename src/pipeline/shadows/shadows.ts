@@ -2,8 +2,7 @@ import type { Refusal } from '../../shared/errors.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
 import type { ShadowBook } from '../../domain/shadows/shadow-book.ts';
-import { createUpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
-import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
@@ -39,7 +38,7 @@ export function createShadows(
   const byModel = new Map(routes.map((route) => [route.model, route]));
   const running = new Set<RunningShadow>();
   // What shadows find out must not change where requests go, and a shadow's upstream that fails must get a rest, too.
-  const health = createUpstreamHealth(ports.clock);
+  const health = new UpstreamHealth(ports.clock);
   const { draining } = ports.inFlight;
   let isClosed = draining.aborted;
   const stop = (): void => {

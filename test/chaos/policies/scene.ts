@@ -7,7 +7,7 @@ import { HedgeBudgets } from '../../../src/domain/routing/hedging.ts';
 import type { HedgePolicy } from '../../../src/domain/routing/hedging.ts';
 import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
 import { ShadowBook } from '../../../src/domain/shadows/shadow-book.ts';
-import { createUpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import type { Ports } from '../../../src/pipeline/ports.ts';
 import { runPassthrough } from '../../../src/pipeline/run-passthrough.ts';
 import { runTextRequest } from '../../../src/pipeline/run-request.ts';
@@ -161,7 +161,7 @@ export async function playScene(
   const { clock } = pipeline;
   const { chance, one, random } = draw;
   const byId = new Map<string, Asked>();
-  const health = createUpstreamHealth(clock);
+  const health = new UpstreamHealth(clock);
   const inner = new MemoryUpstreamLimiters(clock, settings, {
     pausedMs: (target) => health.coolingMs(target),
   });

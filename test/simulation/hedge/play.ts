@@ -4,7 +4,7 @@ import { RouteMeasure } from '../../../src/domain/routing/route-measure.ts';
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import type { UpstreamAnswer, Upstreams } from '../../../src/domain/ports/upstreams.ts';
 import type { OfferedModel } from '../../../src/domain/routing.ts';
-import { createUpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
+import { UpstreamHealth } from '../../../src/domain/upstreams/upstream-health.ts';
 import { AttemptLog } from '../../../src/pipeline/attempts/attempt-log.ts';
 import type { Exchange } from '../../../src/pipeline/exchange.ts';
 import type { Ports } from '../../../src/pipeline/ports.ts';
@@ -67,7 +67,7 @@ export async function play(
   const ports = {
     clock,
     upstreams,
-    health: createUpstreamHealth(clock),
+    health: new UpstreamHealth(clock),
     hedges: new HedgeBudgets(),
     fastPath: true,
     telemetry: {
