@@ -23,7 +23,7 @@ import { declareKeys } from '../operations/declare-keys.ts';
 import { hasActiveKey, createBudgetUse, createReadRefused } from '../operations/key-use.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
-import { createInFlight } from '../pipeline/in-flight.ts';
+import { InFlight } from '../pipeline/in-flight.ts';
 import { createSecondMeter } from '../pipeline/money/second-meter.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
@@ -72,7 +72,7 @@ function makeParts(
   const { metrics, addSink } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
 
-  const inFlight = createInFlight();
+  const inFlight = new InFlight();
   const limiter = composeLimiter(storage, active, clock, log);
   const keys = tellLimiter(storage.keyDirectory, storage.engine, limiter);
   const nodes = joinNodes({ ...storage, keyDirectory: keys }, inFlight, clock, log);

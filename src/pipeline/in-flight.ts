@@ -12,81 +12,95 @@ interface Running {
 }
 
 /** The requests in progress on this process. */
-export interface InFlight extends RunningRequests {
-  /** Whether this process is about to drain: requests may start, and no more of them should be sent to it. */
-  readonly isLeaving: boolean;
-  leave(): void;
-  /** False once draining has begun: nothing new may start. */
-  readonly accepting: boolean;
-  /** Raised when draining begins. */
-  readonly draining: AbortSignal;
-  /** Adds a request; the returned function removes it. */
-  add(running: Running): () => void;
-  /** All requests, including those that wait for a slot. */
-  all(): readonly Running[];
-  has(requestId: string): boolean;
-  /** Resolves when a request has ended. */
-  ended(running: Running): Promise<void>;
-  /** Stops accepting; resolves when no request is left. */
-  drained(): Promise<void>;
-  /** Stops every running request. */
-  interruptAll(reason: Interruption): void;
-}
+export class InFlight implements RunningRequests {
+  readonly #running = new Roster<Running>();
+  readonly #awaited = new Map<string, PromiseWithResolvers<void>>();
+  readonly #draining = new AbortController();
+  #empty: PromiseWithResolvers<void> | null = null;
+  #isLeaving = false;
 
-/** Creates an empty registry. */
-export function createInFlight(): InFlight {
-  const running = new Roster<Running>();
-  const find = (requestId: string): Running | undefined =>
-    running.all().find((request) => request.requestId === requestId);
-  const awaited = new Map<string, PromiseWithResolvers<void>>();
-  const draining = new AbortController();
-  let isLeaving = false;
-  let empty: PromiseWithResolvers<void> | null = null;
-  const views = (): readonly RunningRequest[] => running.all().map((request) => request.view());
-  return {
-    get isLeaving() {
-      return isLeaving;
-    },
-    leave: () => void (isLeaving = true),
-    get accepting() {
-      return !draining.signal.aborted;
-    },
-    draining: draining.signal,
-    add(request) {
-      const position = running.add(request);
-      return () => {
-        if (!running.remove(position)) return;
-        awaited.get(request.requestId)?.resolve();
-        awaited.delete(request.requestId);
-        if (running.size === 0) empty?.resolve();
-      };
-    },
-    all: () => running.all(),
-    has: (requestId) => find(requestId) !== undefined,
-    async ended({ requestId }) {
-      if (find(requestId) === undefined) return;
-      const waiting = awaited.get(requestId) ?? Promise.withResolvers<void>();
-      awaited.set(requestId, waiting);
-      await waiting.promise;
-    },
-    list: async () => views().filter(({ keyId }) => keyId !== null),
-    count: async (keyIds) => countSlots(views(), keyIds),
-    async cancel(requestId, keyId) {
-      const found = find(requestId);
-      if (found === undefined || (keyId !== undefined && found.view().keyId !== keyId)) return false;
-      found.interrupt('cancelled');
-      return true;
-    },
-    async drained() {
-      draining.abort();
-      if (running.size === 0) return;
-      empty ??= Promise.withResolvers<void>();
-      await empty.promise;
-    },
-    interruptAll(reason) {
-      for (const request of running.all()) request.interrupt(reason);
-    },
-  };
+  /** Whether this process is about to drain: requests may start, and no more of them should be sent to it. */
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  leave(): void {
+    this.#isLeaving = true;
+  }
+
+  /** False once draining has begun: nothing new may start. */
+  get accepting(): boolean {
+    return !this.draining.aborted;
+  }
+
+  /** Raised when draining begins. */
+  get draining(): AbortSignal {
+    return this.#draining.signal;
+  }
+
+  /** Adds a request; the returned function removes it. */
+  add(request: Running): () => void {
+    const position = this.#running.add(request);
+    return () => {
+      if (!this.#running.remove(position)) return;
+      this.#awaited.get(request.requestId)?.resolve();
+      this.#awaited.delete(request.requestId);
+      if (this.#running.size === 0) this.#empty?.resolve();
+    };
+  }
+
+  /** All requests, including those that wait for a slot. */
+  all(): readonly Running[] {
+    return this.#running.all();
+  }
+
+  has(requestId: string): boolean {
+    return this.#find(requestId) !== undefined;
+  }
+
+  /** Resolves when a request has ended. */
+  async ended({ requestId }: Pick<Running, 'requestId'>): Promise<void> {
+    if (!this.has(requestId)) return;
+    const waiting = this.#awaited.get(requestId) ?? Promise.withResolvers<void>();
+    this.#awaited.set(requestId, waiting);
+    await waiting.promise;
+  }
+
+  async list(): Promise<readonly RunningRequest[]> {
+    return this.#views().filter(({ keyId }) => keyId !== null);
+  }
+
+  async count(keyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return countSlots(this.#views(), keyIds);
+  }
+
+  async cancel(requestId: string, keyId?: string): Promise<boolean> {
+    const found = this.#find(requestId);
+    if (found === undefined || (keyId !== undefined && found.view().keyId !== keyId)) return false;
+    found.interrupt('cancelled');
+    return true;
+  }
+
+  /** Stops accepting; resolves when no request is left. */
+  async drained(): Promise<void> {
+    this.#draining.abort();
+    if (this.#running.size === 0) return;
+    this.#empty ??= Promise.withResolvers<void>();
+    await this.#empty.promise;
+  }
+
+  /** Stops every running request. */
+  interruptAll(reason: Interruption): void {
+    for (const request of this.#running.all()) request.interrupt(reason);
+  }
+
+  #find(requestId: string): Running | undefined {
+    return this.#running.all().find((request) => request.requestId === requestId);
+  }
+
+  #views(): readonly RunningRequest[] {
+    return this.#running.all().map((request) => request.view());
+  }
 }
 
 function countSlots(running: readonly RunningRequest[], ids: readonly string[]): ReadonlyMap<string, number> {

@@ -9,7 +9,7 @@ import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './admission/authenticate.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
-import type { Dispatched, Routed, Stage } from './stages.ts';
+import type { Dispatched, Recorded, Routed, Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/limits/groups.ts';
 
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
@@ -47,7 +47,6 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
   const { admittedMs, limiterMs, slotWaitMs, tag } = stage.admission;
   const request = requestOf(stage);
-  const isSent = stage.stage === 'dispatched' || stage.stage === 'recorded';
   return {
     keyId,
     keyName,
@@ -58,7 +57,7 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
     admittedMs: admittedMs - arrivedMs,
     limiterMs,
     slotWaitMs,
-    queuedMs: isSent ? stage.dispatchedMs - arrivedMs : null,
+    queuedMs: isSent(stage) ? stage.dispatchedMs - arrivedMs : null,
   };
 }
 
@@ -79,8 +78,11 @@ export function modelOf(stage: Stage): string | null {
 }
 
 function workOf(stage: Stage): Routed['work'] | Dispatched['work'] | null {
-  const hasWork = stage.stage === 'routed' || stage.stage === 'dispatched' || stage.stage === 'recorded';
-  return hasWork ? stage.work : null;
+  return stage.stage === 'routed' || isSent(stage) ? stage.work : null;
+}
+
+function isSent(stage: Stage): stage is Dispatched | Recorded {
+  return stage.stage === 'dispatched' || stage.stage === 'recorded';
 }
 
 /** The longest name of a model that is shown, and how much of a longer one is searched for keys, in characters. */
@@ -148,13 +150,12 @@ interface Arrival {
 
 /** The attempts of a request; `null` before it was sent upstream. */
 export function attemptsOf(stage: Stage): AttemptLog | null {
-  return stage.stage === 'dispatched' || stage.stage === 'recorded' ? stage.attempts : null;
+  return isSent(stage) ? stage.attempts : null;
 }
 
 /** When the first text arrived, on the monotonic clock; `null` before that. */
 export function firstTextOf(stage: Stage): number | null {
-  const isUnderWay = stage.stage === 'dispatched' || stage.stage === 'recorded';
-  return isUnderWay && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
+  return isSent(stage) && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
 }
 
 /** A running request, as the operator sees it. */
@@ -166,12 +167,9 @@ export function runningView(
   const { keyId, keyName, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
   // The body of a request that waits for a slot has not been read.
-  const isRead =
-    stage.stage === 'asked' ||
-    stage.stage === 'routed' ||
-    stage.stage === 'dispatched' ||
-    stage.stage === 'recorded';
-  const hasSlot = isRead || (hasAdmission(stage) && stage.admission.decision.verdict === 'granted');
+  const isRead = stage.stage === 'asked' || stage.stage === 'routed' || isSent(stage);
+  const isDecided = stage.stage === 'limited' || stage.stage === 'admitted';
+  const hasSlot = isRead || (isDecided && stage.admission.decision.verdict === 'granted');
   return {
     requestId,
     protocol,
@@ -187,8 +185,4 @@ export function runningView(
     firstTextMs: firstTextMs === null ? null : firstTextMs - arrivedMs,
     node: null,
   };
-}
-
-function hasAdmission(stage: Stage): stage is Extract<Stage, { readonly stage: 'limited' | 'admitted' }> {
-  return stage.stage === 'limited' || stage.stage === 'admitted';
 }

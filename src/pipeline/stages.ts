@@ -11,8 +11,8 @@ import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { ReceivedAnswer } from './attempts/received-answer.ts';
 
 /**
- * The stages of a request. Each stage takes the record of the one before and returns its own, so a field exists exactly
- * when its stage was reached; logs, views and charges are read from the last record.
+ * The stages of a request. Each stage takes the record of an earlier one and adds to it, so a field exists exactly when its
+ * stage was reached; logs, views and charges are read from the last record.
  */
 export type Stage =
   | { readonly stage: 'arrived' }
@@ -49,33 +49,26 @@ export interface Admission {
 }
 
 /** Refused by a limit of the key, or by a change while the request waited for a slot. */
-export interface Limited {
+export interface Limited extends Omit<Admitted, 'stage'> {
   readonly stage: 'limited';
-  readonly key: ApiKey;
-  readonly admission: Admission;
   readonly refusal: Refusal;
 }
 
 /** The request has a slot and counts as a start. */
-export interface Admitted {
+export interface Admitted extends Omit<Identified, 'stage'> {
   readonly stage: 'admitted';
-  readonly key: ApiKey;
   readonly admission: Admission;
 }
 
 /** The body is read and valid. */
-export interface Asked {
+export interface Asked extends Omit<Admitted, 'stage'> {
   readonly stage: 'asked';
-  readonly key: ApiKey;
-  readonly admission: Admission;
   readonly request: TextRequest;
 }
 
 /** The model exists, and the key may use it. */
-export interface Routed {
+export interface Routed extends Omit<Admitted, 'stage'> {
   readonly stage: 'routed';
-  readonly key: ApiKey;
-  readonly admission: Admission;
   readonly work: TextWork;
 }
 
@@ -108,10 +101,8 @@ export interface PassthroughWork {
 }
 
 /** The request is being sent: its record is being written, and its upstream may have been called. */
-export interface Dispatched {
+export interface Dispatched extends Omit<Admitted, 'stage'> {
   readonly stage: 'dispatched';
-  readonly key: ApiKey;
-  readonly admission: Admission;
   readonly work: TextWork | PassthroughWork;
   /** On the monotonic clock. */
   readonly dispatchedMs: number;
@@ -119,13 +110,8 @@ export interface Dispatched {
 }
 
 /** The record is begun and the hold taken, so the request must be settled, and bytes may be sent. */
-export interface Recorded {
+export interface Recorded extends Omit<Dispatched, 'stage'> {
   readonly stage: 'recorded';
-  readonly key: ApiKey;
-  readonly admission: Admission;
-  readonly work: TextWork | PassthroughWork;
-  readonly dispatchedMs: number;
-  readonly attempts: AttemptLog;
   readonly begun: RecordBeginning;
   readonly reservation: Extract<Reservation, { readonly granted: true }>;
 }

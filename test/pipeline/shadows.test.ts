@@ -10,7 +10,7 @@ import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import type { Exchange } from '../../src/pipeline/exchange.ts';
 import { MemoryUpstreamLimiters } from '../../src/coordination/upstream-limiter/memory-upstream-limiters.ts';
 import type { LimiterSettings } from '../../src/domain/ports/upstream-limiters.ts';
-import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { InFlight } from '../../src/pipeline/in-flight.ts';
 import { createShadows } from '../../src/pipeline/shadows/shadows.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -48,7 +48,7 @@ function open(
     compared: (_model, { verdict }) => void events.push(`compared: ${verdict}`),
   });
   const health = new UpstreamHealth(clock);
-  const inFlight = createInFlight();
+  const inFlight = new InFlight();
   const upstreamLimiters = new MemoryUpstreamLimiters(
     clock,
     new Map(limits === null ? [] : [['other', limits]]),

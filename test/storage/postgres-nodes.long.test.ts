@@ -9,7 +9,7 @@ import {
 } from '../../src/composition/storage/shared-services.ts';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
-import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { InFlight } from '../../src/pipeline/in-flight.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
@@ -40,7 +40,7 @@ async function startNode(url = bench.url) {
   const faults: string[] = [];
   const onFault = (message: string): void => void faults.push(message);
   const directory = composeKeyDirectory(store, shared, clock, { onFault, onShed: () => {} });
-  const inFlight = createInFlight();
+  const inFlight = new InFlight();
   let polls: readonly Promise<unknown>[] = [];
   const changes = {
     ...shared.changes,

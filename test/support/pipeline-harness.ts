@@ -13,7 +13,7 @@ import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
-import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { InFlight } from '../../src/pipeline/in-flight.ts';
 import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
@@ -136,7 +136,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     },
     tracer: untraced,
     groups: () => new Map(),
-    inFlight: createInFlight(),
+    inFlight: new InFlight(),
     health: new UpstreamHealth(clock),
     upstreamLimiters: new MemoryUpstreamLimiters(clock, new Map()),
     hedges: new HedgeBudgets(),
