@@ -37,7 +37,7 @@ export function describeReason(reason: StorageReason): string {
   return reasons[reason];
 }
 
-/** A failure of the database. The stage that answers the request turns it into `storageUnavailable`. */
+/** A failure of the database. The stage that answers the request turns it into a refusal by `refuseIfAway`. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly reason: StorageReason;
@@ -62,4 +62,10 @@ export class KeyLockedError extends StorageError {
     super(message, 'locked');
     this.isAnswer = isAnswer;
   }
+}
+
+/** Handles what was thrown while a request was answered: a database that is away refuses it, and any other error is thrown on. */
+export function refuseIfAway(error: unknown): Refusal {
+  if (error instanceof StorageError) return storageUnavailable();
+  throw error;
 }

@@ -1,4 +1,4 @@
-import type { TextRequest } from '../../protocol/text.ts';
+import type { TextRequest, TextTurn } from '../../protocol/text.ts';
 import { costAtMost, priceFor } from './pricing.ts';
 import type { ModelPrice } from './pricing.ts';
 
@@ -12,7 +12,7 @@ export const unknownHiddenTokens = 4_096;
 const bytesPerToken = 4;
 
 /** How a hold is estimated before the request runs. */
-export interface HoldTerms {
+interface HoldTerms {
   /** Output tokens to expect of a request without an output cap. */
   readonly holdTokens: number;
   /** Whether the hold is an upper bound of the cost rather than an estimate. */
@@ -70,4 +70,17 @@ function bytesOf(turns: TextRequest['turns']): number {
 /** The most tokens of the delimiters around so many turns, and around the answer that follows them. */
 export function mostMarkTokens(turns: number): number {
   return mostTokensPerTurn * (turns + 1);
+}
+
+/** Tokens that our own count adds for each turn: its role and the delimiters around it. */
+const usualTokensPerTurn = 4;
+
+/** The text of a request as it is counted, without what `tokensOfTurns` adds. */
+export function questionOf(turns: readonly TextTurn[]): string {
+  return turns.map((turn) => turn.text).join('\n');
+}
+
+/** The tokens around the turns of a request. */
+export function tokensOfTurns(turns: readonly TextTurn[]): number {
+  return usualTokensPerTurn * turns.length;
 }

@@ -4,7 +4,7 @@ import { limitRefusal } from '../../domain/limits/limits.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
 import { decideTokens, hasTokenLimit, tokenRefusal } from '../../domain/limits/token-limits.ts';
 import type { TokenState } from '../../domain/limits/token-limits.ts';
-import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
+import { refuseIfAway } from '../../domain/storage-refusal.ts';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { override } from '../../shared/override.ts';
@@ -115,8 +115,7 @@ async function readTokens(
     const state = decideTokens(limits, await tokenUse.used(keyId));
     return tokenRefusal(state) ?? state;
   } catch (error) {
-    if (error instanceof StorageError) return storageUnavailable();
-    throw error;
+    return refuseIfAway(error);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Refusal } from '../../shared/errors.ts';
 import { groupRefusal, limitsOfGroup } from '../../domain/limits/groups.ts';
 import type { Group, GroupSlot } from '../../domain/limits/groups.ts';
 import type { LimitDecision, Limits } from '../../domain/limits/limits.ts';
-import { StorageError, storageUnavailable } from '../../domain/storage-refusal.ts';
+import { refuseIfAway } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
 
@@ -41,18 +41,13 @@ export interface SlotsTaken {
  * the group's slots from other keys, each time for a moment. Returns a refusal where there is no decision on the key. What
  * was taken is given back when the request is settled.
  */
-export async function takeSlots(
+export function takeSlots(
   wanted: SlotsWanted,
   exchange: Exchange,
   ports: Ports,
 ): Promise<SlotsTaken | Refusal> {
-  try {
-    return await take(wanted, exchange, ports);
-  } catch (error) {
-    // Its limiter has reported that the database is away.
-    if (error instanceof StorageError) return storageUnavailable();
-    throw error;
-  }
+  // Its limiter has reported that the database is away.
+  return take(wanted, exchange, ports).catch(refuseIfAway);
 }
 
 async function take(
@@ -135,19 +130,14 @@ export async function changeGroupSlot(
 ): Promise<Refusal | null> {
   if (exchange.groupSlot !== null && exchange.groupSlot.groupId === group?.id) return null;
   await releaseGroupSlot(exchange, ports);
-  try {
-    const { requestId, interruption } = exchange;
-    const moved = {
-      name: `${requestId}:group:moved`,
-      queueWaitMs: 0,
-      keyWaitMs,
-      signal: interruption.signal,
-    };
-    return await takeOfGroup(group, moved, exchange, ports);
-  } catch (error) {
-    if (error instanceof StorageError) return storageUnavailable();
-    throw error;
-  }
+  const { requestId, interruption } = exchange;
+  const moved = {
+    name: `${requestId}:group:moved`,
+    queueWaitMs: 0,
+    keyWaitMs,
+    signal: interruption.signal,
+  };
+  return takeOfGroup(group, moved, exchange, ports).catch(refuseIfAway);
 }
 
 /** Gives the slot of the group back, if the request has one. */

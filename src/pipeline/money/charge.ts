@@ -1,12 +1,11 @@
 import type { Outcome, SettledRecord } from '../../domain/money/consumption.ts';
-import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
+import { mostTokensOf, questionOf, tokensOfTurns } from '../../domain/money/hold-estimate.ts';
 import { costOf, noTokens, priceFor } from '../../domain/money/pricing.ts';
 import { chargeBasis, isPassagePaid } from '../../domain/money/settlement.ts';
 import { TextSample } from '../../protocol/kept-text.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
 import type { OnDisconnect, Route } from '../../domain/routing.ts';
 import type { Ports } from '../ports.ts';
-import { questionOf, tokensOfTurns } from './question-text.ts';
 import type { ReceivedAnswer } from '../attempts/received-answer.ts';
 import type { Recorded, TokenCeiling } from '../stages.ts';
 

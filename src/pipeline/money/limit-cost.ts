@@ -4,7 +4,7 @@ import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../../shared/money.t
 import { holdFor, mostInputTokens, unknownHiddenTokens } from '../../domain/money/hold-estimate.ts';
 import { outputWithin } from '../../domain/money/pricing.ts';
 import type { ClientConnection } from '../client-connection.ts';
-import { hiddenTokensOf, leastOutputTokens } from './hold-needs.ts';
+import { hiddenTokensOf, leastOutputTokens } from './reserve.ts';
 import type { Routed } from '../stages.ts';
 
 /** The header with the most that a request may cost, in USD. */

@@ -5,7 +5,7 @@ import type { TextSample } from '../../protocol/kept-text.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import { questionOf, tokensOfTurns } from './question-text.ts';
+import { questionOf, tokensOfTurns } from '../../domain/money/hold-estimate.ts';
 import type { ExchangeResult } from '../results.ts';
 
 /** How many samples may wait for their count; further ones are dropped. */
