@@ -28,6 +28,6 @@ export type {
 } from './composition/management.ts';
 export type { Clock } from './domain/ports/clock.ts';
 export type { NodeHandler } from './http/standalone.ts';
+export { GatewayError } from './shared/errors.ts';
 export type { ErrorCode } from './shared/errors.ts';
-export { GatewayError } from './shared/gateway-error.ts';
 export type { LogFormat, LogLevel } from './telemetry/log/logger.ts';

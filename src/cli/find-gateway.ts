@@ -1,5 +1,4 @@
-import { adminTokenPlace } from '../config/admin-token-place.ts';
-import { readAdminToken } from '../config/admin-token.ts';
+import { adminTokenPlace, readAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultDatabaseUrl, defaultHost } from '../config/default-addresses.ts';
 import { readVariable } from '../config/environment.ts';
 import { checkedAddress, reachable } from './addresses.ts';

@@ -1,6 +1,6 @@
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { networksOf } from '../config/schema/client-values.ts';
+import { networksOf } from '../config/schema/server-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';

@@ -28,8 +28,7 @@ import { gatewayClosed } from '../http/answers/prepare-answers.ts';
 import type { presentGroup } from '../http/present/key.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import type { PresentedUsage } from '../http/present/usage.ts';
-import { GatewayError } from '../shared/gateway-error.ts';
-import { isRefusal } from '../shared/errors.ts';
+import { GatewayError, isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { searchableId } from '../shared/storable-text.ts';
 

@@ -4,7 +4,7 @@ import type { Workers } from '../domain/ports/workers.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { createRecentEndings } from '../telemetry/recent-endings.ts';
-import { createRefusalReport } from '../telemetry/log/refusal-report.ts';
+import { createRefusalReport } from '../telemetry/log/refusal-sums.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
 import type { TelemetrySink } from '../telemetry/telemetry.ts';
 import { createTracing } from '../telemetry/traces/tracing.ts';

@@ -25,7 +25,7 @@ import { createMaintenance } from '../operations/maintenance.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { InFlight } from '../pipeline/in-flight.ts';
 import { createSecondMeter } from '../pipeline/money/second-meter.ts';
-import { hashKey } from '../shared/hash-key.ts';
+import { hashKey } from '../shared/digest.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';

@@ -6,7 +6,7 @@ import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessabl
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { budgetOf } from '../domain/budgets/budget.ts';
 import { budgetOfConfig } from '../shared/budget-values.ts';
-import { hashKey } from '../shared/hash-key.ts';
+import { hashKey } from '../shared/digest.ts';
 import {
   duration,
   groupName,
@@ -18,9 +18,8 @@ import {
   tagsOfKey,
   valueKinds,
 } from '../shared/schema-values.ts';
-import { describeSurroundings } from './around-secret.ts';
+import { describeSurroundings, requestLimit, trueOrFalse, wholeNumber } from './schema/values.ts';
 import { writeFreeName } from './quotable.ts';
-import { requestLimit, trueOrFalse, wholeNumber } from './schema/values.ts';
 
 /** The prefix of a key that is declared by its hash. */
 const hashPrefix = 'sha256:';

@@ -1,18 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { plainDecimal } from '../shared/money.ts';
 import { defaultHost } from './default-addresses.ts';
-import { sourceOfKey, withEnvironmentKey } from './environment-key.ts';
+import {
+  sourceOfKey,
+  withEnvironmentKey,
+  sourceOfGivenSetting,
+  withGivenSettings,
+} from './given-settings.ts';
 import { resolveReferences, unreplacedReferences } from './file/environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
-import { sourceOfGivenSetting, withGivenSettings } from './given-settings.ts';
 import type { ListenerOptions } from './given-settings.ts';
 import { namesInEnvironment } from './setting-names.ts';
 import { writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
 import { readConfig, schemaOf } from './read-config.ts';
 import type { ConfigReading } from './read-config.ts';
-import { describeReadFault } from './read-fault.ts';
+import { describeReadFault } from './read-file.ts';
 import { allKeys, mapValues, schemaAt } from './schema/schema-walk.ts';
 import { anyConfig } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';

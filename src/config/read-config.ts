@@ -1,18 +1,9 @@
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
-import { listenerConflicts } from './listener-conflicts.ts';
+import { crossChecks, usesDiscovery } from './cross-checks.ts';
 import type { Problem } from './problem.ts';
-import {
-  unknownGroups,
-  unknownLimitedModels,
-  unknownModels,
-  unknownUpstreams,
-  usesDiscovery,
-} from './references.ts';
-import { reservedNames } from './reserved-names.ts';
 import { discovering, listing } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';
-import { unsharedWorkers } from './worker-settings.ts';
 
 /** A checked config, or every problem that it has. */
 export type ConfigReading =
@@ -25,16 +16,7 @@ export function readConfig(input: unknown, blamed: 'server' | 'admin' = 'admin')
   // A config is parsed once: compiling code for it would take longer.
   const read = schema.safeParse(input, { error: schemaMessage, jitless: true });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema, input)) ?? [];
-  const problems = [
-    ...faults,
-    ...reservedNames(input),
-    ...unknownUpstreams(input),
-    ...unknownModels(input),
-    ...unknownLimitedModels(input),
-    ...unknownGroups(input),
-    ...listenerConflicts(input, blamed),
-    ...unsharedWorkers(input),
-  ];
+  const problems = [...faults, ...crossChecks(input, blamed)];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }
     : { kind: 'problems', problems };

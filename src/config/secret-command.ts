@@ -1,8 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { SpawnSyncOptions } from 'node:child_process';
-import { describeSurroundings } from './around-secret.ts';
+import { describeSurroundings, secret } from './schema/values.ts';
 import { maxSecretBytes } from './secret-file.ts';
-import { secret } from './schema/values.ts';
 
 /** A program that prints a secret, and how long it may run, in milliseconds. */
 export interface SecretCommand {

@@ -1,8 +1,5 @@
-import { promises, readFileSync, statSync } from 'node:fs';
-import type { Stats } from 'node:fs';
-import { describeSurroundings } from './around-secret.ts';
-import { describeReadFault } from './read-fault.ts';
-import { secret } from './schema/values.ts';
+import { readSmallFile, readSmallFileAgain } from './read-file.ts';
+import { describeSurroundings, secret } from './schema/values.ts';
 
 /** The largest text of a secret, in bytes: servers accept no larger header. */
 export const maxSecretBytes = 16_384;
@@ -12,28 +9,12 @@ export const maxSecretBytes = 16_384;
  * secret nor the path: a secret may have been written in its place.
  */
 export function readSecretFile(file: string): string {
-  try {
-    checkFile(statSync(file));
-    return checkText(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw withoutPath(error);
-  }
+  return checkText(readSmallFile(file, maxSecretBytes));
 }
 
 /** As `readSecretFile`, for a process that serves requests. */
 export async function readSecretFileAgain(file: string): Promise<string> {
-  try {
-    checkFile(await promises.stat(file));
-    return checkText(await promises.readFile(file, 'utf8'));
-  } catch (error) {
-    throw withoutPath(error);
-  }
-}
-
-/** A pipe can't be read twice, and a device may never end. */
-function checkFile(stats: Stats): void {
-  if (!stats.isFile()) throw new Error('this is no regular file');
-  if (stats.size > maxSecretBytes) throw new Error(`the file has more than ${maxSecretBytes} bytes`);
+  return checkText(await readSmallFileAgain(file, maxSecretBytes));
 }
 
 function checkText(text: string): string {
@@ -44,11 +25,4 @@ function checkText(text: string): string {
   throw new Error(
     text.trim() === '' ? 'the file is empty' : 'the file holds more than one line of printable ASCII',
   );
-}
-
-/** The reason without the path and the stack, which begins with the message of a system call and so has the path, too. */
-function withoutPath(error: unknown): Error {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === undefined) return error as Error;
-  return new Error(describeReadFault(code) ?? `the file can't be read (${code})`);
 }

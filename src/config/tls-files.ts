@@ -5,7 +5,7 @@ import type { Stats } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { z } from 'zod';
 import type { Certificates } from '../domain/ports/network.ts';
-import { describeReadFault } from './read-fault.ts';
+import { describeReadFault } from './read-file.ts';
 
 /** The largest file, in bytes; a bundle of all public authorities has some 230,000. */
 const maxFileBytes = 1_048_576;

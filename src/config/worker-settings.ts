@@ -9,8 +9,8 @@ export function workerCount({ workers }: Config['server']): number {
 }
 
 /**
- * The problem of workers on a database that they can't share. Reads the unchecked config, so that it is reported with all
- * others. What a file holds is not read here: whether its URL is one of PostgreSQL is checked when the workers start.
+ * The problem of workers on a database that they can't share, in an unchecked config. What a file holds is not read here:
+ * whether its URL is one of PostgreSQL is checked when the workers start.
  */
 export function unsharedWorkers(input: unknown): readonly Problem[] {
   const { server, storage } = (input ?? {}) as Readonly<

@@ -16,7 +16,6 @@ import { lineOfRow, writeStatement } from '../domain/statements/write-statement.
 import type { RootProof } from '../domain/statements/write-statement.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { nextTurn } from '../shared/next-turn.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
 
 /** The most rows of one statement: about 2 MB. A further statement goes on behind its last row. */
@@ -227,4 +226,9 @@ async function build(root: LedgerRoot, roots: LedgerRoots, pause: Pause): Promis
   const tree = buildTree(heads.map(leafOf));
   if (topOf(tree) !== root.tree) return null;
   return { root, tree, heads: new Map(heads.map((head, index) => [head.keyId, { head, index }])) };
+}
+
+/** Resolves in the next turn of the event loop: what waits meanwhile, such as a request, has its turn first. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -1,8 +1,16 @@
 import { z } from 'zod';
 import { budgetForm, splitBudget } from './budget-text.ts';
-import { instant, usd } from './schema-values.ts';
 import { maxWarningLevels } from './max-warning-levels.ts';
-import { isTimeZone } from './time-zone.ts';
+import { instant, usd } from './schema-values.ts';
+
+/** Whether this version of Node knows a time zone by this name. */
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
 
 /** The longest name of a time zone that is taken, in characters: those of the IANA database have less than half as many. */
 const maxZoneLength = 64;

@@ -197,3 +197,20 @@ export function errorBody(refusal: Refusal): ErrorBody {
 function presentBudget({ source, amount, refillsAt }: BudgetDetail): Record<string, unknown> {
   return { source, amount, refills_at: refillsAt };
 }
+
+/** A refusal as the methods of a `Gateway` throw it, with the fields of the error that HTTP would answer with. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly code: ErrorCode;
+  /** The HTTP status of the code. */
+  readonly status: number;
+  /** The field that was wrong; `null` if none was. */
+  readonly param: string | null;
+
+  constructor({ code, message, param }: Refusal, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.status = statusOf(code);
+    this.param = param;
+  }
+}

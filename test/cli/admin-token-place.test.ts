@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { adminTokenPlace } from '../../src/config/admin-token-place.ts';
+import { adminTokenPlace } from '../../src/config/admin-token.ts';
 import { adminTokenOf } from '../../src/cli/serve/own-admin-token.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

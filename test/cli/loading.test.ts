@@ -49,7 +49,6 @@ test.each(['--version', '--help', 'keys --help', 'serve --help'])(
       'src/cli/output.ts',
       'src/cli/program.ts',
       'src/cli/tune-process.ts',
-      'src/config/environment-variables.ts',
       'src/config/environment.ts',
       'src/main.ts',
       'src/shared/control-characters.ts',

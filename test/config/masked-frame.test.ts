@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { maskedFrame } from '../../src/config/file/masked-frame.ts';
+import { maskedFrame } from '../../src/config/file/yaml-file.ts';
 
 const keys = new Set(['url', 'apiKey']);
 

@@ -4,7 +4,7 @@ import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import { maxDeclaredKeys } from '../../src/domain/keys/declared-key.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import type { Compatibility } from '../../src/protocol/contract/compatibility.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';

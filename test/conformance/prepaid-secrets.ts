@@ -6,7 +6,7 @@ import { isUsable } from '../../src/domain/keys/api-key.ts';
 import { free } from '../../src/domain/money/pricing.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { movedPages } from '../../src/manual/moved-pages.ts';
+import { movedPages } from '../../src/manual/open-manual.ts';
 import { alerts } from '../observability/monitoring-files.ts';
 import { generatedFile } from '../support/generated-file.ts';
 import { anchorOf, headingsOf, withContents } from '../support/page-contents.ts';

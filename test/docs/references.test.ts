@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandVariables, serveVariables } from '../../src/config/environment-variables.ts';
+import { commandVariables, serveVariables } from '../../src/config/environment.ts';
 import { writeAlertEntries } from '../support/alert-entries.ts';
 import { compareSection } from '../support/generated-section.ts';
 import { listMetrics, writeMetricsTable } from '../support/metrics-table.ts';

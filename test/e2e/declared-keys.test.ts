@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
 import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import type { Gateway } from '../../src/gateway.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import { eventually } from '../support/eventually.ts';
 import { findCanaries, plant, readDatabaseFiles } from '../support/canaries.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { movedPages } from '../../src/manual/moved-pages.ts';
+import { movedPages } from '../../src/manual/open-manual.ts';
 import { pageTexts } from '../support/pages.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';

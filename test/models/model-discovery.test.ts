@@ -3,7 +3,7 @@ import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/
 import { free } from '../../src/domain/money/pricing.ts';
 import type { OfferedModel } from '../../src/domain/routing.ts';
 import { createModelDiscovery } from '../../src/models/model-discovery.ts';
-import type { Offer } from '../../src/models/fetch-models.ts';
+import type { Offer } from '../../src/models/model-discovery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { localSource } from '../support/model-source.ts';

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { createKeyManagement } from '../../src/operations/manage-keys.ts';
 import type { KeyManagement } from '../../src/operations/manage-keys.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { openTestEngine } from '../support/test-engine.ts';

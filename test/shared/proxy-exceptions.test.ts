@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isLocalHost, readProxyExceptions } from '../../src/shared/proxy-exceptions.ts';
+import { isLocalHost, readProxyExceptions } from '../../src/config/proxy-environment.ts';
 
 const isException = (list: string, url: string): boolean => readProxyExceptions(list)(new URL(url));
 

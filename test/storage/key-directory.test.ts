@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import { createKeyDirectory } from '../../src/storage/keys/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

@@ -10,7 +10,7 @@ import {
 import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
 import { InFlight } from '../../src/pipeline/in-flight.ts';
-import { hashKey } from '../../src/shared/hash-key.ts';
+import { hashKey } from '../../src/shared/digest.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,4 +1,4 @@
-import { commandVariables, serveVariables } from '../../src/config/environment-variables.ts';
+import { commandVariables, serveVariables } from '../../src/config/environment.ts';
 
 /** The documentation's tables of variables: those of `serve`, and those of the commands for operators. */
 export function writeVariableTables(): string {

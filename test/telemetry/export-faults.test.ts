@@ -1,7 +1,7 @@
 import { ExportResultCode } from '@opentelemetry/core';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
-import { reportRarely } from '../../src/telemetry/traces/export-faults.ts';
+import { reportRarely } from '../../src/telemetry/traces/otel.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const refused = Object.assign(new Error(''), { code: 'ECONNREFUSED' });

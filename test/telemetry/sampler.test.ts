@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
-import { chooseSampler } from '../../src/telemetry/traces/sampler.ts';
+import { chooseSampler } from '../../src/telemetry/traces/otel.ts';
 
 /** Which of three requests is sampled: without a parent, with a sampled parent, with an unsampled parent. */
 function recorded(name: string | undefined, argument?: string): readonly boolean[] {

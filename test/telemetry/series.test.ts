@@ -1,9 +1,15 @@
 import fc from 'fast-check';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { Distribution, Level, Tally } from '../../src/telemetry/metrics/cells.ts';
-import { registerDistributions, registerNumbers } from '../../src/telemetry/metrics/register-series.ts';
-import { Series, maxLines } from '../../src/telemetry/metrics/series.ts';
+import {
+  Distribution,
+  Level,
+  Tally,
+  registerDistributions,
+  registerNumbers,
+  Series,
+  maxLines,
+} from '../../src/telemetry/metrics/series.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 const names = ['model', 'upstream'] as const;

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { serveVariables } from '../../config/environment-variables.ts';
+import { serveVariables } from '../../config/environment.ts';
 import type { ServeOptions } from '../serve/serve-config.ts';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';

@@ -1,5 +1,4 @@
-import { commandVariables, serveVariables } from '../../config/environment-variables.ts';
-import { readVariable } from '../../config/environment.ts';
+import { commandVariables, serveVariables, readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { npmAdvice, takenByNpm } from '../commands/arguments.ts';

@@ -1,7 +1,11 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { adminTokenPlace, isSamePlace } from '../../config/admin-token-place.ts';
-import { ensureAdminToken, oldAdminTokenFile } from '../../config/admin-token.ts';
+import {
+  adminTokenPlace,
+  isSamePlace,
+  ensureAdminToken,
+  oldAdminTokenFile,
+} from '../../config/admin-token.ts';
 import type { Notice } from '../../config/admin-token.ts';
 import { isSharedDatabase, readDatabaseUrl } from '../../config/database-url.ts';
 import type { Config } from '../../config/schema/schema.ts';

@@ -1,13 +1,12 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import type { Document, Node, YAMLError } from 'yaml';
 import { findExcess } from '../../protocol/json-depth.ts';
-import { maskedFrame } from './masked-frame.ts';
 
 /** The most faults of one file that are reported: after a broken line, most of the others follow from it. */
 const maxFaults = 10;
 
 /** A parsed YAML file, or its faults, which quote no text of it: a line may hold a key, and faults go into the log. */
-export type YamlFile =
+type YamlFile =
   | { readonly kind: 'parsed'; readonly value: unknown; readonly places: YamlPlaces }
   | { readonly kind: 'faults'; readonly faults: readonly string[] };
 
@@ -172,4 +171,37 @@ function step(document: Document, { node, depth, offset }: Descent, key: Propert
 /** The node itself, or that of the anchor to which an alias refers. */
 function resolved(document: Document, node: Node | null): Node | null {
   return isAlias(node) ? (node.resolve(document) ?? null) : node;
+}
+
+/** How many characters of a line are shown around the fault: as many as fit on a terminal beside the line number. */
+const maxShown = 80;
+
+/** A reference, or the characters between those of YAML's structure. */
+const words = /\$\{[A-Z_][A-Z0-9_]*\}|[^\s{}[\],:"'#]+/g;
+
+/**
+ * A line of a config file with a caret under the fault, for a log that must not hold secrets: only the structure, config
+ * keys and references are shown, and every other character as a dot. A broken line can't be read, so nothing tells which
+ * part of it is a key. Begins with a line feed; empty for a blank line.
+ */
+export function maskedFrame(
+  text: string,
+  { line, column }: { readonly line: number; readonly column: number },
+  keys: ReadonlySet<string>,
+): string {
+  const source = text.split(/\r?\n/)[line - 1] ?? '';
+  if (source.trim() === '') return '';
+  const from = source.length <= maxShown ? 0 : Math.max(0, column - 1 - maxShown / 2);
+  const head = `${line} | `;
+  const shown = maskLine(source.replaceAll('\t', ' '), keys).slice(from, from + maxShown);
+  return `\n${head}${shown.trimEnd()}\n${' '.repeat(head.length + column - 1 - from)}^`;
+}
+
+/** Replaces all words of a line but known ones by as many dots. */
+function maskLine(line: string, keys: ReadonlySet<string>): string {
+  return line.replaceAll(words, (word) => (isShown(word, keys) ? word : '·'.repeat(word.length)));
+}
+
+function isShown(word: string, keys: ReadonlySet<string>): boolean {
+  return word === '-' || word.startsWith('${') || keys.has(word);
 }

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { usd } from '../../shared/schema-values.ts';
 import { hedge } from './hedge-schema.ts';
-import { price } from './price-schema.ts';
-import { route } from './route-schema.ts';
+import { price, route } from './route-schema.ts';
 import { shadow } from './shadow-schema.ts';
 import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
 import { policyNames } from '../../domain/routing/policy-names.ts';

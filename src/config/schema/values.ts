@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
-import { formatShare, parseShare } from '../../shared/share.ts';
-import { describeSurroundings } from '../around-secret.ts';
 import { duration, maxLimit, storedText, valueKinds, wholeNumberWithin } from '../../shared/schema-values.ts';
+import { formatShare, parseShare } from '../../shared/share.ts';
 
 /** A size above zero such as `64KiB`, read into bytes. */
 export const byteSize = z
@@ -106,4 +105,13 @@ export function readableFile(read: (file: string) => unknown) {
         context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
       }
     });
+}
+
+/** What is around a secret and no part of it, and how to write the secret; `null` for a secret alone. It is not quoted. */
+export function describeSurroundings(given: string): string | null {
+  const text = given.trim();
+  if (text.length > 1 && /^(["'`]).*\1$/s.test(text))
+    return 'the quotes at both ends would be a part of it: leave them out (an --env-file and a file of a key have none)';
+  // Sent as a key, it would be "Bearer Bearer …".
+  return /^bearer\s/i.test(text) ? 'expected the key alone, without Bearer before it' : null;
 }

@@ -4,7 +4,7 @@ import { isLinkLocal } from '../../shared/link-local.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
 import { tlsTowards } from './tls-schema.ts';
-import { describeSurroundings } from '../around-secret.ts';
+import { describeSurroundings } from './values.ts';
 
 /** How many webhooks a config may have: each event may have a delivery for every one of them. */
 const maxWebhooks = 16;

@@ -9,7 +9,7 @@ import { sumFaults } from '../../domain/fault-reports.ts';
 import { atMost } from '../../shared/at-most.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { hashKey } from '../../shared/hash-key.ts';
+import { hashKey } from '../../shared/digest.ts';
 
 /** How many keys the cache holds. */
 const maxCachedKeys = 10_000;

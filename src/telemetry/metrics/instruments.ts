@@ -1,12 +1,9 @@
 import type { Registry } from 'prom-client';
-import { databaseInstruments } from './database-instruments.ts';
-import { eventInstruments } from './event-instruments.ts';
-import { constructorsFor } from './metric-constructors.ts';
-import type { Constructors } from './metric-constructors.ts';
+import { constructorsFor } from './series.ts';
 import { meterInstruments } from './meter-instruments.ts';
-import { upstreamLimiterInstruments } from './upstream-limiter-instruments.ts';
+import type { Constructors } from './series.ts';
 import { shadowInstruments } from './shadow-instruments.ts';
-import { waitInstruments } from './wait-instruments.ts';
+import { upstreamLimiterInstruments } from './upstream-limiter-instruments.ts';
 
 /**
  * OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. Those of times go on to the time-outs of
@@ -221,6 +218,61 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     warnedBudgets: gauge(
       'textgate_budgets_warned',
       'Budgets of keys and groups that have reached a warning level in their current period.',
+    ),
+  };
+}
+
+/** Bucket bounds for waits in a queue, in seconds. */
+const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+
+/** Requests in progress, and those of them that wait. */
+function waitInstruments({ gaugeBy, histogramBy }: Constructors) {
+  return {
+    inFlight: gaugeBy(['protocol'], 'textgate_requests_in_flight', 'Requests in progress.'),
+    streamsOpen: gaugeBy(
+      ['protocol'],
+      'textgate_streams_open',
+      'Streamed answers that have begun and not ended.',
+    ),
+    waiting: gaugeBy(
+      ['reason'],
+      'textgate_requests_waiting',
+      'Requests that wait in a queue: for a slot of their key or group, or for a permit of an upstream.',
+    ),
+    waits: histogramBy(
+      ['reason'],
+      'textgate_wait_seconds',
+      'How long requests waited in a queue, those that were refused at its end included.',
+      waitBuckets,
+    ),
+  };
+}
+
+/** Events and their deliveries to webhooks. */
+function eventInstruments({ counterBy, gauge }: Constructors) {
+  return {
+    webhookDeliveries: counterBy(
+      ['webhook', 'result'],
+      'textgate_webhook_deliveries_total',
+      'Attempts to deliver an event to a webhook, by result: delivered, failed, and dead for one that was the last.',
+    ),
+    oldestEvent: gauge(
+      'textgate_outbox_oldest_age_seconds',
+      'Age of the oldest event that waits for its delivery; 0 when none waits, absent without webhooks.',
+    ),
+  };
+}
+
+/** Whether the database can be used, and what it takes. */
+function databaseInstruments({ gauge }: Constructors) {
+  return {
+    databaseUsable: gauge(
+      'textgate_database_usable',
+      'Whether the database takes writes and its file is the one that was opened, and undamaged: 1; else 0, and new requests are refused.',
+    ),
+    logBytes: gauge(
+      'textgate_database_log_bytes',
+      'Size of the write-ahead log of the SQLite database; absent with PostgreSQL and in memory.',
     ),
   };
 }

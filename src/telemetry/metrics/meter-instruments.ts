@@ -1,4 +1,5 @@
-import type { Constructors } from './metric-constructors.ts';
+import type { DriftFigures } from '../../domain/money/usage-drift.ts';
+import type { Constructors } from './series.ts';
 
 /** What the second meter finds. */
 export function meterInstruments({ counterBy, gauge }: Constructors) {
@@ -25,4 +26,19 @@ export function meterInstruments({ counterBy, gauge }: Constructors) {
       labels,
     ),
   };
+}
+
+/** Pairs without figures have no series: upstreams and models may have left the config. */
+export function showDrift(
+  all: readonly DriftFigures[],
+  { reportedRatio, driftRatio, driftUncertainty }: ReturnType<typeof meterInstruments>,
+): void {
+  for (const gauge of [reportedRatio, driftRatio, driftUncertainty]) gauge.reset();
+  for (const { upstream, model, kind, ratio, drift } of all) {
+    const labels = { upstream, model, kind };
+    reportedRatio.set(labels, ratio);
+    if (drift === null) continue;
+    driftRatio.set(labels, drift.ratio);
+    driftUncertainty.set(labels, drift.uncertainty);
+  }
 }

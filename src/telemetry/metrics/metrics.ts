@@ -3,22 +3,20 @@ import { connectionRefusals, edgeRefusals } from '../../domain/edge.ts';
 import type { ConnectionRefusal, EdgeRefusal } from '../../domain/edge.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import { limitOf } from '../../domain/limits/limits.ts';
+import type { Outcome } from '../../domain/money/consumption.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import { sampleResults } from '../../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../../domain/ports/telemetry.ts';
-import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
-import type { Outcome } from '../../domain/money/consumption.ts';
 import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
-import { deliveryResults } from './event-instruments.ts';
+import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
-import { countsOfUpstreams } from './upstream-counts.ts';
-import { countPermits } from './upstream-limiter-instruments.ts';
-import { shadowReports } from './shadow-instruments.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
+import { shadowReports } from './shadow-instruments.ts';
+import { countPermits } from './upstream-limiter-instruments.ts';
 
 /** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
 const unknownLabel = 'none';
@@ -52,6 +50,9 @@ const tokenTypes = [
   ['output', 'outputTokens'],
 ] as const;
 
+/** What can become of an attempt to deliver an event. */
+const deliveryResults = ['delivered', 'failed', 'dead'] as const;
+
 /** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
 export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Sets the sources of the gauges, which have no values before. */
@@ -61,7 +62,7 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Counts records that were removed because they were old. */
   recordsRemoved(count: number): void;
   /** Counts what came of an attempt to deliver an event to a webhook. */
-  webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
+  webhookDelivered(webhook: string, result: (typeof deliveryResults)[number]): void;
   /** Counts a sample of the second meter. */
   usageSampled(result: SampleResult): void;
   /** Counts what becomes of shadow requests. */
@@ -195,4 +196,22 @@ function observeAnswer(
     instruments.tokens(model, type).inc(usage[field]);
     instruments.tokenUsage(operation, model, upstream, type).observe(usage[field]);
   }
+}
+
+/** What was counted of each upstream, by its name. */
+function countsOfUpstreams({
+  attempts,
+  violations,
+}: Pick<Instruments, 'attempts' | 'violations'>): ReadonlyMap<string, UpstreamCounts> {
+  const found = new Map<string, { attempts: Record<string, number>; violations: Record<string, number> }>();
+  const of = (upstream = '') => {
+    const counts = found.get(upstream) ?? { attempts: {}, violations: {} };
+    found.set(upstream, counts);
+    return counts;
+  };
+  for (const { labels, cell } of attempts.series.all)
+    of(labels['upstream']).attempts[labels['result'] ?? ''] = cell.value;
+  for (const { labels, cell } of violations.series.all)
+    of(labels['upstream']).violations[labels['kind'] ?? ''] = cell.value;
+  return found;
 }

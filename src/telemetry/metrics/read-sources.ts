@@ -5,6 +5,7 @@ import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
 import type { DriftFigures } from '../../domain/money/usage-drift.ts';
 import type { LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { Instruments } from './instruments.ts';
+import { showDrift } from './meter-instruments.ts';
 import { showLimiters } from './upstream-limiter-instruments.ts';
 
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
@@ -117,19 +118,4 @@ function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments
   if (root === null) return;
   rootNumber.set(root.number);
   rootAge.set(root.ageMs / 1_000);
-}
-
-/** Pairs without figures have no series: upstreams and models may have left the config. */
-function showDrift(
-  all: readonly DriftFigures[],
-  { reportedRatio, driftRatio, driftUncertainty }: Instruments,
-): void {
-  for (const gauge of [reportedRatio, driftRatio, driftUncertainty]) gauge.reset();
-  for (const { upstream, model, kind, ratio, drift } of all) {
-    const labels = { upstream, model, kind };
-    reportedRatio.set(labels, ratio);
-    if (drift === null) continue;
-    driftRatio.set(labels, drift.ratio);
-    driftUncertainty.set(labels, drift.uncertainty);
-  }
 }

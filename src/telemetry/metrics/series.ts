@@ -1,5 +1,56 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Registry, Metric } from 'prom-client';
+
+/** What makes the metrics of a registry. */
+export type Constructors = ReturnType<typeof constructorsFor>;
+
+/** One value for each of these labels, in their order. */
+type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
+
+/** The lines of a histogram's series beside one for each bound: the last bucket, the sum and the count. */
+const linesBesideBounds = 3;
+
+/**
+ * Constructors of metrics. Those with labels yield a function from label values, in declared order, to the cell that
+ * requests change: its figures are plain numbers, which the registry reads at a scrape.
+ */
+export function constructorsFor(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+  return {
+    counter,
+    gauge,
+    counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
+      const series = new Series(labelNames, () => new Tally());
+      registerNumbers(registry, 'counter', { name, help }, series);
+      return Object.assign((...values: ValuesOf<Names>) => series.at(values), { series });
+    },
+    gaugeBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
+      const series = new Series(labelNames, () => new Level());
+      registerNumbers(registry, 'gauge', { name, help }, series);
+      return (...values: ValuesOf<Names>) => series.at(values);
+    },
+    histogramBy: <const Names extends readonly string[]>(
+      labelNames: Names,
+      name: string,
+      help: string,
+      bounds: readonly number[],
+    ) => {
+      const series = new Series(
+        labelNames,
+        () => new Distribution(bounds),
+        bounds.length + linesBesideBounds,
+      );
+      registerDistributions(registry, { name, help }, bounds, series);
+      return (...values: ValuesOf<Names>) => series.at(values);
+    },
+  };
+}
+
 /** The label values of one series, by the names of the labels. */
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 /** One series of a metric: its labels, and the cell that holds its figures. */
 interface OneSeries<Cell> {
@@ -68,4 +119,119 @@ export class Series<Cell> {
 
 function newStep<Cell>(): Step<Cell> {
   return { next: new Map(), cell: null };
+}
+
+/** A number that only grows. */
+export class Tally {
+  value = 0;
+
+  inc(by = 1): void {
+    // A number that is none would stay in the sum, and every later scrape would fail.
+    if (!(by >= 0 && by < Number.POSITIVE_INFINITY)) throw new TypeError(`cannot be counted: ${by}`);
+    this.value += by;
+  }
+}
+
+/** A number of things at this moment. */
+export class Level {
+  value = 0;
+
+  inc(): void {
+    this.value++;
+  }
+
+  dec(): void {
+    this.value--;
+  }
+}
+
+/** Observed values: how many lie between each two bounds, and their sum. */
+export class Distribution {
+  readonly #bounds: readonly number[];
+  /** How many values lie at or below each bound and above the one before; the last number has those above all bounds. */
+  readonly counts: number[];
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  observe(value: number): void {
+    if (!Number.isFinite(value)) throw new TypeError(`cannot be observed: ${value}`);
+    let at = 0;
+    while (value > (this.#bounds[at] ?? Number.POSITIVE_INFINITY)) at++;
+    this.counts[at] = (this.counts[at] ?? 0) + 1;
+    this.sum += value;
+  }
+}
+
+/** One line of the exposition. The library writes `sharedLabels` behind `labels`, and keeps their text for the next scrape. */
+interface Line {
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly sharedLabels: Labels;
+  readonly value: number;
+  readonly metricName?: string;
+}
+
+/** What the head of a metric says. */
+interface MetricHead {
+  readonly name: string;
+  readonly help: string;
+}
+
+/** Adds a metric whose figures are kept here to a registry, which reads and writes them at every scrape. */
+function register(
+  registry: Registry,
+  type: 'counter' | 'gauge' | 'histogram',
+  { name, help }: MetricHead,
+  labelNames: readonly string[],
+  read: () => readonly Line[],
+): void {
+  const head = { name, help, type, aggregator: 'sum' };
+  const metric = { ...head, labelNames, get: async () => ({ ...head, values: read() }) };
+  // A registry uses a metric's name and `get` alone, and the documentation its labels; the declared type has more.
+  registry.registerMetric(metric as unknown as Metric);
+}
+
+const noLabels: Line['labels'] = {};
+
+/** Registers a metric with one number per series. */
+export function registerNumbers(
+  registry: Registry,
+  type: 'counter' | 'gauge',
+  head: MetricHead,
+  series: Series<{ readonly value: number }>,
+): void {
+  register(registry, type, head, series.names, () =>
+    series.all.map(({ labels, cell }) => ({
+      labels: noLabels,
+      sharedLabels: labels,
+      value: cell.value,
+    })),
+  );
+}
+
+/** Registers a histogram. */
+export function registerDistributions(
+  registry: Registry,
+  head: MetricHead,
+  bounds: readonly number[],
+  series: Series<Distribution>,
+): void {
+  const bucketLabels: readonly Line['labels'][] = [...bounds.map((le) => ({ le })), { le: '+Inf' }];
+  const [bucket, sum, count] = [`${head.name}_bucket`, `${head.name}_sum`, `${head.name}_count`];
+  register(registry, 'histogram', head, series.names, () => {
+    const lines: Line[] = [];
+    for (const { labels: sharedLabels, cell } of series.all) {
+      let total = 0;
+      for (const [index, labels] of bucketLabels.entries()) {
+        total += cell.counts[index] ?? 0;
+        lines.push({ labels, sharedLabels, value: total, metricName: bucket });
+      }
+      lines.push({ labels: noLabels, sharedLabels, value: cell.sum, metricName: sum });
+      lines.push({ labels: noLabels, sharedLabels, value: total, metricName: count });
+    }
+    return lines;
+  });
 }

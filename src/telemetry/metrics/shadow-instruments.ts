@@ -1,6 +1,6 @@
 import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
 import type { RatioKind } from '../../domain/shadows/compare-answers.ts';
-import type { Constructors } from './metric-constructors.ts';
+import type { Constructors } from './series.ts';
 
 /** Bounds of ratios: close to 1, where two routes are equal, and far from it. */
 const ratioBuckets = [0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10];

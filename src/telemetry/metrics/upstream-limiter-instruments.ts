@@ -1,6 +1,6 @@
 import type { PermitSummary } from '../../domain/exchange-summary.ts';
 import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
-import type { Constructors } from './metric-constructors.ts';
+import type { Constructors } from './series.ts';
 
 /** Bucket bounds for waits for an upstream, in seconds; the first one has those that did not wait. */
 const waitBuckets = [0, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];

@@ -1,3 +1,4 @@
+import { ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import {
   defaultResource,
@@ -5,12 +6,18 @@ import {
   envDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  TracerProvider,
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace';
+import type { SpanExporter, Sampler } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault, Tracer, TracingSettings } from '../../domain/ports/telemetry.ts';
-import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
-import { chooseSampler } from './sampler.ts';
 
 /** How many ended spans may wait for the collector; further ones are dropped. */
 const maxWaitingSpans = 4_096;
@@ -82,4 +89,48 @@ function checkSettings({ endpoint, exporter, protocol }: TracingSettings): void 
     throw new Error(
       'OTEL_EXPORTER_OTLP_PROTOCOL: expected http/json: spans are sent over HTTP, usually to port 4318 of a collector',
     );
+}
+
+/** How long after a logged failure further ones are not logged, in milliseconds. */
+const silenceMs = 600_000;
+
+/** Reports lost spans, but not every batch: a collector may be down for days. */
+export function reportRarely(exporter: SpanExporter, clock: Clock, report: ReportFault): SpanExporter {
+  let reportedMs = Number.NEGATIVE_INFINITY;
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        const nowMs = clock.monotonicMs();
+        if (result.code !== ExportResultCode.SUCCESS && nowMs - reportedMs >= silenceMs) {
+          reportedMs = nowMs;
+          report('exporting traces failed', new Error(reasonOf(result.error)));
+        }
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
+/** A connection to a host with several addresses fails with a code and an empty message. */
+function reasonOf(error: (Error & { code?: string | number }) | undefined): string {
+  return [error?.code, error?.message].filter(Boolean).join(': ') || 'unknown reason';
+}
+
+/** Samplers by OpenTelemetry's names, which the SDK no longer reads by itself. */
+const samplers: Readonly<Record<string, (ratio: number) => Sampler>> = {
+  always_on: () => new AlwaysOnSampler(),
+  always_off: () => new AlwaysOffSampler(),
+  traceidratio: (ratio) => new TraceIdRatioBasedSampler(ratio),
+  parentbased_always_on: () => new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+  parentbased_always_off: () => new ParentBasedSampler({ root: new AlwaysOffSampler() }),
+  parentbased_traceidratio: (ratio) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+};
+
+/** The sampler that `OTEL_TRACES_SAMPLER` names; its argument is a ratio from 0 to 1. */
+export function chooseSampler(name = 'parentbased_always_on', argument = '1'): Sampler {
+  const ratio = Number(argument);
+  const create = Object.hasOwn(samplers, name) ? samplers[name] : undefined;
+  if (create === undefined) throw new Error('OTEL_TRACES_SAMPLER is not the name of a sampler');
+  if (!(ratio >= 0 && ratio <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG is not a ratio from 0 to 1');
+  return create(ratio);
 }

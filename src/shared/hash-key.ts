@@ -1,9 +1,0 @@
-import { hash } from 'node:crypto';
-
-/**
- * The hash by which a key is stored and found, in hexadecimal. SHA-256 suffices where the secret can't be guessed: issued
- * keys have 256 random bits, and declared ones are checked (`domain/keys/guessable-key.ts`).
- */
-export function hashKey(presented: string): string {
-  return hash('sha256', presented, 'hex');
-}

@@ -1,0 +1,77 @@
+import { codeOf } from '../../domain/exchange-summary.ts';
+import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+
+/** How long refusals are summed up before their counts are logged, in milliseconds. */
+const logEveryMs = 10_000;
+
+/** How many refusals there were, by their reasons. */
+type Counts = Readonly<Record<string, number>>;
+
+/** Counts refusals, and logs sums: an attack must not write a line per connection or request. */
+function sumUp(log: (counts: Counts) => void, clock: Clock) {
+  const counts = new Map<string, number>();
+  let cancel: (() => void) | null = null;
+  const flush = (): void => {
+    cancel?.();
+    cancel = null;
+    if (counts.size > 0) log(Object.fromEntries(counts));
+    counts.clear();
+  };
+  return {
+    add(reason: string): void {
+      counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      cancel ??= clock.schedule(logEveryMs, flush);
+    },
+    flush,
+  };
+}
+
+/** Counts refusals by a closed list of reasons. */
+export interface RefusalReport<Reason extends string> {
+  /** Counts one refusal. */
+  readonly refused: (reason: Reason) => void;
+  /** Logs the counts that have not been logged yet. */
+  close(): void;
+}
+
+/** Counts each refusal in the metrics, and logs sums. */
+export function createRefusalReport<Reason extends string>(
+  count: (reason: Reason) => void,
+  log: (counts: Counts) => void,
+  clock: Clock,
+): RefusalReport<Reason> {
+  const sums = sumUp(log, clock);
+  return {
+    refused(reason) {
+      count(reason);
+      sums.add(reason);
+    },
+    close: sums.flush,
+  };
+}
+
+/**
+ * Sums up requests that ended before a key was authenticated, by error code, or by outcome if there was none. Anyone can
+ * send them for free, so a log line for each would let anyone fill the disk.
+ */
+export function sumKeylessRefusals(
+  clock: Clock,
+  write: (sum: { readonly count: number; readonly codes: Counts }) => void,
+) {
+  const sums = sumUp((codes) => write({ count: total(codes), codes }), clock);
+  return {
+    /** Counts a request without a valid key; false for any other request, which gets a log line of its own. */
+    countIfKeyless(summary: ExchangeSummary): boolean {
+      if (summary.keyId !== null) return false;
+      sums.add(codeOf(summary) ?? summary.outcome);
+      return true;
+    },
+    /** Writes the counts now, if there are any. */
+    flush: sums.flush,
+  };
+}
+
+function total(counts: Counts): number {
+  return Object.values(counts).reduce((sum, times) => sum + times, 0);
+}
