@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { budgetForm, splitBudget } from './budget-text.ts';
 import { maxWarningLevels } from './max-warning-levels.ts';
-import { instant, usd } from './schema-values.ts';
+import { instant, readBy, usd } from './schema-values.ts';
 
 /** Whether this version of Node knows a time zone by this name. */
 function isTimeZone(name: string): boolean {
@@ -64,12 +64,7 @@ const budgetSettings = {
 
 const budgetText = z
   .string(budgetForm)
-  .transform((text, context) => {
-    const parts = splitBudget(text);
-    if (parts !== null) return parts;
-    context.issues.push({ code: 'custom', input: text, message: budgetForm });
-    return z.NEVER;
-  })
+  .transform(readBy(splitBudget, () => budgetForm))
   .pipe(z.strictObject(budgetSettings));
 
 /** A whole budget of the config: a text such as `20/month`, or an object with all settings. */

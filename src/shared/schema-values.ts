@@ -26,36 +26,45 @@ export type ValueKind =
 /** The kind of every schema whose value is written otherwise than it is kept. */
 export const valueKinds = z.registry<{ readonly kind: ValueKind }>();
 
+/** Reads a text into a value, for `transform`: `read` returns `null` for a text that is none, and `fault` says why. */
+export function readBy<Value>(read: (text: string) => Value | null, fault: (text: string) => string) {
+  return (text: string, context: z.core.$RefinementCtx<string>): Value => {
+    const value = read(text);
+    if (value !== null) return value;
+    context.issues.push({ code: 'custom', input: text, message: fault(text) });
+    return z.NEVER;
+  };
+}
+
+/** Refuses a text with what is wrong with it, for `superRefine`: `describe` returns `null` if nothing is. */
+export function refuseBy(describe: (text: string) => string | null) {
+  return (text: string, context: z.core.$RefinementCtx<string>): void => {
+    const message = describe(text);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  };
+}
+
 /** A duration such as `5s`, read into milliseconds. */
 export const duration = z
   .string()
-  .transform((text, context) => {
-    const milliseconds = parseDuration(text);
-    if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
-    context.issues.push({
-      code: 'custom',
-      input: text,
-      message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
-    });
-    return z.NEVER;
-  })
+  .transform(
+    readBy(
+      (text) => within(parseDuration(text), 0, maxDurationMs),
+      () => 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
+    ),
+  )
   .register(valueKinds, { kind: 'duration' });
 
 /** USD as a decimal string, read into nano-USD: a number in JSON or JavaScript could already have lost digits. */
 export const usd = z
   .string()
-  .transform((text, context) => {
-    const nanos = parseUsd(text);
-    if (nanos !== null) return nanos;
-    context.issues.push({
-      code: 'custom',
-      input: text,
-      message: /^\d+(\.\d{1,9})?$/.test(text)
+  .transform(
+    readBy(parseUsd, (text) =>
+      /^\d+(\.\d{1,9})?$/.test(text)
         ? `expected at most ${Math.floor(maxNanos / nanosPerUsd)} USD`
         : 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
-    });
-    return z.NEVER;
-  })
+    ),
+  )
   .register(valueKinds, { kind: 'usd' });
 
 /** The first and the last instant that ISO 8601 writes with four digits of the year. An offset may lead beyond them. */
@@ -63,24 +72,26 @@ const firstInstantMs = Date.parse('0000-01-01T00:00:00.000Z');
 const lastInstantMs = Date.parse('9999-12-31T23:59:59.999Z');
 
 const isoInstant = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+const isInstant = (text: string): boolean => isoInstant.safeParse(text).success;
 
 /** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
 export const instant = z
   .string()
-  .transform((text, context) => {
-    const isWellFormed = isoInstant.safeParse(text).success;
-    const milliseconds = Date.parse(text);
-    if (isWellFormed && milliseconds >= firstInstantMs && milliseconds <= lastInstantMs) return milliseconds;
-    context.issues.push({
-      code: 'custom',
-      input: text,
-      message: isWellFormed
-        ? 'expected a time whose year in UTC is from 0000 to 9999'
-        : 'expected a time such as 2030-01-01T00:00:00Z, or a day',
-    });
-    return z.NEVER;
-  })
+  .transform(
+    readBy(
+      (text) => (isInstant(text) ? within(Date.parse(text), firstInstantMs, lastInstantMs) : null),
+      (text) =>
+        isInstant(text)
+          ? 'expected a time whose year in UTC is from 0000 to 9999'
+          : 'expected a time such as 2030-01-01T00:00:00Z, or a day',
+    ),
+  )
   .register(valueKinds, { kind: 'instant' });
+
+/** A number if it is within bounds; `null` otherwise. */
+export function within(value: number | null, min: number, max: number): number | null {
+  return value !== null && value >= min && value <= max ? value : null;
+}
 
 /** A whole number within bounds. Only its first fault is reported: one of a huge number would be said twice. */
 export function wholeNumberWithin(min: number, max: number) {
@@ -91,10 +102,7 @@ export function wholeNumberWithin(min: number, max: number) {
 export const maxLimit = 2_147_483_647;
 
 /** A text that is stored, or compared with stored ones. */
-export const storedText = z.string().superRefine((text, context) => {
-  const message = whyNotStorable(text);
-  if (message !== null) context.addIssue({ code: 'custom', message });
-});
+export const storedText = z.string().superRefine(refuseBy(whyNotStorable));
 
 const maxKeyNameLength = 100;
 

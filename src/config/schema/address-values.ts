@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readIpv6 } from '../../shared/ip-address.ts';
-import { valueKinds } from '../../shared/schema-values.ts';
+import { refuseBy, valueKinds } from '../../shared/schema-values.ts';
 
 /** The end of an endpoint's path, which every dialect adds to the base address itself. */
 const endpoint =
@@ -52,10 +52,7 @@ function nameOfEndpoint(end: string): string {
 }
 
 /** The address at which a listener is opened: a name or an IP address, without a port. */
-export const listenHost = z.string().superRefine((text, context) => {
-  const message = describeHostFault(text);
-  if (message !== null) context.addIssue({ code: 'custom', message });
-});
+export const listenHost = z.string().superRefine(refuseBy(describeHostFault));
 
 const expectedHost = 'expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { valueKinds } from '../../shared/schema-values.ts';
+import { readBy, valueKinds, within } from '../../shared/schema-values.ts';
 import { parseDuration } from '../../shared/duration.ts';
 
 /** The shortest and the longest time for which records are kept, in milliseconds: a day, and a hundred years. */
@@ -9,17 +9,12 @@ const maxKeepMs = 36_525 * minKeepMs;
 /** An age of records. It is compared with times, no timer has to hold it: so it may be longer than other durations. */
 const age = z
   .string()
-  .transform((text, context) => {
-    const milliseconds = parseDuration(text);
-    if (milliseconds !== null && milliseconds >= minKeepMs && milliseconds <= maxKeepMs) return milliseconds;
-    context.issues.push({
-      code: 'custom',
-      input: text,
-      message:
-        'expected a duration of 1d or more, such as 90d or 400d; leave the key out to keep all records',
-    });
-    return z.NEVER;
-  })
+  .transform(
+    readBy(
+      (text) => within(parseDuration(text), minKeepMs, maxKeepMs),
+      () => 'expected a duration of 1d or more, such as 90d or 400d; leave the key out to keep all records',
+    ),
+  )
   .register(valueKinds, { kind: 'duration' });
 
 /** How long records are kept, and where old ones go. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { formatByteSize } from '../../shared/byte-size.ts';
-import { duration, networkOr } from '../../shared/schema-values.ts';
+import { duration, networkOr, refuseBy } from '../../shared/schema-values.ts';
 import { defaultHost, defaultPort } from '../default-addresses.ts';
 import { refineTlsFiles } from '../tls-files.ts';
 import { listenHost } from './address-values.ts';
@@ -136,10 +136,7 @@ export function networksOf(proxies: readonly string[]): readonly string[] {
 const expectedOrigin = 'expected an origin such as https://app.example.com';
 
 /** The origin of a web page, exactly as browsers send it. */
-const origin = z.string().superRefine((text, context) => {
-  const message = describeOriginFault(text);
-  if (message !== null) context.addIssue({ code: 'custom', message });
-});
+const origin = z.string().superRefine(refuseBy(describeOriginFault));
 
 function describeOriginFault(text: string): string | null {
   if (text === '*') return null;

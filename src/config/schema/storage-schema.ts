@@ -1,15 +1,12 @@
 import { z } from 'zod';
-import { valueKinds } from '../../shared/schema-values.ts';
+import { refuseBy, valueKinds } from '../../shared/schema-values.ts';
 import { describeDatabaseUrl, readDatabaseUrlFile } from '../database-url.ts';
 import { defaultDatabaseUrl } from '../default-addresses.ts';
 import { readableFile } from './values.ts';
 
 const databaseUrl = z
   .string()
-  .superRefine((text, context) => {
-    const message = describeDatabaseUrl(text);
-    if (message !== null) context.addIssue({ code: 'custom', message });
-  })
+  .superRefine(refuseBy(describeDatabaseUrl))
   .register(valueKinds, { kind: 'database' });
 
 /** The file of a database's URL. */

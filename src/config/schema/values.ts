@@ -1,21 +1,26 @@
 import { z } from 'zod';
-import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
-import { duration, maxLimit, storedText, valueKinds, wholeNumberWithin } from '../../shared/schema-values.ts';
+import { parseByteSize } from '../../shared/byte-size.ts';
+import {
+  duration,
+  maxLimit,
+  storedText,
+  valueKinds,
+  wholeNumberWithin,
+  readBy,
+  refuseBy,
+  within,
+} from '../../shared/schema-values.ts';
 import { formatShare, parseShare } from '../../shared/share.ts';
 
 /** A size above zero such as `64KiB`, read into bytes. */
 export const byteSize = z
   .string()
-  .transform((text, context) => {
-    const bytes = parseByteSize(text);
-    if (bytes !== null && bytes > 0) return bytes;
-    context.issues.push({
-      code: 'custom',
-      input: text,
-      message: `expected a size above 0 such as 64KiB or ${formatByteSize(1_048_576)}`,
-    });
-    return z.NEVER;
-  })
+  .transform(
+    readBy(
+      (text) => within(parseByteSize(text), 1, Number.MAX_SAFE_INTEGER),
+      () => 'expected a size above 0 such as 64KiB or 1MiB',
+    ),
+  )
   .register(valueKinds, { kind: 'size' });
 
 /** A whole number. A string of digits counts as one, because a value from the environment is text. */
@@ -27,12 +32,7 @@ export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) 
 export const share = z
   .preprocess(
     (value) => (typeof value === 'number' ? String(value) : value),
-    z.string().transform((text, context) => {
-      const read = parseShare(text);
-      if (read !== null) return read;
-      context.issues.push({ code: 'custom', input: text, message: whyNoShare(text) });
-      return z.NEVER;
-    }),
+    z.string().transform(readBy(parseShare, whyNoShare)),
   )
   .register(valueKinds, { kind: 'share' }) as unknown as z.ZodType<number, number | string>;
 
@@ -87,10 +87,7 @@ export const secret = z
   .trim()
   .min(1)
   .regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII')
-  .superRefine((text, context) => {
-    const message = describeSurroundings(text);
-    if (message !== null) context.addIssue({ code: 'custom', message });
-  })
+  .superRefine(refuseBy(describeSurroundings))
   .register(valueKinds, { kind: 'secret' });
 
 /** The path of a file, which is read to see that it can be used. */
