@@ -46,7 +46,9 @@ const settled: Taken<SettledRecord> = [
 /** Columns of a record: its tokens, its prices, what only its beginning says, and how it ended. */
 const tokenColumns = tokens.map(([name]) => name);
 const pricedColumns = prices.map(([name]) => name);
-const begunColumns = ['created_at', 'protocol', 'mode', 'model', 'queued_ms', 'tag', 'group_name'];
+const begunColumns = beginning
+  .map(([name]) => name)
+  .filter((name) => name !== 'upstream' && !name.startsWith('price_'));
 const endedColumns = [
   'outcome',
   'attempts',
