@@ -151,6 +151,20 @@ test.concurrent('a listener sends an answer that takes long, although its body c
   await eventually('both are answered', () => client.text().split('read 2;').length === 3);
 });
 
+test.concurrent('a listener sends an answer that takes long to a body that arrived in the time it was given after the wait for a slot', async (context) => {
+  const answering = Promise.withResolvers<void>();
+  const { client, asked, open } = await listen(context, answering.promise);
+  client.socket.write(post('Content-Length: 2\r\n', '{'));
+  await eventually('the request arrived', () => asked() === 1);
+  await wait();
+  open();
+  client.socket.write('}');
+  await wait();
+  expect([client.text(), client.isClosed()]).toEqual(['', false]);
+  answering.resolve();
+  await eventually('it is answered', () => client.text().includes('read 2;'));
+});
+
 test.concurrent('a listener refuses a late head', async (context) => {
   const { client } = await listen(context);
   client.socket.write('POST / HT');
