@@ -9,7 +9,12 @@ import {
   addServeCommand,
 } from './commands/gateway.ts';
 import { addKeysCommands } from './commands/keys.ts';
-import { addReconcileCommand, addRecordsCommands, addUsageCommand } from './commands/records.ts';
+import {
+  addLedgerCommand,
+  addReconcileCommand,
+  addRecordsCommands,
+  addUsageCommand,
+} from './commands/records.ts';
 import { addRequestCommands, addSayCommand, addTopCommand } from './commands/requests.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
 import { addStatementCommands } from './commands/statement.ts';
@@ -38,22 +43,28 @@ export function createProgram(): Command {
     .showHelpAfterError('(see --help)')
     .showSuggestionAfterError()
     .addHelpText('after', examples);
+  program.commandsGroup('Gateway:');
   addServeCommand(program);
-  addHealthCommand(program);
   addConfigCommands(program);
   addDoctorCommand(program);
-  addKeysCommands(program);
-  addRecordsCommands(program);
-  addReconcileCommand(program);
-  addUsageCommand(program);
-  addRequestCommands(program);
+  addHealthCommand(program);
+  program.commandsGroup('Requests:');
   addTopCommand(program);
+  addRequestCommands(program);
+  addRecordsCommands(program);
+  addUsageCommand(program);
   addSayCommand(program);
-  addWebhooksCommands(program);
+  program.commandsGroup('Keys and money:');
+  addKeysCommands(program);
+  addReconcileCommand(program);
   addStatementCommands(program);
+  addLedgerCommand(program);
+  program.commandsGroup('Database and events:');
   addBackupCommand(program);
   addRestoreCommand(program);
   addMigrateCommand(program);
+  addWebhooksCommands(program);
+  program.commandsGroup('This command:');
   addCompletionCommand(program);
   return program;
 }

@@ -28,7 +28,6 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   reconcile: ['usage.csv', '--upstream', 'demo'],
   usage: [],
   show: ['00000000'],
-  'in-flight': [],
   cancel: ['00000000'],
   top: ['--once'],
   say: ['Say hello'],

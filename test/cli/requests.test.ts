@@ -4,13 +4,6 @@ import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import { startCommanded } from '../support/commanded-gateway.ts';
 
-interface Listed {
-  readonly request_id: string;
-  readonly upstream?: string;
-  readonly first_byte_ms?: number;
-  readonly waits_for?: string | null;
-}
-
 /** A gateway with a model whose first upstream refuses connections, and a model whose upstream never answers. */
 async function startGateway() {
   const silent = await startUpstream();
@@ -39,12 +32,10 @@ async function startGateway() {
   });
   const ask = (model: string): Promise<Response> =>
     gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'x' }] });
-  const running = async (): Promise<readonly Listed[]> =>
-    JSON.parse((await gateway.run('in-flight', '--json')).stdout) as Listed[];
-  return { gateway, silent, ask, running };
+  return { gateway, silent, ask, running: gateway.running };
 }
 
-describe('textgate show, in-flight and cancel', () => {
+describe('textgate show and cancel', () => {
   test('show prints the life of a settled request on lines of at most 100 characters', async () => {
     const { gateway, silent, ask } = await startGateway();
     const response = await ask('second');
@@ -128,16 +119,16 @@ describe('textgate show, in-flight and cancel', () => {
     await silent.close();
   });
 
-  test('in-flight lists a request with its key’s name, show prints what is known of it, and cancel stops it', async () => {
+  test('top lists a request with its key’s name, show prints what is known of it, and cancel stops it', async () => {
     const { gateway, silent, ask, running } = await startGateway();
-    expect((await gateway.run('in-flight')).stdout).toBe('no requests in progress\n');
     const response = ask('slow');
     await eventually('the upstream is called', () => silent.running === 1);
     const [{ request_id: id } = { request_id: '' }] = await running();
 
-    expect((await gateway.run('in-flight')).stdout).toMatch(
+    expect((await gateway.run('top')).stdout).toMatch(
       new RegExp(
-        `^REQUEST +KEY +FOR +PROTOCOL +MODE +MODEL +UPSTREAM +FIRST TEXT\n${id} +test +[\\d.]+ s +chat +sync +slow +silent +-\n$`,
+        `^REQUEST +FOR +FIRST TEXT +KEY +MODEL +UPSTREAM +MODE +PROTOCOL\n${id.slice(-8)} +[\\d.]+ s +none yet +test +slow +silent +sync +chat\n$`,
+        'm',
       ),
     );
     const shown = (await gateway.run('show', id.slice(-8))).stdout;
@@ -158,7 +149,7 @@ describe('textgate show, in-flight and cancel', () => {
     await silent.close();
   });
 
-  test('in-flight and show say which upstream a request waits for, its position in the queue, and how long it may take', async () => {
+  test('top and show say which upstream a request waits for, its position in the queue, and how long it may take', async () => {
     const { gateway, silent, ask, running } = await startGateway();
     const answers = [ask('narrow')];
     await eventually('the upstream is called', () => silent.running === 1);
@@ -167,8 +158,10 @@ describe('textgate show, in-flight and cancel', () => {
     const rows = await running();
     const waits = rows.find(({ waits_for: what }) => what === 'upstream');
     const id = waits?.request_id ?? '';
-    const listed = (await gateway.run('in-flight')).stdout;
-    expect(listed).toMatch(new RegExp(`^${id} .* narrow +single +position 1, ~\\d+ (s|min)$`, 'm'));
+    const listed = (await gateway.run('top')).stdout;
+    expect(listed).toMatch(
+      new RegExp(`^${id.slice(-8)} .* position 1, ~\\d+ (s|min) .* narrow +single `, 'm'),
+    );
     const shown = (await gateway.run('show', id)).stdout;
     expect(shown).toMatch(/^waits for +single: position 1, ~\d+ (s|min)$/m);
     for (const { request_id: each } of rows) await gateway.run('cancel', each);
@@ -176,7 +169,7 @@ describe('textgate show, in-flight and cancel', () => {
     await silent.close();
   });
 
-  test('in-flight and show name the upstream of a stream in progress, and when its first text came', async () => {
+  test('top and show name the upstream of a stream in progress, and when its first text came', async () => {
     const { gateway, silent, running } = await startGateway();
     silent.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const live = readLive(
@@ -187,11 +180,9 @@ describe('textgate show, in-flight and cancel', () => {
       }),
     );
     await eventually('the first text has arrived', () => live.text.includes('one '));
-    const [{ request_id: id, upstream, first_byte_ms: firstTextMs } = { request_id: '' }] = await running();
+    const [{ request_id: id, upstream, first_text_ms: firstTextMs } = { request_id: '' }] = await running();
     expect({ upstream, firstTextMs }).toEqual({ upstream: 'silent', firstTextMs: expect.any(Number) });
-    expect((await gateway.run('in-flight')).stdout).toMatch(
-      new RegExp(` slow +silent +${firstTextMs} ms\n$`),
-    );
+    expect((await gateway.run('top')).stdout).toMatch(new RegExp(` ${firstTextMs} ms .* slow +silent `));
     expect((await gateway.run('show', id)).stdout).toMatch(
       new RegExp(`^upstream +silent\nfirst text +${firstTextMs} ms$`, 'm'),
     );

@@ -142,7 +142,9 @@ describe('the screen of textgate top', () => {
     [{ created_at: new Date(atMs - 725_000).toISOString() }, / 12m05s /],
     [{ created_at: new Date(atMs - 12_000_000).toISOString() }, / 3h20m /],
     [{ created_at: new Date(atMs + 5_000).toISOString() }, / 0\.0 s /],
+    [{ waits_for: 'upstream', upstream: null, position: 2 }, / position 2 .* -$/],
     [{ key_name: null }, / key_1 /],
+    [{ key_name: null, key_id: null, model: null }, / none yet  - +- /],
   ])('writes a request with %j', (more, written) => {
     expect(draw(status([row(1, more)]), 80).map((line) => line.trimEnd())).toContainEqual(
       expect.stringMatching(written),

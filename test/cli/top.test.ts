@@ -148,7 +148,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     await terminal.shows(/^filter: A-MODE_/);
     terminal.type('\x1b');
     await terminal.shows(/^requests: 1 to 2 of 2, by model/);
-    expect(JSON.parse((await gateway.run('in-flight', '--json')).stdout)).toHaveLength(2);
+    expect(await gateway.running()).toHaveLength(2);
     await silent.close();
   });
 
@@ -158,11 +158,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
     await terminal.shows(/^requests: 1 to 3 of 3/);
     terminal.type('p');
     await terminal.shows(/^PAUSED/);
-    await gateway.run(
-      'cancel',
-      (JSON.parse((await gateway.run('in-flight', '--json')).stdout) as { request_id: string }[])[0]
-        ?.request_id ?? '',
-    );
+    await gateway.run('cancel', (await gateway.running())[0]?.request_id ?? '');
     await eventually('it is stopped', () => silent.running === 2);
     await terminal.shows(/^requests: 1 to 3 of 3/);
     terminal.type('p');

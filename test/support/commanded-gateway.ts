@@ -1,11 +1,15 @@
 import { onTestFinished } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, KeySettings } from '../../src/index.ts';
+import type { PresentedStatus } from '../../src/http/present/status.ts';
 import { runCommand } from './run-command.ts';
 import type { ServingProcess } from './serving-process.ts';
 
 /** A gateway in the process of the test, with a key, to which commands are given that run there, too. */
-export type CommandedGateway = Omit<ServingProcess, 'server' | 'folder'>;
+export type CommandedGateway = Omit<ServingProcess, 'server' | 'folder'> & {
+  /** The requests in progress, as `textgate top --json` has them. */
+  readonly running: () => Promise<PresentedStatus['in_flight']['data']>;
+};
 
 const token = 'an-admin-token-for-tests';
 
@@ -44,6 +48,7 @@ export async function startCommanded({
       body: JSON.stringify(body),
     });
   const adminEnvironment = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: token };
+  const run: CommandedGateway['run'] = (...args) => runCommand(args, undefined, adminEnvironment);
   return {
     url,
     adminUrl,
@@ -54,7 +59,11 @@ export async function startCommanded({
       return { status: response.status, text: await response.text() };
     },
     readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
-    run: (...args) => runCommand(args, undefined, adminEnvironment),
+    run,
     adminEnvironment,
+    async running() {
+      const status = JSON.parse((await run('top', '--json')).stdout) as PresentedStatus;
+      return status.in_flight.data;
+    },
   };
 }

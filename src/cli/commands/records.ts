@@ -17,7 +17,7 @@ Examples:
   textgate records archive --before 2030-01-01 --csv records-until-2029.csv
 `;
 
-/** Adds `textgate records`, `textgate records archive` and `textgate ledger verify`. */
+/** Adds `textgate records` and `textgate records archive`. */
 export function addRecordsCommands(program: Command): void {
   const records = program
     .command('records')
@@ -52,6 +52,10 @@ export function addRecordsCommands(program: Command): void {
         ),
       ),
     );
+}
+
+/** Adds `textgate ledger verify`. */
+export function addLedgerCommand(program: Command): void {
   const ledger = program.command('ledger').description('check the ledger behind the balances');
   ledger
     .command('verify')

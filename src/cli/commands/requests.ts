@@ -3,7 +3,7 @@ import { report, run } from '../output.ts';
 import type { Json } from '../output.ts';
 import type { SayOptions } from '../say/say.ts';
 
-/** Adds `textgate show|in-flight|cancel`. */
+/** Adds `textgate show|cancel`. */
 export function addRequestCommands(program: Command): void {
   program
     .command('show <request>')
@@ -14,19 +14,12 @@ export function addRequestCommands(program: Command): void {
       report(async () => (await import('../requests/show-request.ts')).showRequest(request, options)),
     );
   program
-    .command('in-flight')
-    .description('list the requests in progress, oldest first')
-    .option('--json', 'print JSON')
-    .action((options: Json) =>
-      report(async () => (await import('../requests/in-flight.ts')).listInFlight(options)),
-    );
-  program
     .command('cancel <request>')
     .description('cancel a request in progress')
     .option('--json', 'print JSON')
     .addHelpText('after', partsOfIds('the requests in progress'))
     .action((request: string, options: Json) =>
-      report(async () => (await import('../requests/in-flight.ts')).cancelRequest(request, options)),
+      report(async () => (await import('../requests/find-request.ts')).cancelRequest(request, options)),
     );
 }
 
@@ -47,7 +40,7 @@ Examples:
 export function addTopCommand(program: Command): void {
   program
     .command('top')
-    .description('watch what runs now: requests, upstreams, throughput, endings')
+    .description('watch what runs now, or print it once: requests, upstreams, throughput, endings')
     .option('--once', 'print it once and end')
     .option('--json', 'print it once, as JSON')
     .addHelpText('after', topHelp)

@@ -60,11 +60,29 @@ export async function countNamed(wanted: string): Promise<number> {
   return keys.filter(({ name }) => name === wanted).length;
 }
 
+/** A key by its id; `null` if there is none. */
+export function readKey(id: string): Promise<ManagedKey | null> {
+  return findAdmin(keyPath(id));
+}
+
+/** For how many keys a list shows the name; beyond that it shows the id. */
+const maxNamedKeys = 50;
+
+/** The names of keys by their ids; keys beyond the first 50 have none here. */
+export async function keyNames(ids: readonly (string | null)[]): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const id of [...new Set(ids)].filter((known) => known !== null).slice(0, maxNamedKeys)) {
+    const key = await readKey(id);
+    if (key !== null) names.set(id, key.name);
+  }
+  return names;
+}
+
 /** Whether a key has this id. */
 async function hasKey(id: string): Promise<boolean> {
   // Only ids begin so, and a name would be a useless look-up.
   if (!id.startsWith('key_')) return false;
-  return (await findAdmin(keyPath(id))) !== null;
+  return (await readKey(id)) !== null;
 }
 
 function describeKey({ id, revoked_at: revokedAt }: ManagedKey): string {

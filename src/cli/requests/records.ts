@@ -1,9 +1,8 @@
 import type { PresentedRecord } from '../../http/present/record.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { readCsv, readList } from '../admin-client.ts';
-import { findKeyId } from '../keys/find-key.ts';
+import { findKeyId, keyNames } from '../keys/find-key.ts';
 import { writeTable, writeTime } from '../output.ts';
-import { keyNames } from './in-flight.ts';
 
 /** The options of `records`, as commander names them. */
 export interface RecordOptions {

@@ -5,7 +5,8 @@ import { findAdmin, readList } from '../admin-client.ts';
 import { waitOf } from '../keys/keys.ts';
 import { writeFields, writePosition } from '../output.ts';
 import type { Json } from '../output.ts';
-import { findRequestId, ageOf, readKey } from './in-flight.ts';
+import { readKey } from '../keys/find-key.ts';
+import { findRequestId } from './find-request.ts';
 
 type RecordedUsage = NonNullable<PresentedRecord['usage']>;
 
@@ -146,4 +147,9 @@ function priceOf(price: PresentedRecord['price']): string {
 
 function ms(milliseconds: number | null): string {
   return milliseconds === null ? '-' : `${milliseconds} ms`;
+}
+
+/** How long a request has been running, in seconds. */
+function ageOf({ created_at: createdAt }: Pick<PresentedRunning, 'created_at'>): string {
+  return `${Math.max(0, (Date.now() - Date.parse(createdAt)) / 1_000).toFixed(1)} s`;
 }

@@ -107,7 +107,7 @@ export function writeRows(
 
 function firstTextOf(row: PresentedStatusRow): string {
   const { first_text_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = row;
-  if (position !== null && expectedMs !== null) return writePosition(position, expectedMs);
+  if (position !== null) return writePosition(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
 }
