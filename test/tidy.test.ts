@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { floors } from './support/floors.ts';
 
@@ -131,6 +131,19 @@ interface Source {
 const root = join(import.meta.dirname, '..');
 const sources = readSources('src');
 
+test('a circle of imports is found, and each once', () => {
+  const file = (path: string, ...imports: string[]): Source => ({ path, folder: 'a', text: '', imports });
+  const all = [
+    file('src/a/b.ts', './c.ts', '../d.ts', 'zod'),
+    file('src/a/c.ts', './e.ts'),
+    file('src/d.ts'),
+  ];
+  expect(findCircles(all)).toEqual([]);
+  expect(findCircles([...all, file('src/a/e.ts', './b.ts')])).toEqual([
+    'src/a/b.ts > src/a/c.ts > src/a/e.ts > src/a/b.ts',
+  ]);
+});
+
 describe('the house', () => {
   test('has been read: there are sources in every folder', () => {
     expect(new Set(sources.map(({ folder }) => folder))).toEqual(new Set(Object.keys(floors)));
@@ -143,6 +156,10 @@ describe('the house', () => {
       expect(wrong).toEqual([]);
     },
   );
+
+  test('has no circles of imports, of types neither: what two files need of each other is in a third one', () => {
+    expect(findCircles(sources)).toEqual([]);
+  });
 
   test('keeps files short', () => {
     const lengths = sources.map(({ path, text }) => ({ path, lines: text.split('\n').length }));
@@ -203,10 +220,37 @@ describe('the house', () => {
 
 function isAllowed({ path, folder }: Source, imported: string): boolean {
   if (!imported.startsWith('.')) return (packages[folder] ?? []).includes(imported);
-  const target = folderOf(relative(root, normalize(join(root, dirname(path), imported))));
+  const target = folderOf(join(dirname(path), imported));
   const [from, to] = [floors[folder], floors[target]];
   if (from === undefined || to === undefined) return false;
   return target === folder || to < from || drawnArrows.has(`${folder} > ${target}`);
+}
+
+/** The file of a source that an import leads to, as a path in the checkout; `null` for a package. */
+function targetOf({ path }: Source, imported: string): string | null {
+  return imported.startsWith('.') ? join(dirname(path), imported) : null;
+}
+
+/** The shortest circle of imports through each file that is in one, each circle once. */
+function findCircles(all: readonly Source[]): readonly string[] {
+  const importsOf = new Map(
+    all.map((source) => [source.path, source.imports.flatMap((name) => targetOf(source, name) ?? [])]),
+  );
+  const circles = new Map<string, string>();
+  for (const start of importsOf.keys()) {
+    const ways = new Map([[start, [start]]]);
+    // The map grows while it is read: those that were found first are followed first.
+    for (const [path, way] of ways) {
+      const imported = importsOf.get(path) ?? [];
+      if (imported.includes(start)) {
+        const name = way.toSorted().join();
+        if (!circles.has(name)) circles.set(name, [...way, start].join(' > '));
+        break;
+      }
+      for (const next of imported) if (!ways.has(next)) ways.set(next, [...way, next]);
+    }
+  }
+  return [...circles.values()];
 }
 
 function isLongComment(line: string): boolean {

@@ -14,6 +14,7 @@ import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { createShadows } from '../pipeline/shadows/shadows.ts';
+import type { Shadows } from '../pipeline/shadows/shadows.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { activeSettingsOf } from './active-config.ts';
@@ -135,11 +136,16 @@ interface CallingServices {
   readonly details: SourceDetails;
 }
 
+/** What the stages use, with what a config does with its shadows beside that. */
+interface ComposedPorts extends Ports {
+  readonly shadows: Shadows | null;
+}
+
 /** What requests for text use: of the process, and of the config. From now on, the shadows of its routes are counted. */
 function composePorts(
   { config, settings, upstreams, models, details }: CallingServices,
   processServices: ProcessServices,
-): Ports {
+): ComposedPorts {
   const { clock, keys, limiter, inFlight, tokens, secondMeter, fastPath, groups } = processServices;
   const { tokenUse, records } = processServices.storage;
   const { telemetry, tracer } = processServices.observability;

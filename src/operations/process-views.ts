@@ -3,7 +3,7 @@ import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ShadowView } from '../domain/shadows/shadow-book.ts';
 import type { Availability, CircuitView, UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
-import type { KnownUpstream, ServedModel } from './list-upstreams.ts';
+import type { KnownUpstream, ServedModel } from './known-upstreams.ts';
 import { worstReport } from './read-status.ts';
 
 /** What a process alone knows of the upstreams and the shadow routes of the config in force. */

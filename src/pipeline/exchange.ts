@@ -1,15 +1,29 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { RequestKind } from '../domain/money/consumption.ts';
-import type { Trace } from '../domain/ports/telemetry.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Telemetry, Trace, Tracer } from '../domain/ports/telemetry.ts';
+import type { AnswerFacts } from '../domain/shadows/compare-answers.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { Delivery } from './delivery/delivery.ts';
-import type { Ports } from './ports.ts';
-import type { RunningShadow } from './shadows/running-shadow.ts';
 import { headFactsOf } from './stage-views.ts';
 import type { RequestPermits } from './permits/request-permits.ts';
+import type { Interruption } from './results.ts';
 import type { Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/limits/groups.ts';
+
+/** What a request's shadow is told by the request. */
+export interface RequestShadow {
+  /** Says how the request ended: with an answer to compare, or, as it was stopped, with none. Only the first call counts. */
+  requestEnded(end: AnswerFacts | Interruption): void;
+}
+
+/** What the beginning of a request needs. */
+interface BeginningPorts {
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly tracer: Tracer;
+}
 
 /** One request in progress, and the clients that get its answer. */
 export interface Exchange {
@@ -34,14 +48,17 @@ export interface Exchange {
   /** Its permits at its upstreams; `null` where none of them has limits, and before it is routed. */
   permits: RequestPermits | null;
   /** Its copy that goes to a second upstream; `null` for nearly all requests. */
-  shadow: RunningShadow | null;
+  shadow: RequestShadow | null;
   /** The stage that the request has reached. */
   stage: Stage;
 }
 
 /** Starts the exchange of one arrived request. */
-export function beginExchange(protocol: RequestKind, client: ClientConnection, ports: Ports): Exchange {
-  const { clock, telemetry } = ports;
+export function beginExchange(
+  protocol: RequestKind,
+  client: ClientConnection,
+  { clock, telemetry, tracer }: BeginningPorts,
+): Exchange {
   const interruption = new AbortController();
   const delivery = new Delivery(client, {
     clock,
@@ -59,7 +76,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     arrivedAtMs: clock.now(),
     arrivedMs: clock.monotonicMs(),
     interruption,
-    trace: ports.tracer.begin(client.head),
+    trace: tracer.begin(client.head),
     groupSlot: null,
     freeing: null,
     permits: null,

@@ -1,6 +1,8 @@
 import { within } from '../domain/limits/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
 import { Roster } from '../shared/roster.ts';
 import type { Interruption } from './results.ts';
 
@@ -111,6 +113,13 @@ function countSlots(running: readonly RunningRequest[], ids: readonly string[]):
       if (id !== null && count !== undefined) counts.set(id, count + 1);
     }
   return counts;
+}
+
+/** The refusal of a process that takes no more requests. */
+export function draining(): Refusal {
+  return refuse('draining', 'This server is shutting down. Try again: another instance will answer.', {
+    retryAfterMs: 1_000,
+  });
 }
 
 /** How long interrupted requests may take to settle, in milliseconds. */

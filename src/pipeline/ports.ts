@@ -13,9 +13,25 @@ import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HedgeBudgets } from '../domain/routing/hedging.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import type { UpstreamRequest } from '../protocol/text.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
 import type { SecondMeter } from './money/second-meter.ts';
-import type { Shadows } from './shadows/shadows.ts';
+
+/** Sends a share of the requests for some models to a second upstream, too; their answers are compared and dropped. */
+export interface ShadowPort {
+  /**
+   * Begins the shadow of a request for `model` that is being sent, once its record is begun. Returns at once and never throws:
+   * nothing of the request waits for its shadow, or sees what becomes of it.
+   */
+  begin(
+    model: string,
+    request: UpstreamRequest,
+    recording: Promise<Refusal | null>,
+    exchange: Exchange,
+  ): void;
+}
 
 /** All outside services that the stages use. */
 export interface Ports {
@@ -35,7 +51,7 @@ export interface Ports {
   /** The share of those answers that are sampled, from 0 to 1. */
   readonly meteredShare: number;
   /** Sends copies of requests to second upstreams; `null` where no model has a shadow route. */
-  readonly shadows: Shadows | null;
+  readonly shadows: ShadowPort | null;
   readonly health: UpstreamHealth;
   /** The limiters of upstreams with limits. */
   readonly upstreamLimiters: UpstreamLimiters;

@@ -18,8 +18,7 @@ import { refuseCost } from './money/limit-cost.ts';
 import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
-import { openPermits } from './permits/request-permits.ts';
-import { acquirePermit } from './permits/acquire-permit.ts';
+import { acquirePermit, openPermits } from './permits/acquire-permit.ts';
 import { dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { maxListedRoutes } from '../../src/operations/list-upstreams.ts';
+import { maxListedRoutes } from '../../src/operations/known-upstreams.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { playProvider } from '../support/examine.ts';

@@ -4,7 +4,7 @@ import type { LimitsView, LimiterView } from '../../src/domain/ports/upstream-li
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { RouteMeasureView } from '../../src/domain/routing/route-measure.ts';
 import type { ShadowView } from '../../src/domain/shadows/shadow-book.ts';
-import type { KnownUpstream, ServedModel } from '../../src/operations/list-upstreams.ts';
+import type { KnownUpstream, ServedModel } from '../../src/operations/known-upstreams.ts';
 import { joinShadows, joinUpstreams } from '../../src/operations/process-views.ts';
 
 const closed: CircuitView = {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Check, UpstreamReport } from '../../doctor/report.ts';
-import type { KnownUpstream, ListedUpstream } from '../../operations/list-upstreams.ts';
+import type { KnownUpstream } from '../../operations/known-upstreams.ts';
+import type { ListedUpstream } from '../../operations/list-upstreams.ts';
 import { writeEventFrame } from '../../protocol/sse.ts';
 import { writeRefusal } from '../../protocol/answer-writer.ts';
 import { isRefusal } from '../../shared/errors.ts';

@@ -4,8 +4,8 @@ import type { ConnectionDeadlines, ConnectionLimits, ConnectionRefusal } from '.
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
 import { atMost } from '../../shared/at-most.ts';
-import type { ConnectionEvents } from './connection-events.ts';
 import { Connection } from './connection.ts';
+import type { ConnectionEvents } from './connection.ts';
 
 /** How long an address counts as a client's after a valid key was last used there, in milliseconds. */
 const clientAddressMs = 600_000;

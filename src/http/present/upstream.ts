@@ -4,7 +4,8 @@ import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
-import type { ListedUpstream, ServedModels } from '../../operations/list-upstreams.ts';
+import type { ServedModels } from '../../operations/known-upstreams.ts';
+import type { ListedUpstream } from '../../operations/list-upstreams.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
 

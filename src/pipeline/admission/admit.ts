@@ -9,6 +9,7 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { override } from '../../shared/override.ts';
 import type { Exchange } from '../exchange.ts';
+import { draining } from '../in-flight.ts';
 import type { Ports } from '../ports.ts';
 import type { Admission, Admitted, Identified, Limited } from '../stages.ts';
 import { authenticateAt } from './authenticate.ts';
@@ -117,13 +118,6 @@ async function readTokens(
   } catch (error) {
     return refuseIfAway(error);
   }
-}
-
-/** The refusal of a process that takes no more requests. */
-export function draining(): Refusal {
-  return refuse('draining', 'This server is shutting down. Try again: another instance will answer.', {
-    retryAfterMs: 1_000,
-  });
 }
 
 /** The header in which a client gives its request a tag. It is never forwarded. */

@@ -11,35 +11,23 @@ import { createSanitiser } from '../../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from '../client-connection.ts';
 import type { Exchange } from '../exchange.ts';
-import type { HeldPermit } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
 import { endingOfFault } from '../results.ts';
 import type { FailedEnding } from '../results.ts';
 import { modelOf } from '../stage-views.ts';
-import type { AttemptLog } from './attempt-log.ts';
 import { AttemptStop, reasonOf } from './attempt-stop.ts';
-import type { Race } from './attempt-stop.ts';
 import { CallCauses } from './call-causes.ts';
 import { awaitFirstPart, fail } from './first-part.ts';
 import type { FailedAttempt, OpenedAnswer } from './first-part.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import { AttemptWatch } from './watch-attempt.ts';
+import type { WatchedTerms } from './watch-attempt.ts';
 
 /** The route of an attempt, its permit there, and its limits. */
-export interface AttemptTerms {
-  readonly route: Route;
-  /** Whose request it is; `null` where what one key causes need not be told from the rest. */
-  readonly keyId: string | null;
-  /** The permit at the route's upstream; `null` where that has no limits. */
-  readonly permit: HeldPermit | null;
-  /** The rest of the request's total time, in milliseconds. */
-  readonly leftMs: number;
+export interface AttemptTerms extends WatchedTerms {
   /** Whether the attempt must use a new connection. */
   readonly fresh: boolean;
-  readonly attempts: AttemptLog;
   readonly received: ReceivedAnswer;
-  /** The race that it takes part in; `null` if no other attempt may run beside it. */
-  readonly race: Race | null;
 }
 
 /** What an attempt needs of the request that it is made for. */

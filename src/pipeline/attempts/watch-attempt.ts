@@ -3,17 +3,32 @@ import type { HealthSign } from '../../domain/upstreams/failure.ts';
 import type { AttemptResult } from '../../domain/money/consumption.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RequestTokens } from '../../domain/ports/upstream-limiters.ts';
-import type { TraceHeaders } from '../../domain/ports/telemetry.ts';
+import type { Trace, TraceHeaders } from '../../domain/ports/telemetry.ts';
 import type { UpstreamAnswer } from '../../domain/ports/upstreams.ts';
 import type { Route } from '../../domain/routing.ts';
 import type { MeasuredAttempt } from '../../domain/routing/route-measure.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { ProtocolViolation, Usage } from '../../protocol/text.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
-import type { AttemptPorts, AttemptTerms, Caller } from './attempt.ts';
+import type { Race } from './attempt-stop.ts';
 import { nothingUsed } from '../permits/held-permit.ts';
+import type { HeldPermit } from '../permits/held-permit.ts';
 import { wordsOf } from '../results.ts';
 import type { AttemptEnding } from '../results.ts';
+
+/** Where an attempt goes, and what it may use. */
+export interface WatchedTerms {
+  readonly route: Route;
+  /** Whose request it is; `null` where what one key causes need not be told from the rest. */
+  readonly keyId: string | null;
+  /** The permit at the route's upstream; `null` where that has no limits. */
+  readonly permit: HeldPermit | null;
+  /** The rest of the request's total time, in milliseconds. */
+  readonly leftMs: number;
+  readonly attempts: AttemptLog;
+  /** The race that it takes part in; `null` if no other attempt may run beside it. */
+  readonly race: Race | null;
+}
 
 /** The most tokens that a question can have, and its messages. */
 interface QuestionSize {
@@ -38,7 +53,7 @@ export class AttemptWatch {
   readonly #attempts: AttemptLog;
   /** Whether another attempt was faster, which is the result whatever ends this one. */
   #isLost = false;
-  readonly #permit: AttemptTerms['permit'];
+  readonly #permit: HeldPermit | null;
   /** Whether the permit is kept if the connection was stale: the same route is tried again at once then. */
   readonly #keepsPlace: boolean;
   #answer: UpstreamAnswer | null = null;
@@ -46,9 +61,9 @@ export class AttemptWatch {
 
   /** Begins the log entry and the health report. */
   constructor(
-    { route, keyId, permit, leftMs, attempts, race }: AttemptTerms,
-    { arrivedMs, trace }: Pick<Caller, 'arrivedMs' | 'trace'>,
-    { clock, health }: Pick<AttemptPorts, 'clock' | 'health'>,
+    { route, keyId, permit, leftMs, attempts, race }: WatchedTerms,
+    { arrivedMs, trace }: { readonly arrivedMs: number; readonly trace: Pick<Trace, 'attempt'> },
+    { clock, health }: { readonly clock: Clock; readonly health: UpstreamHealth },
   ) {
     const { upstream, model, totalMs, measure } = route;
     this.route = route;

@@ -3,10 +3,9 @@ import type { SampleResult } from '../../domain/ports/telemetry.ts';
 import type { UsageDrift } from '../../domain/money/usage-drift.ts';
 import type { TextSample } from '../../protocol/kept-text.ts';
 import type { TextTurn, Usage } from '../../protocol/text.ts';
-import type { Exchange } from '../exchange.ts';
-import type { Ports } from '../ports.ts';
 import { questionOf, tokensOfTurns } from '../../domain/money/hold-estimate.ts';
 import type { ExchangeResult } from '../results.ts';
+import type { Stage } from '../stages.ts';
 
 /** How many samples may wait for their count; further ones are dropped. */
 const maxWaiting = 16;
@@ -76,8 +75,12 @@ export function createSecondMeter(
 /** Offers a share of the answers with reported usage to the meter: after the settlement, which has nothing to wait for. */
 export function meterUsage(
   result: ExchangeResult,
-  { stage }: Pick<Exchange, 'stage'>,
-  { secondMeter, meteredShare, random }: Pick<Ports, 'secondMeter' | 'meteredShare' | 'random'>,
+  { stage }: { readonly stage: Stage },
+  {
+    secondMeter,
+    meteredShare,
+    random,
+  }: { readonly secondMeter: SecondMeter; readonly meteredShare: number; readonly random: () => number },
 ): void {
   if (meteredShare === 0 || result.kind !== 'finished' || result.usage === null) return;
   if (stage.stage !== 'recorded' || stage.work.kind !== 'text' || random() >= meteredShare) return;

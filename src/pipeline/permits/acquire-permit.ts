@@ -1,12 +1,26 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import type { Target } from '../../domain/upstreams/sent-request.ts';
 import { admitAgain } from '../admission/admit.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import type { Admitted, Routed } from '../stages.ts';
-import type { RequestPermits } from './request-permits.ts';
+import { RequestPermits } from './request-permits.ts';
+import type { PermitTerms } from './request-permits.ts';
+
+/** Opens the permits of a request; `null` if none of its upstreams has limits. `terms` is asked for one that has. */
+export function openPermits(
+  ways: readonly Target[],
+  terms: () => PermitTerms,
+  exchange: Exchange,
+  ports: Ports,
+): RequestPermits | null {
+  if (!ways.some((way) => ports.upstreamLimiters.limits(way))) return null;
+  exchange.permits = new RequestPermits(terms(), exchange, ports);
+  return exchange.permits;
+}
 
 /** The request as it goes on, with its permit. */
 interface Permitted<Waiting> {

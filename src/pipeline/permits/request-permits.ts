@@ -1,13 +1,20 @@
 import type { PermitSummary } from '../../domain/exchange-summary.ts';
 import { permitRefusal } from '../../domain/permit-refusal.ts';
 import type { NoPermit } from '../../domain/permit-refusal.ts';
-import type { AcquireResult, Permit, PermitRequest } from '../../domain/ports/upstream-limiters.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Telemetry } from '../../domain/ports/telemetry.ts';
+import type {
+  AcquireResult,
+  Permit,
+  PermitRequest,
+  UpstreamLimiters,
+} from '../../domain/ports/upstream-limiters.ts';
 import type { Availability } from '../../domain/upstreams/circuit.ts';
 import type { Target } from '../../domain/upstreams/sent-request.ts';
-import { draining } from '../admission/admit.ts';
+import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { FailedAttempt } from '../attempts/first-part.ts';
-import type { Exchange } from '../exchange.ts';
-import type { Ports } from '../ports.ts';
+import { draining } from '../in-flight.ts';
+import type { InFlight } from '../in-flight.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import { HeldPermit, nothingUsed } from './held-permit.ts';
@@ -18,22 +25,37 @@ const refreshMs = 500;
 /** Whose request it is, and how many tokens it may use. */
 export type PermitTerms = Pick<PermitRequest, 'keyId' | 'weight' | 'tokens'>;
 
+/** The request that permits are for. */
+interface PermittedRequest {
+  readonly requestId: string;
+  readonly interruption: Pick<AbortController, 'signal'>;
+}
+
+/** What permits depend on beside the request. */
+interface PermitPorts {
+  readonly clock: Clock;
+  readonly health: UpstreamHealth;
+  readonly inFlight: InFlight;
+  readonly telemetry: Telemetry;
+  readonly upstreamLimiters: UpstreamLimiters;
+}
+
 /**
  * The permits of one request: the permit of the attempt that is made next or runs, and the waits
  * for it. It has a permit at one upstream at a time.
  */
 export class RequestPermits {
   readonly #terms: PermitTerms;
-  readonly #exchange: Exchange;
-  readonly #ports: Ports;
+  readonly #request: PermittedRequest;
+  readonly #ports: PermitPorts;
   #permit: HeldPermit | null = null;
   #waitMs = 0;
   #firstWaitMs = 0;
   #refusal: NoPermit | null = null;
 
-  constructor(terms: PermitTerms, exchange: Exchange, ports: Ports) {
+  constructor(terms: PermitTerms, request: PermittedRequest, ports: PermitPorts) {
     this.#terms = terms;
-    this.#exchange = exchange;
+    this.#request = request;
     this.#ports = ports;
   }
 
@@ -74,7 +96,7 @@ export class RequestPermits {
       this.#refusal = result;
       return refused(permitRefusal(result));
     }
-    const { signal } = this.#exchange.interruption;
+    const { signal } = this.#request.interruption;
     return signal.aborted ? interruptedBy(signal, null) : refused(draining());
   }
 
@@ -161,7 +183,7 @@ export class RequestPermits {
 
   /** Acquires a permit, or waits until one is free, the time is up, the request must stop, or the gateway drains. */
   async #acquire(targets: readonly Target[], ways: readonly Target[]): Promise<AcquireResult> {
-    const { requestId, interruption } = this.#exchange;
+    const { requestId, interruption } = this.#request;
     const { clock, inFlight, upstreamLimiters, telemetry } = this.#ports;
     if (interruption.signal.aborted) return { kind: 'interrupted' };
     const left = new AbortController();
@@ -216,18 +238,6 @@ export class RequestPermits {
   }
 }
 
-/** Opens the permits of a request; `null` if none of its upstreams has limits. `terms` is asked for one that has. */
-export function openPermits(
-  ways: readonly Target[],
-  terms: () => PermitTerms,
-  exchange: Exchange,
-  ports: Ports,
-): RequestPermits | null {
-  if (!ways.some((way) => ports.upstreamLimiters.limits(way))) return null;
-  exchange.permits = new RequestPermits(terms(), exchange, ports);
-  return exchange.permits;
-}
-
 /**
  * Where a request may be sent: to what is available, else to what is failing, and to what pauses where the request can wait
  * for the end of that.
@@ -235,7 +245,7 @@ export function openPermits(
 function candidates(
   ways: readonly Target[],
   keyId: string,
-  { health, upstreamLimiters }: Pick<Ports, 'health' | 'upstreamLimiters'>,
+  { health, upstreamLimiters }: Pick<PermitPorts, 'health' | 'upstreamLimiters'>,
 ): readonly Target[] {
   const graded = ways.map((way) => ({ way, availability: health.availability(way, keyId) }));
   const best = graded.some(({ availability }) => availability === 'available') ? 'available' : 'failing';
@@ -257,7 +267,7 @@ function bestAt(
   ways: readonly Target[],
   permit: Target,
   keyId: string,
-  { health }: Pick<Ports, 'health'>,
+  { health }: Pick<PermitPorts, 'health'>,
 ): number {
   const there = ways.filter((way) => includesWay([permit], way));
   const find = (wanted: Availability): Target | undefined =>

@@ -6,7 +6,7 @@ import type { ShadowBook, RunningCopy } from '../../domain/shadows/shadow-book.t
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { AttemptPorts } from '../attempts/attempt.ts';
 import { callShadow, expectedCost } from './call-shadow.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange, RequestShadow } from '../exchange.ts';
 import { HeldPermit, nothingUsed } from '../permits/held-permit.ts';
 import type { Ports } from '../ports.ts';
 import type { ShadowRoute } from '../../domain/routing.ts';
@@ -20,7 +20,7 @@ export interface ShadowPorts extends AttemptPorts, Pick<Ports, 'upstreamLimiters
 }
 
 /** A shadow from the beginning of its request on. */
-export class RunningShadow {
+export class RunningShadow implements RequestShadow {
   readonly #route: ShadowRoute;
   readonly #caller: Pick<Exchange, 'stage'> & { readonly authorization: string | undefined };
   readonly #ports: ShadowPorts;
@@ -60,7 +60,6 @@ export class RunningShadow {
     this.#interruption.abort(reason);
   }
 
-  /** Says how the request ended: with an answer to compare, or, as it was stopped, with none. Only the first call counts. */
   requestEnded(end: AnswerFacts | Interruption): void {
     if (this.#hasRequestEnded) return;
     this.#hasRequestEnded = true;

@@ -5,25 +5,15 @@ import type { ShadowBook } from '../../domain/shadows/shadow-book.ts';
 import { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
-import type { Ports } from '../ports.ts';
+import type { Ports, ShadowPort } from '../ports.ts';
 import type { ExchangeResult } from '../results.ts';
 import { attemptsOf } from '../stage-views.ts';
 import { RunningShadow } from './running-shadow.ts';
 import type { ShadowPorts } from './running-shadow.ts';
 import type { ShadowRoute } from '../../domain/routing.ts';
 
-/** Sends a share of the requests for some models to a second upstream, too; their answers are compared and dropped. */
-export interface Shadows {
-  /**
-   * Begins the shadow of a request for `model` that is being sent, once its record is begun. Returns at once and never throws:
-   * nothing of the request waits for its shadow, or sees what becomes of it.
-   */
-  begin(
-    model: string,
-    request: UpstreamRequest,
-    recording: Promise<Refusal | null>,
-    exchange: Exchange,
-  ): void;
+/** The shadows of one config. */
+export interface Shadows extends ShadowPort {
   /** Resolves when the shadows that run now have ended. */
   idle(): Promise<void>;
   /** Stops all shadows; none begins after that. Resolves when they have ended. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { QueryConfig } from 'pg';
 import { replacePlaceholders } from '../engine.ts';
-import type { FixedUnit, ResultRow, SqlValue } from '../engine.ts';
+import type { FixedUnit, ResultRow, Row, SqlValue } from '../engine.ts';
 import { checkValues } from './connection/queries.ts';
 
 /** A function of the database: one call is one transaction, which waits for nothing on the way. */
@@ -11,6 +11,21 @@ export interface DatabaseFunction {
   /** Creates it, if the database does not have it. */
   readonly create: string;
   call(values: readonly SqlValue[]): QueryConfig;
+}
+
+/** Calls functions of the database. */
+export interface FunctionCaller {
+  /**
+   * Calls a function of the database that works on slots; calls with the same `spreadBy` are made one after the other.
+   * `rows` names what a function locks that works on one key: its calls are refused for a while where another session has
+   * locked that. Without it, as for a function that looks through many keys, no call is refused for what another one met.
+   */
+  callFunction(
+    called: DatabaseFunction,
+    spreadBy: string,
+    values: readonly SqlValue[],
+    rows?: string | null,
+  ): Promise<readonly Row[]>;
 }
 
 interface FunctionText {

@@ -2,7 +2,7 @@ import type { QueryConfig } from 'pg';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Engine, FixedUnitName, Results, Row, SqlValue, Statement } from '../engine.ts';
+import type { Engine, FixedUnitName, Results, Row, Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import type { Migration } from '../migration.ts';
 import type { ServerLimits } from './connection/client-config.ts';
@@ -13,7 +13,7 @@ import type { Lanes } from './connection/connections.ts';
 import { repeatUnit } from './connection/failures.ts';
 import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
 import { functionOf, readFixedRow } from './database-function.ts';
-import type { DatabaseFunction } from './database-function.ts';
+import type { DatabaseFunction, FunctionCaller } from './database-function.ts';
 import { LockedRows } from './locked-rows.ts';
 
 /** How long the server may work on a statement of a unit, and wait in it for a lock, in milliseconds. */
@@ -39,20 +39,9 @@ export interface PostgresOptions {
 }
 
 /** An engine that many processes may share. */
-export interface PostgresEngine extends Engine {
+export interface PostgresEngine extends Engine, FunctionCaller {
   /** When the newest unit was committed that the database has acknowledged, on the monotonic clock; `null` before it. */
   readonly newestCommitMs: number | null;
-  /**
-   * Calls a function of the database that works on slots; calls with the same `spreadBy` are made one after the other.
-   * `rows` names what a function locks that works on one key: its calls are refused for a while where another session has
-   * locked that. Without it, as for a function that looks through many keys, no call is refused for what another one met.
-   */
-  callFunction(
-    called: DatabaseFunction,
-    spreadBy: string,
-    values: readonly SqlValue[],
-    rows?: string | null,
-  ): Promise<readonly Row[]>;
 }
 
 /**

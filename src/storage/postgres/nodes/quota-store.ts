@@ -2,7 +2,7 @@ import type { GrantedQuota, QuotaStore, UpstreamLimit } from '../../../domain/po
 import { minuteMs } from '../../../domain/upstream-limiter/minute-window.ts';
 import type { Row } from '../../engine.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
-import type { PostgresEngine } from '../engine.ts';
+import type { FunctionCaller } from '../database-function.ts';
 
 /** The first key of the advisory locks under which the quotas of an upstream are changed; the second one is its name's hash. */
 const quotaLock = 7_483_913;
@@ -170,10 +170,7 @@ const renewQuotas = defineFunction({
 export const quotaFunctions = [fairPart, freeLostQuotas, targetOf, renewQuotas];
 
 /** Keeps the quotas of upstreams' limits in PostgreSQL. `owner` is the id under which this process has its lease. */
-export function createQuotaStore(
-  engine: Pick<PostgresEngine, 'callFunction'>,
-  owner: () => string,
-): QuotaStore {
+export function createQuotaStore(engine: FunctionCaller, owner: () => string): QuotaStore {
   return {
     owner,
     async renew(turn, demands) {

@@ -1,9 +1,9 @@
 import type { LimitDecision } from '../../../domain/limits/limits.ts';
 import type { EndedWait, SlotHolder, SlotStore } from '../../../domain/ports/slot-store.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
-import type { Row } from '../../engine.ts';
+import type { Engine, Row } from '../../engine.ts';
 import { lookUpRows } from '../../statements.ts';
-import type { PostgresEngine } from '../engine.ts';
+import type { FunctionCaller } from '../database-function.ts';
 import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './slot-functions.ts';
 import { followLimits, forgetIdleStarts, freeLost } from './slot-searches.ts';
 
@@ -18,7 +18,7 @@ const maxVainSteps = 3;
 
 /** Keeps slots, starts and queues in PostgreSQL. `owner` is the id under which this process has its lease. */
 export function createSlotStore(
-  engine: Pick<PostgresEngine, 'callFunction' | 'lookUp'>,
+  engine: FunctionCaller & Pick<Engine, 'lookUp'>,
   owner: () => string,
 ): SlotStore {
   return {
