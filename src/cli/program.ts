@@ -66,5 +66,6 @@ export function createProgram(): Command {
   addWebhooksCommands(program);
   program.commandsGroup('This command:');
   addCompletionCommand(program);
+  program.helpCommand(true);
   return program;
 }

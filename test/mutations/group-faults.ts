@@ -66,14 +66,14 @@ export const groupFaults: readonly Mutation[] = [
   },
   {
     name: 'an event of a level that does not come again with the next period',
-    file: 'src/storage/schema/events.ts',
+    file: 'src/storage/schema/triggers.ts',
     find: "'budget.level:' || NEW.id || ':' || NEW.period_start ||",
     replace: "'budget.level:' || NEW.id ||",
     tests: conformance,
   },
   {
     name: 'an event of a level although no webhook wants it',
-    file: 'src/storage/schema/events.ts',
+    file: 'src/storage/schema/triggers.ts',
     find: 'WHERE event_settings.id = 1 AND budget_levels = 1',
     replace: 'WHERE event_settings.id = 1',
     tests: conformance,

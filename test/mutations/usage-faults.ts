@@ -13,7 +13,7 @@ export const usageFaults: readonly Mutation[] = [
   },
   {
     name: 'usage of a rolled day that a late settlement does not mark',
-    file: 'src/storage/schema/usage.ts',
+    file: 'src/storage/schema/triggers.ts',
     find: "SET state = 'stale'",
     replace: 'SET state = state',
     tests: [property],

@@ -3,7 +3,7 @@ import type { NewEvent } from '../../domain/events.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { Engine, Statement } from '../engine.ts';
-import { markOf } from '../schema/events.ts';
+import { markOf } from '../schema/triggers.ts';
 import { listOf, lookUpRows, raw, sql } from '../statements.ts';
 
 /** How many events one unit adds. */

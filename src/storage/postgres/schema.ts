@@ -1,9 +1,7 @@
 import type { Migration } from '../migration.ts';
-import { books } from '../schema/books.ts';
-import { addBudgetLevel, addLowBalance, events, markOf } from '../schema/events.ts';
-import { ledger } from '../schema/ledger.ts';
+import { tables } from '../schema/tables.ts';
+import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { filled, id, sql } from '../schema/parts.ts';
-import { countRecord, usage } from '../schema/usage.ts';
 
 const functions = sql`
 CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
@@ -173,6 +171,6 @@ export const migrations: readonly Migration[] = [
   {
     number: 1,
     name: 'the first tables',
-    sql: sql`${functions}${books}${ledger}${usage}${events}${partitions}${shared}${triggers}`('postgres'),
+    sql: sql`${functions}${tables}${partitions}${shared}${triggers}`('postgres'),
   },
 ];

@@ -1,11 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
 import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
-import { books } from '../schema/books.ts';
-import { addBudgetLevel, addLowBalance, events, markOf } from '../schema/events.ts';
-import { ledger } from '../schema/ledger.ts';
+import { tables } from '../schema/tables.ts';
+import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { sql } from '../schema/parts.ts';
-import { countRecord, usage } from '../schema/usage.ts';
 
 const refuse = (reason: string): string => `BEGIN SELECT RAISE(ABORT, '${reason}'); END`;
 
@@ -58,7 +56,7 @@ export const migrations: readonly Migration[] = [
   {
     number: 1,
     name: 'the first tables',
-    sql: sql`${books}${ledger}${usage}${events}${triggers}`('sqlite'),
+    sql: sql`${tables}${triggers}`('sqlite'),
   },
 ];
 
