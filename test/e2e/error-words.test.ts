@@ -44,6 +44,16 @@ describe('a body that is not JSON', () => {
     ['is empty', ' \n', 'is empty'],
     ['is UTF-16', Buffer.from('\uFEFF{"model":"small"}', 'utf16le'), 'seems to be UTF-16'],
     ['is UTF-16 without a mark', Buffer.from('{"model":"small"}', 'utf16le'), 'seems to be UTF-16'],
+    [
+      'is UTF-16, big end first',
+      Buffer.from('\uFEFF{"model":"small"}', 'utf16le').swap16(),
+      'seems to be UTF-16',
+    ],
+    [
+      'is UTF-16, big end first, without a mark',
+      Buffer.from('{"model":"small"}', 'utf16le').swap16(),
+      'seems to be UTF-16',
+    ],
     ['is Latin-1', Buffer.from('{"model":"caf\u00E9"}', 'latin1'), 'is not UTF-8 text'],
     ['was encoded twice', JSON.stringify(JSON.stringify({ model: 'small' })), 'encoded as JSON twice'],
     ['is a list', '[]', 'must be a JSON object, but got an array instead'],

@@ -215,6 +215,17 @@ describe('a delivery', () => {
     expect(calls).toEqual(['end', 'tear down']);
     expect(whole.sentStatus).toBe(418);
   });
+
+  test('throws where the body of an answer is passed on before its head, or after its end', async () => {
+    const [early, late] = [openDelivery(), openDelivery()];
+    expect(() => early.passWhole()).toThrow('delivery law broken');
+    expect(() => early.endPassing()).toThrow('delivery law broken');
+    late.permit();
+    late.passHead(200);
+    await late.endPassing();
+    expect(() => late.passWhole()).toThrow('delivery law broken');
+    expect(() => late.endPassing()).toThrow('delivery law broken');
+  });
 });
 
 describe('an exchange with two clients', () => {

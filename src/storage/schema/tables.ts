@@ -22,7 +22,7 @@ export const sumNames = [
 const sums = sumNames.map((name) => `${name} BIGINT NOT NULL`).join(',\n  ');
 
 /**
- * All tables that both engines have, in the order in which they are created. Times are in milliseconds since 1970, and amounts of
+ * All tables that both engines have, in the order in which they are created. Times are in milliseconds since 1970, amounts of
  * money in nano-USD. What PostgreSQL has beside them, for processes that share a database, is in `src/storage/postgres/schema.ts`.
  */
 export const tables = sql`
