@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { OpenedRecord, Reservation } from '../../src/domain/money/consumption.ts';
+import type { OpenedRecord, Reservation, SettledRecord } from '../../src/domain/money/consumption.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { free } from '../../src/domain/money/pricing.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
@@ -44,4 +44,18 @@ test('a key without a balance has its record written before the upstream call wh
     status: 503,
     text: expect.stringContaining('storage_unavailable') as string,
   });
+});
+
+test('a key without a balance is settled as one that held nothing, in case the database forgets that its record was begun', async () => {
+  const { store } = pipeline;
+  const settled: SettledRecord[] = [];
+  const settle = (record: SettledRecord): Promise<number> => {
+    settled.push(record);
+    return store.settle(record);
+  };
+  const records = { ...store, settle, takesWrites: true };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records });
+  request.call?.give(chatFrames(['one']).join(''));
+  await request.done;
+  expect(settled.map(({ begun }) => begun?.holdNanos)).toEqual([0]);
 });

@@ -22,8 +22,8 @@ export const sumNames = [
 const sums = sumNames.map((name) => `${name} BIGINT NOT NULL`).join(',\n  ');
 
 /**
- * All tables that both engines have, in the order in which they are created. Times are in milliseconds since 1970, amounts of
- * money in nano-USD. What PostgreSQL has beside them, for processes that share a database, is in `src/storage/postgres/schema.ts`.
+ * All tables that both engines have, in the order in which they are created; `src/storage/postgres/schema.ts` has those by which
+ * processes share a database. Times are in milliseconds since 1970, and amounts of money in nano-USD.
  */
 export const tables = sql`
 -- KEYS, THEIR MONEY AND THEIR REQUESTS. Nothing checks references where requests write: the audit finds what a foreign key
