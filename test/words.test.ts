@@ -111,6 +111,11 @@ const inventions: readonly { readonly old: RegExp; readonly word: string; readon
     example: 'its place in line',
   },
   {
+    old: /(?:serve|leave|Delivery)_?Line\b|\b(?:isLineFull|waitInLine|left_line|had_line)\b/i,
+    word: 'queue, or deliveries',
+    example: 'key := serve_line(key);',
+  },
+  {
     old: /\b(?:LeftSlots|left-slots)\b|\bslots that (?:were|are) left\b/i,
     word: 'orphaned slot',
     example: 'new LeftSlots(store)',

@@ -103,16 +103,16 @@ export function createMemoryLimiter(
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
       const isPatient = limits.queueWaitMs > 0 && !signal.aborted;
-      const isLineFull = isPatient && state.waiting.length >= maxWaitingRequests;
-      const mayWait = isPatient && !isLineFull;
+      const isQueueFull = isPatient && state.waiting.length >= maxWaitingRequests;
+      const mayWait = isPatient && !isQueueFull;
       if (state.waiting.length === 0) {
         const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;
       } else if (!mayWait) {
         const refused = decision('concurrency', state, limits, clock.monotonicMs());
-        return isLineFull ? { ...refused, isLineFull } : refused;
+        return isQueueFull ? { ...refused, isQueueFull } : refused;
       }
-      const ended = waitInLine(state, requestId, limits, signal, clock);
+      const ended = waitInQueue(state, requestId, limits, signal, clock);
       limitRefresh?.later();
       return ended;
     },
@@ -121,7 +121,7 @@ export function createMemoryLimiter(
     async release(keyId, requestId) {
       const state = states.get(keyId);
       if (state?.running.delete(requestId) !== true) return;
-      serveLine(state);
+      advanceQueue(state);
     },
     limitsChanged: () => limitRefresh?.now(),
     close() {
@@ -142,12 +142,12 @@ async function followLimits(
       const state = states.get(keyId);
       if (state === undefined) continue;
       for (const request of state.waiting) request.limits = limits;
-      serveLine(state);
+      advanceQueue(state);
     }
 }
 
 /** Ends the waits at the head of a queue: as many as there are slots for, and those without a start left. */
-function serveLine(state: KeyState): void {
+function advanceQueue(state: KeyState): void {
   while (state.waiting[0]?.tryAgain() === true);
 }
 
@@ -162,7 +162,7 @@ function take(state: KeyState, requestId: string, limits: Limits, nowMs: number)
 }
 
 /** Waits in the queue until a slot is free, the time is up, or the signal is raised. */
-function waitInLine(
+function waitInQueue(
   state: KeyState,
   requestId: string,
   limits: Limits,

@@ -74,7 +74,7 @@ export function createSharedLimiter(
     });
     // Of requests that may wait the store refuses those alone for which the queue has no place.
     if (found !== 'waiting')
-      return mayWait && found.verdict === 'concurrency' ? { ...found, isLineFull: true } : found;
+      return mayWait && found.verdict === 'concurrency' ? { ...found, isQueueFull: true } : found;
     let hasSlot = false;
     try {
       const decision = await waiting.wait({ keyId, requestId, limits }, signal);

@@ -282,9 +282,9 @@ export function describeLimiter(
       await settled();
       expect(order).toEqual(['0 granted']);
       const refused = await limiter.acquire('key', 'one too many', limits, signal);
-      expect(refused).toMatchObject({ verdict: 'concurrency', inFlight: 1, isLineFull: true });
+      expect(refused).toMatchObject({ verdict: 'concurrency', inFlight: 1, isQueueFull: true });
       const impatient = await limiter.acquire('key', 'impatient', { ...limits, queueWaitMs: 0 }, signal);
-      expect(impatient).not.toHaveProperty('isLineFull');
+      expect(impatient).not.toHaveProperty('isQueueFull');
     });
 
     /** Lets the ends of waits be noticed that another call of the store decided. */

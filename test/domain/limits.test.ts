@@ -57,7 +57,7 @@ describe('the refusal of a request that finds no slot', () => {
   test('says how long it waited, or that the queue is full and how many wait in it', () => {
     expect(limitRefusal(decision, patient)?.message).toMatch(/None of them ended within 90s\.$/);
     expect(groupRefusal(group, decision, 90_000).message).toMatch(/None of them ended within 90s\.$/);
-    const full = { ...decision, isLineFull: true } as const;
+    const full = { ...decision, isQueueFull: true } as const;
     const line = /100 requests of this key wait for a slot already: the queue is full\.$/;
     expect(limitRefusal(full, patient)?.message).toMatch(line);
     expect(groupRefusal(group, full, 90_000).message).toMatch(/100 requests of the group wait .*full\.$/);

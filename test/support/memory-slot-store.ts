@@ -56,7 +56,7 @@ export function createMemorySlots(
     starts = [...recent, { keyId: place.keyId, atMs: nowMs() }];
     return describe('granted', place.keyId, place.limits);
   };
-  const serveLine = (keyId: string): void => {
+  const advanceQueue = (keyId: string): void => {
     for (;;) {
       const head = waiting.find((place) => place.keyId === keyId);
       if (head === undefined || runningOf(keyId) >= head.limits.concurrency) return;
@@ -88,7 +88,7 @@ export function createMemorySlots(
     slots = slots.filter((place) => place.keyId !== keyId || !isFreed(place));
     waiting = waiting.filter((place) => place.keyId !== keyId || !isFreed(place));
     const freed = before - slots.length - waiting.length;
-    serveLine(keyId);
+    advanceQueue(keyId);
     return freed;
   };
 
@@ -114,7 +114,7 @@ export function createMemorySlots(
       changed.add(place.keyId);
       return { ...place, limits: { ...limits, concurrency, requestsPerMinute } };
     });
-    for (const keyId of [...changed].toSorted()) serveLine(keyId);
+    for (const keyId of [...changed].toSorted()) advanceQueue(keyId);
     return changed.size;
   };
 
@@ -142,7 +142,7 @@ export function createMemorySlots(
       async leave({ keyId, requestId, limits }) {
         const left = waiting.find((place) => place.requestId === requestId);
         waiting = waiting.filter((place) => place !== left);
-        serveLine(keyId);
+        advanceQueue(keyId);
         const found = ended.find((wait) => wait.requestId === requestId);
         ended = ended.filter((wait) => wait !== found);
         if (found !== undefined) return found.decision;

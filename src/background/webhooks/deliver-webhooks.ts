@@ -19,7 +19,7 @@ const cleanMs = 3_600_000;
 const ageMs = 15_000;
 
 /** What deliveries need. */
-interface DeliveryPorts extends LinePorts, TaskPorts {
+interface DeliveryPorts extends AttemptPorts, TaskPorts {
   readonly deliveries: Deliveries;
   /** Those of the config in force. */
   readonly webhooks: () => readonly Webhook[];
@@ -41,7 +41,7 @@ interface WebhookDelivery {
  */
 export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
   const { deliveries, clock, webhooks, duty } = ports;
-  const lines = new Map<string, DeliveryLine>();
+  const running = new Map<string, RunningDeliveries>();
   let delivers = false;
   let oldest: number | null = null;
   let agedMs = Number.NEGATIVE_INFINITY;
@@ -50,10 +50,10 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
   const subscriptions = () => webhooks().map(({ name, types }) => ({ name, types }));
   const find = (name: string): Webhook | null =>
     delivers && !task.signal.aborted ? (webhooks().find((webhook) => webhook.name === name) ?? null) : null;
-  const lineOf = (name: string): DeliveryLine => {
-    const line = lines.get(name) ?? new DeliveryLine(name, () => find(name), ports, task.signal);
-    lines.set(name, line);
-    return line;
+  const deliveriesTo = (name: string): RunningDeliveries => {
+    const found = running.get(name) ?? new RunningDeliveries(name, () => find(name), ports, task.signal);
+    running.set(name, found);
+    return found;
   };
   /** Does nothing without webhooks, and leaves the duty to a process that has some: its config may be in force earlier. */
   const rest = async (): Promise<void> => {
@@ -69,8 +69,8 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
     delivers = await isOurs(duty);
     if (!delivers || signal.aborted) return void (oldest = null);
     while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
-    for (const { name } of webhooks()) void lineOf(name).advance();
-    for (const [name, line] of lines) if (find(name) === null && line.isIdle) lines.delete(name);
+    for (const { name } of webhooks()) void deliveriesTo(name).advance();
+    for (const [name, { isIdle }] of running) if (find(name) === null && isIdle) running.delete(name);
     if (clock.monotonicMs() - agedMs >= ageMs) {
       agedMs = clock.monotonicMs();
       const names = webhooks().map(({ name }) => name);
@@ -84,7 +84,7 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
     oldestAgeMs: () => oldest,
     async stop() {
       await task.stop();
-      await Promise.all([...lines.values()].map((line) => line.ended()));
+      await Promise.all([...running.values()].map((one) => one.ended()));
     },
   };
 }
@@ -99,7 +99,7 @@ const writeAgainMs = 1_000;
 type DeliveryResult = 'delivered' | 'failed' | 'dead';
 
 /** What attempts need. */
-interface LinePorts {
+interface AttemptPorts {
   readonly deliveries: Pick<Deliveries, 'listDue' | 'end' | 'retry'>;
   readonly clock: Clock;
   /** Draws a number from 0 to 1. */
@@ -109,18 +109,18 @@ interface LinePorts {
 }
 
 /** The deliveries to one webhook that run now. */
-class DeliveryLine {
+class RunningDeliveries {
   readonly #name: string;
   /** The webhook as the config in force has it; `null` when nothing more is to be sent to it. */
   readonly #webhook: () => Webhook | null;
-  readonly #ports: LinePorts;
+  readonly #ports: AttemptPorts;
   readonly #signal: AbortSignal;
   readonly #running = new Map<string, Promise<void>>();
   /** The events whose attempt has ended since the last read of what is due began: the read may still have them. */
   #endedMeanwhile = new Set<string>();
   #reading: Promise<void> | null = null;
 
-  constructor(name: string, webhook: () => Webhook | null, ports: LinePorts, signal: AbortSignal) {
+  constructor(name: string, webhook: () => Webhook | null, ports: AttemptPorts, signal: AbortSignal) {
     this.#name = name;
     this.#webhook = webhook;
     this.#ports = ports;

@@ -37,7 +37,7 @@ export interface LimitDecision {
   /** Milliseconds until the next used start expires; 0 when none has been used. */
   readonly resetMs: number;
   /** Set where the request could have waited, but as many as may wait did so already. */
-  readonly isLineFull?: true;
+  readonly isQueueFull?: true;
 }
 
 /** The limited thing, as refusals name it. */
@@ -92,12 +92,12 @@ export function limitRefusal(
  * wait, `null` for one that never can; `holder` is whose queue it is.
  */
 export function adviseWaiting(
-  { isLineFull }: Pick<LimitDecision, 'isLineFull'>,
+  { isQueueFull }: Pick<LimitDecision, 'isQueueFull'>,
   queueWaitMs: number | null,
   holder: string,
 ): string {
   const wait = 'Wait for one of them to end.';
-  if (isLineFull)
+  if (isQueueFull)
     return `${maxWaitingRequests} requests of ${holder} wait for a slot already: the queue is full.`;
   if (queueWaitMs === null) return wait;
   if (queueWaitMs === 0) return `${wait} The operator can let ${holder} wait for a slot: queueWait.`;

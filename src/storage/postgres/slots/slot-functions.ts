@@ -96,8 +96,8 @@ export const describeDecision = defineFunction({
 });
 
 /** Ends the waits at the head of the queue of a locked key: as many as there are slots for, and those without a start left. */
-export const serveLine = defineFunction({
-  name: 'serve_line',
+export const advanceQueue = defineFunction({
+  name: 'advance_queue',
   types: ['key_limits'],
   returns: 'key_limits',
   body: `
@@ -190,11 +190,11 @@ export const releaseSlot = defineFunction({
     DECLARE
       key key_limits;
       freed BIGINT;
-      had_line BOOLEAN;
+      had_queue BOOLEAN;
     BEGIN
       ${withoutFlush}
       key := ${lockKey.called}($1);
-      had_line := key.waiting > 0;
+      had_queue := key.waiting > 0;
       DELETE FROM slots WHERE request_id = $2 AND key_id = $1;
       GET DIAGNOSTICS freed = ROW_COUNT;
       key.running := key.running - freed;
@@ -204,17 +204,17 @@ export const releaseSlot = defineFunction({
         key.waiting := key.waiting - freed;
         DELETE FROM ended_waits WHERE request_id = $2;
       END IF;
-      key := ${serveLine.called}(key);
+      key := ${advanceQueue.called}(key);
       PERFORM ${saveKey.called}(key);
-      IF had_line THEN
+      IF had_queue THEN
         RETURN QUERY SELECT * FROM ${takeEndedWaits.called}($3);
       END IF;
     END`,
 });
 
 /** Gives up the wait of request `$2` of key `$1`, which came with a limit of `$3` starts: it may have another one by now. */
-export const leaveLine = defineFunction({
-  name: 'leave_line',
+export const leaveQueue = defineFunction({
+  name: 'leave_queue',
   types: ['text', 'text', 'bigint'],
   returns: 'limit_decision',
   settings: searchByIndex,
@@ -222,16 +222,16 @@ export const leaveLine = defineFunction({
     DECLARE
       key key_limits;
       ended ended_waits;
-      left_line BIGINT;
+      left_queue BIGINT;
       starts_in_force BIGINT;
     BEGIN
       ${withoutFlush}
       key := ${lockKey.called}($1);
       DELETE FROM waiting_requests WHERE request_id = $2 AND key_id = $1
       RETURNING requests_per_minute INTO starts_in_force;
-      GET DIAGNOSTICS left_line = ROW_COUNT;
-      key.waiting := key.waiting - left_line;
-      key := ${serveLine.called}(key);
+      GET DIAGNOSTICS left_queue = ROW_COUNT;
+      key.waiting := key.waiting - left_queue;
+      key := ${advanceQueue.called}(key);
       PERFORM ${saveKey.called}(key);
       DELETE FROM ended_waits WHERE request_id = $2 RETURNING * INTO ended;
       IF ended.verdict IS NOT NULL THEN

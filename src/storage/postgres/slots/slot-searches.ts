@@ -3,11 +3,11 @@ import { defineFunction, searchByIndex, withoutFlush } from '../database-functio
 import {
   describeDecision,
   grantSlot,
-  leaveLine,
+  leaveQueue,
   lockKey,
   releaseSlot,
   saveKey,
-  serveLine,
+  advanceQueue,
   takeEndedWaits,
   takeSlot,
 } from './slot-functions.ts';
@@ -15,13 +15,13 @@ import {
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
 
 /**
- * For how many keys the slots and places of lost processes are freed at once: as long as the step takes, other steps of
+ * For how many keys the slots and waits of lost processes are freed at once: as long as the step takes, other steps of
  * these keys wait.
  */
 const maxFreedKeys = 50;
 
 /** In how many queues limits are changed at once. */
-const maxChangedLines = 500;
+const maxChangedQueues = 500;
 
 /**
  * Locks the row of a key in the loop of a search, or goes on with the next key where another session has it: a search that
@@ -66,14 +66,14 @@ export const followLimits = defineFunction({
         WHERE owner = $1 AND concurrency <> ${slotsOfGroup}
         ORDER BY key_id
       LOOP
-        EXIT WHEN count = ${maxChangedLines};
+        EXIT WHEN count = ${maxChangedQueues};
         ${passOverLocked('changed_key')}
         key := ${lockKey.called}(changed_key);
         UPDATE waiting_requests AS place SET (concurrency, requests_per_minute) = ROW(${limitsInForce})
         FROM api_keys WHERE place.key_id = changed_key AND api_keys.id = changed_key;
         UPDATE waiting_requests SET concurrency = ${slotsOfGroup}
         WHERE key_id = changed_key AND owner = $1 AND ${slotsOfGroup} IS NOT NULL;
-        key := ${serveLine.called}(key);
+        key := ${advanceQueue.called}(key);
         PERFORM ${saveKey.called}(key);
         count := count + 1;
       END LOOP;
@@ -122,7 +122,7 @@ export const freeLost = defineFunction({
         GET DIAGNOSTICS gone = ROW_COUNT;
         key.waiting := key.waiting - gone;
         freed := freed + gone;
-        key := ${serveLine.called}(key);
+        key := ${advanceQueue.called}(key);
         PERFORM ${saveKey.called}(key);
       END LOOP;
       -- Behind all keys: a step that has the lock of a key may wait for these rows.
@@ -162,11 +162,11 @@ export const slotFunctions = [
   saveKey,
   grantSlot,
   describeDecision,
-  serveLine,
+  advanceQueue,
   takeSlot,
   takeEndedWaits,
   releaseSlot,
-  leaveLine,
+  leaveQueue,
   followLimits,
   freeLost,
   forgetIdleStarts,

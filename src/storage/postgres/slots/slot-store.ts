@@ -4,7 +4,7 @@ import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row } from '../../engine.ts';
 import { lookUpRows } from '../../statements.ts';
 import type { FunctionCaller } from '../database-function.ts';
-import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './slot-functions.ts';
+import { leaveQueue, releaseSlot, takeEndedWaits, takeSlot } from './slot-functions.ts';
 import { followLimits, forgetIdleStarts, freeLost } from './slot-searches.ts';
 
 /** How many keys are looked through at once for old starts. */
@@ -48,7 +48,7 @@ export function createSlotStore(
     },
     async leave({ keyId, requestId, limits: { requestsPerMinute } }) {
       const values = [keyId, requestId, requestsPerMinute];
-      const [row] = await engine.callFunction(leaveLine, keyId, values, slotsOf(keyId));
+      const [row] = await engine.callFunction(leaveQueue, keyId, values, slotsOf(keyId));
       return readDecision(row);
     },
     async held() {
