@@ -1,24 +1,14 @@
 import { z } from 'zod';
-import { defaultWeight, isWellFormed, maxWeight } from '../domain/keys/api-key.ts';
+import { defaultWeight, isWellFormed } from '../domain/keys/api-key.ts';
 import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
-import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { budgetOf } from '../domain/budgets/budget.ts';
 import { budgetOfConfig } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/digest.ts';
-import {
-  duration,
-  groupName,
-  instant,
-  keyName,
-  modelsOfKey,
-  networksOfKey,
-  usd,
-  tagsOfKey,
-  valueKinds,
-} from '../shared/schema-values.ts';
-import { describeSurroundings, requestLimit, trueOrFalse, wholeNumber } from './schema/values.ts';
+import { keySettingsOf, leftOut } from '../shared/key-settings.ts';
+import { keyName, valueKinds } from '../shared/schema-values.ts';
+import { describeSurroundings, trueOrFalse, wholeNumber } from './schema/values.ts';
 import { writeFreeName } from './quotable.ts';
 
 /** The prefix of a key that is declared by its hash. */
@@ -72,99 +62,26 @@ function findProblemOfHash(hash: string): string | null {
   return hashesOfNothing.has(hash) ? 'the hash of an empty text: was a variable not set?' : null;
 }
 
+const { limits, terms, compatibility } = keySettingsOf({ wholeNumber, trueOrFalse });
+
+/** Where the config takes a term otherwise than the admin API. */
+const otherTerms = {
+  allowFrom: terms.allowFrom.refine(
+    (networks) => networks.length > 0,
+    'expected a network: leave the key out to allow all',
+  ),
+  budget: budgetOfConfig.describe(
+    'What the key may spend in each period of the calendar: a text such as `20/month`, or its settings.',
+  ),
+};
+
 const declaredKey = z
   .strictObject({
     key: declaredSecret.meta({
       description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
       examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
     }),
-    concurrency: requestLimit.optional().meta({
-      description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
-      examples: [4],
-    }),
-    requestsPerMinute: requestLimit.optional().meta({
-      description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
-      examples: [120],
-    }),
-    tokensPerMinute: requestLimit.optional().meta({
-      description: 'The tokens that the key may use in any 60 seconds; default: that of `limits`.',
-      examples: [100_000],
-    }),
-    tokensPerDay: requestLimit.optional().meta({
-      description: 'The tokens that the key may use in any 24 hours; default: that of `limits`.',
-      examples: [2_000_000],
-    }),
-    queueWait: duration.optional().meta({
-      description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
-      examples: ['5s'],
-    }),
-    models: modelsOfKey.optional().meta({
-      description: 'The models that the key may use; default: all.',
-      examples: [['small']],
-    }),
-    allowFrom: networksOfKey
-      .refine((networks) => networks.length > 0, 'expected a network: leave the key out to allow all')
-      .optional()
-      .meta({
-        description: 'The addresses and networks from which the key may be used; default: all.',
-        examples: [['10.0.0.0/8', '2001:db8::/32']],
-      }),
-    tags: tagsOfKey.optional().meta({
-      description: 'The tags that requests of the key may have in `x-textgate-tag`; default: none.',
-      examples: [['search', 'summaries']],
-    }),
-    expiresAt: instant.optional().meta({
-      description: 'When the key expires: a time, or a day in UTC; default: never.',
-      examples: ['2030-01-01T00:00:00Z'],
-    }),
-    budget: budgetOfConfig
-      .optional()
-      .describe(
-        'What the key may spend in each period of the calendar: a text such as `20/month`, or its settings.',
-      ),
-    group: groupName.optional().meta({
-      description: 'The group whose budget and concurrency the key shares, one of `groups`; default: none.',
-      examples: ['research'],
-    }),
-    weight: wholeNumber(1, maxWeight)
-      .optional()
-      .meta({
-        description:
-          'The weight of the key in the queues of upstreams: with 2, twice as many turns as a key with 1; default: 1.',
-        examples: [2],
-      }),
-    lowBalance: usd.optional().meta({
-      description:
-        'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
-      examples: ['5.00'],
-    }),
-    compatibility: z
-      .strictObject({
-        sampling: z
-          .enum(samplingPolicies)
-          .optional()
-          .meta({ description: 'How sampling parameters are read.', examples: ['strict'] }),
-        unknownFields: z
-          .enum(unknownFieldPolicies)
-          .optional()
-          .meta({ description: 'How unknown parameters are read.', examples: ['ignore'] }),
-        responsesDone: trueOrFalse.optional().meta({
-          description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
-          examples: [true],
-        }),
-        usageCost: trueOrFalse.optional().meta({
-          description: 'The usage of an answer has its charge in USD as `cost`.',
-          examples: [true],
-        }),
-        chargeComment: trueOrFalse.optional().meta({
-          description: 'Streams have their charge in a comment before their end.',
-          examples: [true],
-        }),
-      })
-      .optional()
-      .describe(
-        'How requests are read and answers written, where it differs from the section `compatibility`.',
-      ),
+    ...leftOut({ ...limits, ...terms, ...otherTerms, compatibility }),
   })
   .meta({ examples: [{ key: '${BOBS_KEY}' }] });
 

@@ -72,11 +72,8 @@ export const budgetOfConfig = z
   .union([budgetText, z.strictObject(budgetSettings)])
   .meta({ examples: ['20/month'] });
 
-/** A whole budget of a new key: `null` is no raise, as in changes to it. */
-export const budgetOfNewKey = z.strictObject({
-  ...budgetSettings,
-  raise: raise.nullish().transform((given) => given ?? undefined),
-});
+/** A whole budget as the admin API takes it: `null` is no raise, as in changes to it. */
+export const wholeBudget = z.strictObject({ ...budgetSettings, raise: raise.nullish() });
 
 /** Changes to a budget: a missing setting stays as it is, and `null` ends a raise. */
-export const changedBudget = z.strictObject({ ...budgetSettings, raise: raise.nullish() }).partial();
+export const changedBudget = wholeBudget.partial();

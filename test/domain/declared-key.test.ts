@@ -50,3 +50,16 @@ test.each<[string, Partial<DeclaredKey>]>([
   expect(compare(declared)).toBe(0);
   expect(compare({ ...declared, ...change })).toBe(1);
 });
+
+test('a declared key is not stored again for the order of its settings', () => {
+  const terms = { limits: { concurrency: 1, queueWaitMs: 2 }, budget };
+  const turned = {
+    limits: { queueWaitMs: 2, concurrency: 1 },
+    budget: { raise: null, warnAt: [], timeZone: 'UTC', per: 'week', amountNanos: 8 },
+  } as const;
+  const stored = { keys: [{ key: { ...key, ...terms }, hash }], retired: new Set<string>() };
+  const compare = (next: Partial<DeclaredKey>) =>
+    compareDeclarations(stored, [{ ...declared, ...next }], (name) => ({ id: name, spareId: name })).changed;
+  expect(compare(turned)).toEqual([]);
+  expect(compare({ ...turned, limits: { queueWaitMs: 1, concurrency: 2 } })).toHaveLength(1);
+});

@@ -228,13 +228,13 @@ function creatorOf({ keys }: Gateway): CreateKey {
     const { key: secret, ...key } = await keys.create({
       ...others,
       name,
-      models: models === undefined ? undefined : [...models],
-      allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
-      tags: tags === undefined ? undefined : [...tags],
+      models: models && [...models],
+      allowFrom: allowFrom && [...allowFrom],
+      tags: tags && [...tags],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
-      lowBalance: low === undefined ? undefined : formatUsd(low),
+      lowBalance: typeof low === 'number' ? formatUsd(low) : low,
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
-      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+      expiresAt: typeof expiresAt === 'number' ? new Date(expiresAt).toISOString() : expiresAt,
     });
     plant(secret);
     return { key, secret };

@@ -1,9 +1,6 @@
 import { z } from 'zod';
-import {
-  defaultCompatibility,
-  samplingPolicies,
-  unknownFieldPolicies,
-} from '../../protocol/contract/compatibility.ts';
+import { defaultCompatibility } from '../../protocol/contract/compatibility.ts';
+import { samplingPolicies, unknownFieldPolicies } from '../../shared/compatibility-policies.ts';
 import { duration, usd } from '../../shared/schema-values.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { readStatementKey } from '../statement-key.ts';

@@ -25,9 +25,8 @@ export const secretEntropyBytes = 32;
 const publicLength = 12;
 const publicAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** The weight of a key without one of its own, and the largest that a key may have. */
+/** The weight of a key without one of its own. */
 export const defaultWeight = 1;
-export const maxWeight = 1_000;
 
 /** What holds for the requests of a key: it is set when a key is made, or declared, and most of it can be changed. */
 export interface KeyTerms {
@@ -71,11 +70,11 @@ export interface ApiKey extends KeyTerms {
 /** The terms that are values of their own, rather than sets of settings. */
 type SingleTerm = Exclude<keyof KeyTerms, 'limits' | 'budget' | 'compatibility'>;
 
-/** The settings that a key may get when it is created, its limits by their own names; what is missing is not limited. */
+/** The settings of a key that is created, its limits by their own names; what is missing or `null` is not limited. */
 export type KeySettings = Partial<Limits> & {
-  readonly [Term in SingleTerm]?: NonNullable<KeyTerms[Term]>;
+  readonly [Term in SingleTerm]?: NonNullable<KeyTerms[Term]> | null;
 } & {
-  readonly budget?: Budget;
+  readonly budget?: Budget | null;
   readonly compatibility?: Partial<Compatibility>;
   /** The prepaid balance in nano-USD; without one the key's spending is unlimited. */
   readonly balanceNanos?: number;

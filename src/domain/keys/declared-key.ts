@@ -86,40 +86,21 @@ export function compareDeclarations(
 
 function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined): boolean {
   if (stored === undefined || stored.key.revokedAtMs !== null) return false;
-  return writeSettings(declared, declared.hash) === writeSettings(stored.key, stored.hash);
+  return declared.hash === stored.hash && writeTerms(declared) === writeTerms(stored.key);
 }
 
-/** Everything that a declaration decides, as one text in a fixed order. */
-function writeSettings(
-  {
-    limits,
-    models,
-    allowFrom,
-    tags,
-    expiresAt,
-    lowBalanceNanos,
-    compatibility,
-    budget,
-    group,
-    weight,
-  }: KeyTerms,
-  hash: string,
-): string {
-  const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
-  const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
-  return JSON.stringify([
-    hash,
-    [concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay].map(
-      (limit) => limit ?? null,
-    ),
-    models,
-    allowFrom,
-    tags,
-    expiresAt,
-    lowBalanceNanos,
-    [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
-    budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
-    group,
-    weight,
-  ]);
+/** What a key has beside its terms; no term has a setting of such a name. */
+const identity = ['id', 'name', 'hash', 'createdAtMs', 'revokedAtMs', 'hasBalance', 'isDeclared'] as const;
+
+const identityNames = new Set<string>(
+  identity satisfies readonly Exclude<keyof ApiKey | keyof DeclaredKey, keyof KeyTerms>[],
+);
+
+/** All terms of a key as one text, in whatever order they and their settings are. */
+function writeTerms(key: KeyTerms): string {
+  return JSON.stringify(key, (_name, value: unknown) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    const terms = Object.entries(value).filter(([name]) => !identityNames.has(name));
+    return Object.fromEntries(terms.toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  });
 }

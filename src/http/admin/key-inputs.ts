@@ -1,76 +1,46 @@
 import { z } from 'zod';
+import { changedBudget } from '../../shared/budget-values.ts';
+import { keySettingsOf, leftOut, leftOutOrNull } from '../../shared/key-settings.ts';
 import {
   duration,
-  groupName,
-  instant,
   keyName,
   keySearch,
-  maxLimit,
-  modelsOfKey,
-  networksOfKey,
   storedText,
-  tagsOfKey,
   usd,
   wholeNumberWithin,
 } from '../../shared/schema-values.ts';
-import { budgetOfNewKey, changedBudget } from '../../shared/budget-values.ts';
-import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
 import { keyStates } from '../../domain/ports/key-store.ts';
 import { ownReferences } from '../../domain/ports/accounts.ts';
-import { maxWeight } from '../../domain/keys/api-key.ts';
 import { pageQuery } from '../checked-input.ts';
 
 const maxReferenceLength = 200;
 
-const limit = wholeNumberWithin(1, maxLimit);
-const weight = wholeNumberWithin(1, maxWeight);
-const compatibility = z.strictObject({
-  sampling: z.enum(samplingPolicies).optional(),
-  unknownFields: z.enum(unknownFieldPolicies).optional(),
-  responsesDone: z.boolean().optional(),
-  usageCost: z.boolean().optional(),
-  chargeComment: z.boolean().optional(),
-});
-/** An empty list lifts the restriction, as `null` does. */
-const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
+const settings = keySettingsOf({ wholeNumber: wholeNumberWithin, trueOrFalse: z.boolean() });
+const { limits } = settings;
+const { compatibility } = leftOut({ compatibility: settings.compatibility });
 
-/** The body of a request that creates a key. */
+const terms = leftOutOrNull({
+  ...settings.terms,
+  /** An empty list lifts the restriction, as `null` does. */
+  allowFrom: settings.terms.allowFrom.transform((list) => (list.length === 0 ? null : list)),
+});
+
+/** The body of a request that creates a key: `null` is no term, as where it is missing. */
 export const newKey = z.strictObject({
   name: keyName,
-  concurrency: limit.optional(),
-  requestsPerMinute: limit.optional(),
-  tokensPerMinute: limit.optional(),
-  tokensPerDay: limit.optional(),
-  queueWait: duration.optional(),
+  ...leftOut(limits),
   balance: usd.optional(),
-  models: modelsOfKey.nullish().transform((list) => list ?? undefined),
-  allowFrom: allowFrom.transform((list) => list ?? undefined),
-  tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
-  expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
-  budget: budgetOfNewKey.nullish().transform((budget) => budget ?? undefined),
-  group: groupName.nullish().transform((name) => name ?? undefined),
-  weight: weight.nullish().transform((given) => given ?? undefined),
-  lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
-  compatibility: compatibility.optional(),
+  ...terms,
+  compatibility,
 });
 
 /** The body of a request that changes one: `null` removes a setting. */
 export const changedKey = z.strictObject({
   name: keyName.optional(),
-  concurrency: limit.nullish(),
-  requestsPerMinute: limit.nullish(),
-  tokensPerMinute: limit.nullish(),
-  tokensPerDay: limit.nullish(),
-  queueWait: duration.nullish(),
-  models: modelsOfKey.nullish(),
-  allowFrom,
-  tags: tagsOfKey.nullish(),
-  expiresAt: instant.nullish(),
+  ...leftOutOrNull(limits),
+  ...terms,
   budget: changedBudget.nullish(),
-  group: groupName.nullish(),
-  weight: weight.nullish(),
-  lowBalance: usd.nullish(),
-  compatibility: compatibility.optional(),
+  compatibility,
 });
 
 export const rotation = z.strictObject({ grace: duration.default(0) });

@@ -1,7 +1,5 @@
+import type { samplingPolicies, unknownFieldPolicies } from '../../shared/compatibility-policies.ts';
 import type { ShownCharge } from '../text.ts';
-
-export const samplingPolicies = ['strip', 'strict'] as const;
-export const unknownFieldPolicies = ['reject', 'ignore'] as const;
 
 /** How strictly requests are read, and what old clients need in answers. A key may override the service's settings. */
 export interface Compatibility extends ShownCharge {
