@@ -1,4 +1,5 @@
 import type { ConsumptionRecord } from '../domain/money/consumption.ts';
+import { readPages } from '../domain/pause.ts';
 import type { Pause } from '../domain/pause.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 
@@ -42,17 +43,12 @@ export async function removeOldRecords(
 }
 
 /** Reads the ended records from before a time a step at a time, oldest first. */
-export async function* readOldest(
+export function readOldest(
   retention: Retention,
   beforeMs: number,
   pause: Pause,
 ): AsyncGenerator<readonly ConsumptionRecord[]> {
-  for (let last: ConsumptionRecord | null = null; ; await pause()) {
-    const found: readonly ConsumptionRecord[] = await retention.listOldest(beforeMs, last, recordsPerStep);
-    if (found.length > 0) yield found;
-    if (found.length < recordsPerStep) return;
-    last = found.at(-1) ?? null;
-  }
+  return readPages((last) => retention.listOldest(beforeMs, last, recordsPerStep), recordsPerStep, pause);
 }
 
 function asRead({ requestId, outcome }: ConsumptionRecord) {

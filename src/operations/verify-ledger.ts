@@ -1,6 +1,7 @@
 import { costOf, noTokens } from '../domain/money/pricing.ts';
 import { isPaid, isPassagePaid } from '../domain/money/settlement.ts';
 import type { ConsumptionRecord } from '../domain/money/consumption.ts';
+import { noPause } from '../domain/pause.ts';
 import type { Pause } from '../domain/pause.ts';
 import type { AuditedAccount, AuditedBudget, LedgerAudit } from '../domain/ports/ledger-audit.ts';
 
@@ -88,8 +89,6 @@ async function auditSums(
     for (const budget of budgets) imbalanceNanos += auditBudget(budget, report);
   return { accounts: count, imbalanceNanos };
 }
-
-async function noPause(): Promise<void> {}
 
 /** Whether a record was charged what the ledger says, and what its tokens cost. */
 function verifyRecord(record: ConsumptionRecord, postedNanos: number, report: (fault: string) => void): void {

@@ -1,7 +1,8 @@
+import { readPages } from '../domain/pause.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
 import type { ReadRecord, RecordPlace, Retention } from '../domain/ports/retention.ts';
 import type { ChainState } from '../domain/statements/chain.ts';
-import type { Engine, Row, Statement } from './engine.ts';
+import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
 import { readRecord } from './records/record-pages.ts';
@@ -27,14 +28,11 @@ export function createRetention(engine: Engine): Retention {
       const beforeMs = await removedBefore();
       if (beforeMs === null) return 0;
       let folded = 0;
-      for (let last = ''; ; await pause()) {
-        const accounts = await readRows(engine, selectFoldable(last, beforeMs));
-        for (const account of accounts) {
-          last = String(account['key_id']);
-          folded += await foldAccount(engine, last, Number(account['folded']), beforeMs, pause);
-        }
-        if (accounts.length < accountsPerRead) return folded;
-      }
+      const next = (last: Row | null) => readRows(engine, selectFoldable(last?.['key_id'] ?? '', beforeMs));
+      for await (const accounts of readPages(next, accountsPerRead, pause))
+        for (const { key_id: keyId, folded: from } of accounts)
+          folded += await foldAccount(engine, String(keyId), Number(from), beforeMs, pause);
+      return folded;
     },
     removedBefore,
     oldestRecord: () => readTime(selectOldestTime, 'created_at'),
@@ -104,7 +102,7 @@ const accountsPerRead = 500;
 const postingsPerFold = 1_000;
 
 /** The next accounts whose oldest posting that is not folded is from before a time. */
-function selectFoldable(keyId: string, beforeMs: number): Statement {
+function selectFoldable(keyId: SqlValue, beforeMs: number): Statement {
   return sql`SELECT accounts.key_id AS key_id, coalesce(ledger_folds.number, 0) AS folded FROM accounts
     LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
     WHERE accounts.key_id > ${keyId} AND

@@ -1,8 +1,9 @@
+import { readPages } from '../../domain/pause.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
+import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
 import { columnsOfBudget } from '../records/open-record.ts';
-import { raw, sql } from '../statements.ts';
+import { raw, readRows, sql } from '../statements.ts';
 import { readPeriod, selectBudgets } from './accounts.ts';
 
 /** How many budgets are read at once, and of how many records of each the charges are added up: it takes a few milliseconds. */
@@ -15,13 +16,13 @@ const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, g
 const removals: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /** Reads all budgets with the holds of their open requests, a page at a time. */
-export async function* auditBudgets(
+export function auditBudgets(
   engine: Pick<Engine, 'read'>,
   pause: Pause,
 ): AsyncIterable<readonly AuditedBudget[]> {
-  for (let last = ''; ; await pause()) {
-    const [open = [], rows = []] = await engine.read([budgetHolds, selectBudgetsAfter(last)]);
-    yield rows.map((row) => {
+  const next = async (last: AuditedBudget | null): Promise<readonly AuditedBudget[]> => {
+    const [open = [], rows = []] = await engine.read([budgetHolds, selectBudgetsAfter(last?.id ?? '')]);
+    return rows.map((row) => {
       const { heldNanos, startMs } = readPeriod(row);
       const id = String(row['id']);
       const columns = columnsOfBudget(id);
@@ -30,9 +31,8 @@ export async function* auditBudgets(
       const openHoldNanos = open.filter(isIn).reduce((sum, hold) => sum + Number(hold['budget_hold']), 0);
       return { id, heldNanos, openHoldNanos };
     });
-    if (rows.length < budgetsPerRead) return;
-    last = String(rows.at(-1)?.['id']);
-  }
+  };
+  return readPages(next, budgetsPerRead, pause);
 }
 
 /** A budget of which the records of the current period are added up. */
@@ -53,16 +53,14 @@ export async function* auditSpending(
   engine: Pick<Engine, 'read'>,
   pause: Pause,
 ): AsyncIterable<readonly AuditedSpending[]> {
-  for (let last = ''; ; await pause()) {
-    const [rows = []] = await engine.read([selectBudgetsAfter(last)]);
+  const next = (last: Row | null) => readRows(engine, selectBudgetsAfter(last?.['id'] ?? ''));
+  for await (const rows of readPages(next, budgetsPerRead, pause)) {
     const counted = rows.map((row): Counted => {
       const { startMs, spentNanos } = readPeriod(row);
       return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: '' };
     });
     await addUp(engine, counted, pause);
     yield await compare(engine, counted);
-    if (rows.length < budgetsPerRead) return;
-    last = String(rows.at(-1)?.['id']);
   }
 }
 
@@ -96,7 +94,7 @@ async function compare(
   });
 }
 
-function selectBudgetsAfter(id: string): Statement {
+function selectBudgetsAfter(id: SqlValue): Statement {
   return sql`SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id > ${id} ORDER BY id LIMIT ${budgetsPerRead}`;
 }
 

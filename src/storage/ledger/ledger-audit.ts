@@ -1,8 +1,9 @@
+import { readPages } from '../../domain/pause.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRecord } from '../records/record-pages.ts';
-import { listOf, sql } from '../statements.ts';
+import { listOf, readRows, sql } from '../statements.ts';
 import { readExtent } from '../usage/usage-plan.ts';
 import {
   readKeyUsage,
@@ -24,25 +25,15 @@ const maxRepeats = 10;
 
 /** Reads the rows behind the accounts for their verification, a page at a time and never in front of a commit. */
 export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
+  const nextSettled = (last: Row | null) => readRows(engine, selectSettledAfter(last));
   return {
-    async *audit(pause) {
-      for (let last = ''; ; await pause()) {
-        const page = await auditPage(engine, last, pause);
-        yield page;
-        if (page.length < accountsPerRead) return;
-        last = page.at(-1)?.keyId ?? '';
-      }
-    },
+    audit: (pause) =>
+      readPages((last) => auditPage(engine, last?.keyId ?? '', pause), accountsPerRead, pause),
     budgets: (pause) => auditBudgets(engine, pause),
     spending: (pause) => auditSpending(engine, pause),
     async *settled(pause) {
-      for (let last: Statement['values'] = [Number.MIN_SAFE_INTEGER, '']; ; await pause()) {
-        const [found = []] = await engine.read([selectSettledAfter(last)]);
-        yield found.map((row) => ({ record: readRecord(row), postedNanos: Number(row['posted']) }));
-        if (found.length < recordsPerRead) return;
-        const end = found.at(-1);
-        last = [end?.['created_at'] ?? 0, end?.['request_id'] ?? ''];
-      }
+      for await (const rows of readPages(nextSettled, recordsPerRead, pause))
+        yield rows.map((row) => ({ record: readRecord(row), postedNanos: Number(row['posted']) }));
     },
     sealFaults: createSealAudit(engine),
   };
@@ -122,10 +113,11 @@ function selectFolds(keyIds: readonly string[]): Statement {
 }
 
 /** In the order in which they were made, in which they also lie on the disk: by their ids every row would be a jump. */
-function selectSettledAfter(last: Statement['values']): Statement {
+function selectSettledAfter(last: Row | null): Statement {
+  const { created_at: createdAt = Number.MIN_SAFE_INTEGER, request_id: requestId = '' } = last ?? {};
   return sql`SELECT records.*, coalesce(-delta, 0) AS posted FROM records
     LEFT JOIN ledger ON ledger.request_id = records.request_id
-    WHERE (records.created_at, records.request_id) > (${listOf(last)})
+    WHERE (records.created_at, records.request_id) > (${createdAt}, ${requestId})
     ORDER BY records.created_at, records.request_id LIMIT ${recordsPerRead}`;
 }
 

@@ -1,7 +1,7 @@
-import type { Pause } from '../../domain/pause.ts';
+import { readPages } from '../../domain/pause.ts';
 import type { LedgerRoots } from '../../domain/ports/ledger-chain.ts';
 import type { AccountHead, LedgerRoot } from '../../domain/statements/root.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
+import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
 import { readRows, sql } from '../statements.ts';
 
 /** The part of the roots that only reads. */
@@ -11,15 +11,17 @@ type RootReads = Omit<LedgerRoots, 'headChanges' | 'storeHeads' | 'storeRoot'>;
 export function createRootReads(engine: Pick<Engine, 'read'>): RootReads {
   const listRoots: LedgerRoots['listRoots'] = async (before, limit) =>
     (await readRows(engine, selectRoots(before ?? Number.MAX_SAFE_INTEGER, limit))).map(readRoot);
+  const nextGrown = (last: Row | null) => readRows(engine, selectGrown(last?.['key_id'] ?? ''));
   return {
     listRoots,
     lastRoot: async () => (await listRoots(null, 1))[0] ?? null,
     async *grown(pause) {
-      for await (const rows of readPages(engine, selectGrown, pause))
+      for await (const rows of readPages(nextGrown, accountsPerRead, pause))
         yield rows.map((row) => ({ keyId: String(row['key_id']), number: Number(row['postings']) }));
     },
     async *headsOf(root, pause) {
-      for await (const rows of readPages(engine, (last) => selectHeads(root, last), pause))
+      const nextHeads = (last: Row | null) => readRows(engine, selectHeads(root, last?.['key_id'] ?? ''));
+      for await (const rows of readPages(nextHeads, accountsPerRead, pause))
         yield rows.map((row) => ({
           keyId: String(row['key_id']),
           number: Number(row['number']),
@@ -48,25 +50,11 @@ export function createLedgerRoots(engine: Pick<Engine, 'read' | 'run'>): LedgerR
   };
 }
 
-/** Reads rows by key a page at a time. */
-async function* readPages(
-  engine: Pick<Engine, 'read'>,
-  select: (afterKeyId: string) => Statement,
-  pause: Pause,
-): AsyncGenerator<readonly Row[]> {
-  for (let last = ''; ; await pause()) {
-    const rows = await readRows(engine, select(last));
-    if (rows.length > 0) yield rows;
-    if (rows.length < accountsPerRead) return;
-    last = String(rows.at(-1)?.['key_id'] ?? '');
-  }
-}
-
 /** How many accounts are read at once, and have their heads stored in one unit: some milliseconds each. */
 const accountsPerRead = 200;
 
 /** The next accounts whose ledgers have grown since the newest head that is stored of them, with their last rows. */
-function selectGrown(afterKeyId: string): Statement {
+function selectGrown(afterKeyId: SqlValue): Statement {
   return sql`SELECT accounts.key_id AS key_id, postings FROM accounts
     WHERE accounts.key_id > ${afterKeyId} AND postings > coalesce(
       (SELECT number FROM ledger_heads WHERE ledger_heads.key_id = accounts.key_id ORDER BY root DESC LIMIT 1), 0)
@@ -95,7 +83,7 @@ function storeHead(root: number, { keyId, number, hash }: AccountHead): readonly
 }
 
 /** The next heads of a root: of each account the newest one that is not of a later root. */
-function selectHeads(root: number, afterKeyId: string): Statement {
+function selectHeads(root: number, afterKeyId: SqlValue): Statement {
   return sql`SELECT key_id, number, hash FROM ledger_heads WHERE key_id > ${afterKeyId} AND root = (
       SELECT max(others.root) FROM ledger_heads AS others
       WHERE others.key_id = ledger_heads.key_id AND others.root <= ${root})

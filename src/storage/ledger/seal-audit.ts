@@ -1,3 +1,4 @@
+import { readPages } from '../../domain/pause.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import { ChainError } from '../../domain/ports/ledger-chain.ts';
@@ -21,35 +22,30 @@ export function createSealAudit(engine: Reader): LedgerAudit['sealFaults'] {
       yield* auditAll(engine, pause);
       return;
     }
-    for (let left = mostRows; left > 0; await pause()) {
-      const accounts = await readRows(engine, selectSealedAccounts(place));
-      for (const account of accounts) {
-        const { keyId, folded, sealed } = readAccount(account);
+    let left = mostRows;
+    for await (const accounts of sealedAccounts(engine, place, pause))
+      for (const { keyId, folded, sealed } of accounts) {
         place = keyId;
         if (sealed <= folded) continue;
         left -= ((sealed - 1) % rowsPerStep) + 1;
         yield* faultsOf(engine, keyId, Math.max(folded, sealed - 1), sealed, pause);
         if (left <= 0) return;
       }
-      if (accounts.length < entriesPerRead) {
-        place = '';
-        return;
-      }
-    }
+    place = '';
   };
 }
 
 async function* auditAll(engine: Reader, pause: Pause): AsyncGenerator<readonly string[]> {
-  for (let last = ''; ; await pause()) {
-    const accounts = await readRows(engine, selectSealedAccounts(last));
-    for (const account of accounts) {
-      const { keyId, folded, sealed } = readAccount(account);
-      last = keyId;
-      yield* faultsOf(engine, keyId, folded, sealed, pause);
-    }
-    if (accounts.length < entriesPerRead) break;
-  }
+  for await (const accounts of sealedAccounts(engine, '', pause))
+    for (const { keyId, folded, sealed } of accounts) yield* faultsOf(engine, keyId, folded, sealed, pause);
   yield* auditRoots(engine, pause);
+}
+
+/** The accounts behind one, each with the last row that was sealed. */
+function sealedAccounts(engine: Reader, afterKeyId: string, pause: Pause) {
+  const next = async (last: SealedAccount | null) =>
+    (await readRows(engine, selectSealedAccounts(last?.keyId ?? afterKeyId))).map(readAccount);
+  return readPages(next, entriesPerRead, pause);
 }
 
 /** The next accounts, with the last rows that were sealed or are in a root. */
@@ -62,6 +58,8 @@ function selectSealedAccounts(afterKeyId: string): Statement {
     FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
     WHERE accounts.key_id > ${afterKeyId} ORDER BY accounts.key_id LIMIT ${entriesPerRead}`;
 }
+
+type SealedAccount = ReturnType<typeof readAccount>;
 
 function readAccount(row: Row) {
   return {
@@ -109,8 +107,8 @@ async function* auditRoots(engine: Reader, pause: Pause): AsyncGenerator<readonl
   if (last === null) return;
   const faults: string[] = [];
   let next: LedgerRoot | null = null;
-  for (let before: number | null = null; ; await pause()) {
-    const page: readonly LedgerRoot[] = await roots.listRoots(before, entriesPerRead);
+  const read = (before: LedgerRoot | null) => roots.listRoots(before?.number ?? null, entriesPerRead);
+  for await (const page of readPages(read, entriesPerRead, pause))
     for (const root of page) {
       if (hashOfRoot(root) !== root.hash)
         faults.push(`ledger root ${root.number}: its hash is not that of what it has`);
@@ -118,9 +116,6 @@ async function* auditRoots(engine: Reader, pause: Pause): AsyncGenerator<readonl
         faults.push(`ledger root ${next.number}: the one before it is not ${root.number} as it is stored`);
       next = root;
     }
-    if (page.length < entriesPerRead) break;
-    before = page.at(-1)?.number ?? 0;
-  }
   if (next?.previous !== noPrevious) faults.push(`ledger root ${next?.number}: the one before it is missing`);
   const leaves: string[] = [];
   for await (const heads of roots.headsOf(last.number, pause)) leaves.push(...heads.map(leafOf));

@@ -1,8 +1,9 @@
 import { subjects } from '../../domain/events.ts';
 import type { NewEvent } from '../../domain/events.ts';
+import { readPages } from '../../domain/pause.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
-import type { Engine, Statement } from '../engine.ts';
+import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
 import { markOf } from '../schema/triggers.ts';
 import { listOf, lookUpRows, raw, sql } from '../statements.ts';
 
@@ -27,11 +28,10 @@ export function createOutbox(engine: Engine, nextId: NextId): Outbox {
         await engine.run([storeBudgetLevels(budgetLevels)]);
       if (stored['low_balance'] === lowBalanceNanos && stored['is_applied'] === 1) return;
       await engine.run([storeSettings(lowBalanceNanos)]);
-      for (let last: string | undefined = ''; last !== undefined;) {
-        const accounts = await lookUpRows(engine, selectMarks(last));
+      const next = (last: Row | null) => lookUpRows(engine, selectMarks(last?.['key_id'] ?? ''));
+      for await (const accounts of readPages(next, accountsPerRead)) {
         const keyIds = accounts.filter((row) => row['has_mark'] === 0).map((row) => String(row['key_id']));
         if (keyIds.length > 0) await engine.run([applyMarks(keyIds)]);
-        last = accounts.length < accountsPerRead ? undefined : String(accounts.at(-1)?.['key_id']);
       }
       await engine.run([settingsApplied(lowBalanceNanos)]);
     },
@@ -110,7 +110,7 @@ function storeBudgetLevels(areWanted: boolean): Statement {
 }
 
 /** The next accounts, each with whether its mark is the one in force. */
-function selectMarks(afterKeyId: string): Statement {
+function selectMarks(afterKeyId: SqlValue): Statement {
   return sql`SELECT key_id, CASE WHEN accounts.low_mark IS NOT DISTINCT FROM ${raw(markOf('key_id'))} THEN 1 ELSE 0 END AS has_mark
     FROM accounts WHERE key_id > ${afterKeyId} ORDER BY key_id LIMIT ${accountsPerRead}`;
 }
