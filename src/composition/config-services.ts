@@ -12,8 +12,8 @@ import { readCrossOrigin } from '../http/heads/cross-origin.ts';
 import { readOwnPages } from '../http/pages/own-pages.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
-import type { Ports } from '../pipeline/ports.ts';
-import { createShadows } from '../pipeline/shadows/shadows.ts';
+import type { Ports, SettledObserver } from '../pipeline/ports.ts';
+import { createShadows, tellShadow } from '../pipeline/shadows/shadows.ts';
 import type { Shadows } from '../pipeline/shadows/shadows.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Log } from '../telemetry/log/logger.ts';
@@ -146,7 +146,7 @@ function composePorts(
   { config, settings, upstreams, models, details }: CallingServices,
   processServices: ProcessServices,
 ): ComposedPorts {
-  const { clock, keys, limiter, inFlight, tokens, secondMeter, fastPath, groups } = processServices;
+  const { clock, keys, limiter, inFlight, tokens, fastPath, groups, features } = processServices;
   const { tokenUse, records } = processServices.storage;
   const { telemetry, tracer } = processServices.observability;
   const { health, hedges, limitersOfNext } = processServices.upstreams;
@@ -162,14 +162,12 @@ function composePorts(
     tracer,
     inFlight,
     tokens,
-    secondMeter,
     health,
     upstreamLimiters: limitersOfNext(),
     hedges,
     random: Math.random,
     fastPath,
     groups,
-    meteredShare: config.metering.sample,
     defaultLimits: settings.defaultLimits,
     balanceMode: config.limits.balanceMode,
     defaultCompatibility: config.compatibility,
@@ -177,7 +175,10 @@ function composePorts(
   const book = processServices.shadowBook;
   const routes = shadowRoutesOf(config, details);
   book.configure(routes);
-  return { ...ports, shadows: routes.length === 0 ? null : createShadows(routes, { ...ports, book }) };
+  const hasShadows = routes.length > 0;
+  const settled: SettledObserver[] = hasShadows ? [tellShadow] : [];
+  features.addObservers(config, settled);
+  return { ...ports, settled, shadows: hasShadows ? createShadows(routes, { ...ports, book }) : null };
 }
 
 /** The states of upstreams and models, for the metrics. */

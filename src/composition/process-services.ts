@@ -5,7 +5,6 @@ import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createTurnQueue } from '../domain/limits/turn-queue.ts';
-import { UsageDrift } from '../domain/money/usage-drift.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { ShadowBook } from '../domain/shadows/shadow-book.ts';
@@ -24,13 +23,13 @@ import { hasActiveKey, createBudgetUse, createReadRefused } from '../operations/
 import { createMaintenance } from '../operations/maintenance.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { InFlight } from '../pipeline/in-flight.ts';
-import { createSecondMeter } from '../pipeline/money/second-meter.ts';
 import { hashKey } from '../shared/digest.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nothingActive } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
+import { createFeatures } from './features.ts';
 import { watchUpstreams } from './health-and-events.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nextId } from './next-id.ts';
@@ -79,8 +78,6 @@ function makeParts(
   const readLimiter = createMemoryLimiter(clock);
 
   const tokens = createTokenCounter(clock);
-  const usageDrift = new UsageDrift();
-  const secondMeter = createSecondMeter(tokens, usageDrift, (result) => metrics.usageSampled(result));
   const shadowBook = new ShadowBook(clock, metrics.shadows);
 
   const upstreams = watchUpstreams(storage, active, { clock, log, metrics });
@@ -105,9 +102,8 @@ function makeParts(
     readLimiter,
     /** Counts tokens where an upstream reported none. */
     tokens,
-    usageDrift,
-    /** Counts samples of answers whose usage was reported. */
-    secondMeter,
+    /** What few use. */
+    features: createFeatures({ tokens, metrics, random: Math.random }, log.fault),
     /** The counts and budgets of shadow requests. */
     shadowBook,
     upstreams,
@@ -130,7 +126,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
   let isClosed = false;
   let active = nothingActive(config);
   const parts = makeParts(config, settings, clock, log, () => active);
-  const { storage, observability, upstreams, declarations, work, nodes, doctorRuns } = parts;
+  const { storage, observability, upstreams, declarations, work, nodes, doctorRuns, features } = parts;
   const opened = followOpening(storage, log);
   showGauges(parts, () => active);
 
@@ -173,7 +169,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
     isClosed: () => isClosed,
     /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
     async ready(): Promise<void> {
-      await Promise.all([opened(), observability.tracer.ready]);
+      await Promise.all([opened(), observability.tracer.ready, features.loaded()]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
       await Promise.all([declarations.stored(), upstreams.events.stored()]);
     },
@@ -243,13 +239,12 @@ function administrationOf(
 
 /** Sets what the gauges are read from. */
 function showGauges(
-  { observability, storage, work, upstreams, usageDrift, log }: Parts,
+  { observability, storage, work, upstreams, log }: Parts,
   active: () => ActiveConfig,
 ): void {
   const { records, engine } = storage;
   observability.metrics.attach({
     ...work.gauges,
-    usageDrift: () => usageDrift.figures(),
     upstreamLimiters: () => upstreams.upstreamLimiters.views(),
     oldestEventAgeMs: () => upstreams.events.oldestAgeMs(),
     upstreamStates: () => active().upstreamStates(),

@@ -1,5 +1,6 @@
 import type { Groups } from '../domain/limits/groups.ts';
 import type { Limits } from '../domain/limits/limits.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyDirectory } from '../domain/ports/key-store.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
@@ -17,7 +18,7 @@ import type { UpstreamRequest } from '../protocol/text.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
-import type { SecondMeter } from './money/second-meter.ts';
+import type { ExchangeResult } from './results.ts';
 
 /** Sends a share of the requests for some models to a second upstream, too; their answers are compared and dropped. */
 export interface ShadowPort {
@@ -33,6 +34,12 @@ export interface ShadowPort {
   ): void;
 }
 
+/**
+ * What a feature does with a settled request, whose charge its summary has, before the client gets the end: so it must not
+ * wait. What it throws is logged, and fails nothing.
+ */
+export type SettledObserver = (result: ExchangeResult, summary: ExchangeSummary, exchange: Exchange) => void;
+
 /** All outside services that the stages use. */
 export interface Ports {
   readonly clock: Clock;
@@ -46,18 +53,16 @@ export interface Ports {
   readonly tracer: Tracer;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
-  /** Counts samples of answers whose usage the upstream reported. */
-  readonly secondMeter: SecondMeter;
-  /** The share of those answers that are sampled, from 0 to 1. */
-  readonly meteredShare: number;
   /** Sends copies of requests to second upstreams; `null` where no model has a shadow route. */
   readonly shadows: ShadowPort | null;
+  /** What features do with each settled request: one of them for each feature that the config has, nearly always none. */
+  readonly settled: readonly SettledObserver[];
   readonly health: UpstreamHealth;
   /** The limiters of upstreams with limits. */
   readonly upstreamLimiters: UpstreamLimiters;
   /** How many requests may be sent to a second route while the first one is silent. */
   readonly hedges: HedgeBudgets;
-  /** Numbers from 0 up to 1, by which equal routes share their requests, and answers are sampled. */
+  /** Numbers from 0 up to 1, by which equal routes share their requests, and some requests get a shadow. */
   readonly random: () => number;
   /** Whether streams may take the fast path, which gives the same bytes as the complete one, at a lower cost. */
   readonly fastPath: boolean;

@@ -162,7 +162,6 @@ test('the metrics have a series for each of them, and none for a key that is no 
     isDatabaseUsable: () => true,
     databaseLogBytes: () => null,
     oldestEventAgeMs: () => null,
-    usageDrift: () => [],
     ledgerRoot: () => null,
     topKeys: () => keys,
     topGroups: () => groups,

@@ -25,7 +25,6 @@ metrics.attach({
   isDatabaseUsable: () => true,
   databaseLogBytes: () => null,
   oldestEventAgeMs: () => null,
-  usageDrift: () => [],
   topKeys: () => [],
   topGroups: () => [],
   ledgerRoot: () => null,

@@ -68,8 +68,8 @@ test('a command that calls the gateway loads neither the gateway nor the configâ
 });
 
 describe('textgate serve', () => {
-  /** The dependencies that a gateway loads up to its end, of those in package.json. */
-  async function loadedByServe(passthrough: readonly object[], storage = {}) {
+  /** What a gateway loads up to its end: the dependencies of package.json, and the files of the sources. */
+  async function loadedByServe(more: object) {
     const folder = makeTemporaryFolder();
     const model = { routes: [{ upstream: 'own', model: 'demo' }], free: true };
     const config = {
@@ -77,8 +77,7 @@ describe('textgate serve', () => {
       admin: { port: 0 },
       upstreams: { own: { url: 'http://127.0.0.1:1/v1' } },
       models: { demo: model },
-      passthrough,
-      storage,
+      ...more,
     };
     writeFileSync(`${folder}/textgate.yaml`, JSON.stringify(config));
     const environment = { NODE_OPTIONS: `--import=${listLoaded}` };
@@ -87,14 +86,26 @@ describe('textgate serve', () => {
     const serves = server.printed(/textgate serves/).then(() => server.signal('SIGTERM'));
     await Promise.race([serves, server.finished]);
     serves.catch(() => {});
-    const { packages } = readLoaded((await server.finished).stderr);
-    return packages.filter((name) => name in packageJson.dependencies).toSorted();
+    const { packages, sources } = readLoaded((await server.finished).stderr);
+    return { packages: packages.filter((name) => name in packageJson.dependencies).toSorted(), sources };
   }
 
   // Without such paths: test/e2e/bundle.test.ts.
   test('loads what passes paths on with a config that has such paths', async () => {
     const path = { path: '/tokenize', upstream: 'own', free: true };
-    expect(await loadedByServe([path])).toEqual([...alwaysLoaded, 'http-proxy-middleware'].toSorted());
+    const { packages, sources } = await loadedByServe({ passthrough: [path] });
+    expect(packages).toEqual([...alwaysLoaded, 'http-proxy-middleware'].toSorted());
+    expect(sources.filter((file) => file.startsWith('src/second-meter/'))).toEqual([]);
+  });
+
+  test('loads the second meter with a share of answers that it samples, and no package for it', async () => {
+    const { packages, sources } = await loadedByServe({ metering: { sample: '1%' } });
+    expect(packages).toEqual(alwaysLoaded.toSorted());
+    expect(sources.filter((file) => file.startsWith('src/second-meter/')).toSorted()).toEqual([
+      'src/second-meter/instruments.ts',
+      'src/second-meter/second-meter.ts',
+      'src/second-meter/usage-drift.ts',
+    ]);
   });
 
   test('loads the client of PostgreSQL with a URL of it', async () => {
@@ -106,8 +117,8 @@ describe('textgate serve', () => {
       socket.on('error', () => {});
       socket.once('data', () => void socket.end(errorMessage('28P01', 'password authentication failed')));
     });
-    const loaded = await loadedByServe([], { url: `postgres://me@127.0.0.1:${port}/gateway` });
-    expect(loaded).toEqual(expect.arrayContaining(['pg']));
+    const storage = { url: `postgres://me@127.0.0.1:${port}/gateway` };
+    expect((await loadedByServe({ storage })).packages).toEqual(expect.arrayContaining(['pg']));
   });
 });
 

@@ -33,8 +33,8 @@ test('the page of metrics has every metric with its labels', async () => {
   expect(found).toBe(wanted);
 });
 
-test('a gateway exports the metrics of the page, and no others of its own', async () => {
-  const gateway = await startGateway();
+test('a gateway with all features exports the metrics of the page, and no others of its own', async () => {
+  const gateway = await startGateway({ metering: { sample: 1 } });
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   await gateway.close();
   const exported = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);

@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts';
 
-const meter = ['test/pipeline/second-meter.test.ts'];
-const drift = ['test/domain/usage-drift.test.ts'];
+const meter = ['test/second-meter/second-meter.test.ts'];
+const drift = ['test/second-meter/usage-drift.test.ts'];
 const compared = ['test/cli/reconcile/compare.test.ts', 'test/cli/reconcile/reconcile.property.test.ts'];
 const exported = ['test/cli/reconcile/read-export.test.ts'];
 
@@ -16,35 +16,49 @@ export const meterFaults: readonly Mutation[] = [
   },
   {
     name: 'a queue of samples without a bound',
-    file: 'src/pipeline/money/second-meter.ts',
+    file: 'src/second-meter/second-meter.ts',
     find: 'waiting.length >= maxWaiting || waitingChars + chars > maxWaitingChars',
     replace: 'waiting.length < 0',
     tests: meter,
   },
   {
     name: 'thoughts that are compared with the text',
-    file: 'src/pipeline/money/second-meter.ts',
+    file: 'src/second-meter/second-meter.ts',
     find: 'null : outputTokens - reasoningTokens',
     replace: 'null : outputTokens',
     tests: meter,
   },
   {
     name: 'shown thoughts without a count that are compared',
-    file: 'src/pipeline/money/second-meter.ts',
+    file: 'src/second-meter/second-meter.ts',
     find: 'hasThoughts && reasoningTokens === 0',
     replace: 'hasThoughts && reasoningTokens < 0',
     tests: meter,
   },
   {
+    name: 'a second meter that is loaded without a share of answers to sample',
+    file: 'src/composition/features.ts',
+    find: 'metering.sample > 0 ?',
+    replace: 'metering.sample >= 0 ?',
+    tests: ['test/composition/features.test.ts'],
+  },
+  {
+    name: 'a feature whose error fails the request',
+    file: 'src/pipeline/money/settle.ts',
+    find: "ports.telemetry.fault('a feature failed at a settled request', error);",
+    replace: 'throw error;',
+    tests: ['test/pipeline/settled-observers.test.ts'],
+  },
+  {
     name: 'an uncertainty that chance exceeds',
-    file: 'src/domain/money/usage-drift.ts',
+    file: 'src/second-meter/usage-drift.ts',
     find: 'const certainty = 5;',
     replace: 'const certainty = 1;',
     tests: drift,
   },
   {
     name: 'a usual ratio that has the samples of now in it',
-    file: 'src/domain/money/usage-drift.ts',
+    file: 'src/second-meter/usage-drift.ts',
     find: 'this.#reference.add(old);',
     replace: 'this.#reference.add(Math.log(ratio));',
     tests: drift,

@@ -25,7 +25,7 @@ describe('the names in the queries of dashboards and rules', () => {
   let gateway: TestGateway;
   let exposition: Exposition;
   beforeAll(async () => {
-    gateway = await startGateway();
+    gateway = await startGateway({ metering: { sample: 1 } });
     exposition = await readExposition(gateway.adminUrl);
   });
   afterAll(() => gateway.close());

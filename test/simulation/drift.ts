@@ -1,4 +1,4 @@
-import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/domain/money/usage-drift.ts';
+import { UsageDrift, leastReferenceSamples, recentSamples } from '../../src/second-meter/usage-drift.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { normal } from './distributions.ts';

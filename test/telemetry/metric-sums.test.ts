@@ -30,14 +30,24 @@ test('counters, histograms and numbers of things are added up', async () => {
   expect(text).toContain('textgate_requests_in_flight 5\n');
 });
 
-test('a ratio is the mean of all processes, and its uncertainty the largest', async () => {
-  const all = await Promise.all([
-    figures(1, { textgate_usage_drift_ratio: 1, textgate_usage_drift_uncertainty: 0.01 }),
-    figures(1, { textgate_usage_drift_ratio: 1.1, textgate_usage_drift_uncertainty: 0.04 }),
+test('a gauge of a feature says itself how those of several processes become one', async () => {
+  const texts = [1, 5].map((value) => {
+    const metrics = createMetrics();
+    metrics.add(({ collectedGauge }) => {
+      for (const combination of ['average', 'max', 'min', 'sum'] as const)
+        collectedGauge(['kind'], `own_${combination}`, 'x', combination, () => [
+          { labels: { kind: 'one' }, value },
+        ]);
+    });
+    return metrics.figures();
+  });
+  const text = await exposeSum(await Promise.all(texts), null);
+  expect(text.match(/^own_.*/gm)).toEqual([
+    'own_average{kind="one"} 3',
+    'own_max{kind="one"} 5',
+    'own_min{kind="one"} 1',
+    'own_sum{kind="one"} 6',
   ]);
-  const text = await exposeSum(all, null);
-  expect(text).toContain('textgate_usage_drift_ratio 1.05\n');
-  expect(text).toContain('textgate_usage_drift_uncertainty 0.04\n');
 });
 
 test('states and delays are those of the worst process', async () => {

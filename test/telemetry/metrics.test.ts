@@ -24,7 +24,6 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     isDatabaseUsable: () => true,
     databaseLogBytes: () => null,
     oldestEventAgeMs: () => null,
-    usageDrift: () => [],
     topKeys: () => [],
     topGroups: () => [],
     ledgerRoot: () => null,
@@ -44,6 +43,22 @@ test('the figures of a shared ledger are shown by the process that audits it, an
   expect(await shown()).toBeNull();
   figures = { openHolds: 3, imbalanceNanos: null, lowBalances: 2, warnedBudgets: 4 };
   expect(await shown()).toEqual(all);
+});
+
+test('the metrics of a feature are there once they are added, and are read at each scrape', async () => {
+  const metrics = createMetrics();
+  const series: { labels: { model: string }; value: number }[] = [];
+  const shown = async () => (await metrics.expose()).body.match(/^.*own_ratio.*$/gm);
+  expect(await shown()).toBeNull();
+  metrics.add(({ collectedGauge }) =>
+    collectedGauge(['model'], 'own_ratio', 'A ratio.', 'max', () => series),
+  );
+  const head = ['# HELP own_ratio A ratio.', '# TYPE own_ratio gauge'];
+  expect(await shown()).toEqual(head);
+  series.push({ labels: { model: 'small' }, value: 2 }, { labels: { model: 'large' }, value: 3 });
+  expect(await shown()).toEqual([...head, 'own_ratio{model="small"} 2', 'own_ratio{model="large"} 3']);
+  series.shift();
+  expect(await shown()).toEqual([...head, 'own_ratio{model="large"} 3']);
 });
 
 /** The default time-outs of a call, in milliseconds. */

@@ -6,22 +6,14 @@ import { declaredKeys } from '../declared-keys.ts';
 import { readStatementKey } from '../statement-key.ts';
 import { admin } from './admin-schema.ts';
 import { groups } from './groups-schema.ts';
+import { metering } from './metering-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { records } from './records-schema.ts';
 import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
-import { share, chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
+import { chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 import { events, webhooks } from './webhooks-schema.ts';
-
-/** The second meter. */
-const metering = z.strictObject({
-  sample: share.prefault('0%').meta({
-    description:
-      'The share of the answers with reported usage whose tokens the gateway counts, too, to notice when an upstream counts otherwise than before; 0% is none. Counting takes a thread with 70 MB.',
-    examples: ['1%'],
-  }),
-});
 
 /** How statements are signed. */
 const statements = z

@@ -32,13 +32,6 @@ export interface LogFields {
   readonly hash?: string;
 }
 
-/**
- * What became of a sample of the second meter: compared; too short, too long or not comparable (`skipped`); dropped because
- * too many waited; or its count failed.
- */
-export const sampleResults = ['compared', 'skipped', 'dropped', 'failed'] as const;
-export type SampleResult = (typeof sampleResults)[number];
-
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
 export type ReportFault = (message: string, error: unknown, fields?: LogFields) => void;
 

@@ -9,8 +9,6 @@ import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from '../results.ts';
 import type { ExchangeResult, Settled } from '../results.ts';
-import { meterUsage } from './second-meter.ts';
-import { tellShadow } from '../shadows/shadows.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from '../stage-views.ts';
 import type { Recorded } from '../stages.ts';
 import { freeSlots } from '../admission/take-slots.ts';
@@ -35,8 +33,12 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
   exchange.trace.ended(summary);
-  meterUsage(result, exchange, ports);
-  tellShadow(result, summary, exchange);
+  for (const observe of ports.settled)
+    try {
+      observe(result, summary, exchange);
+    } catch (error) {
+      ports.telemetry.fault('a feature failed at a settled request', error);
+    }
   const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
   return { result: shown, chargeNanos: closed?.isSettled === true ? closed.charge.chargeNanos : null };
 }

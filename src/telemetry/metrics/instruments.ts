@@ -1,6 +1,5 @@
 import type { Registry } from 'prom-client';
 import { constructorsFor } from './series.ts';
-import { meterInstruments } from './meter-instruments.ts';
 import type { Constructors } from './series.ts';
 import { shadowInstruments } from './shadow-instruments.ts';
 import { upstreamLimiterInstruments } from './upstream-limiter-instruments.ts';
@@ -32,7 +31,6 @@ export function createInstruments(registry: Registry) {
     ...waitInstruments(constructors),
     ...upstreamInstruments(constructors),
     ...upstreamLimiterInstruments(constructors),
-    ...meterInstruments(constructors),
     ...shadowInstruments(constructors),
     ...serviceInstruments(constructors),
     ...topInstruments(constructors),

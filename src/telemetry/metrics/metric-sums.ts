@@ -14,6 +14,8 @@ interface Figures {
   readonly name: string;
   readonly help: string;
   readonly type: string;
+  /** How the metric itself says that those of several processes become one. */
+  readonly aggregator: string;
   readonly values: readonly Line[];
 }
 
@@ -21,16 +23,13 @@ interface Figures {
 export type MetricsText = string & { readonly kind?: 'metrics' };
 
 /**
- * How the gauges of several processes become one, where that is not their sum. Counters and histograms are always added
- * up. The ledger's figures come from the one process that audits it.
+ * How the gauges of several processes become one, where that is not their sum, and not what the gauge itself says. Counters
+ * and histograms are always added up. The ledger's figures come from the one process that audits it.
  */
 const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first' | 'average'])[] = [
   // The worst of them: an upstream may fail for one process alone.
   [/^textgate_(upstream_state|upstream_model_state|model_available|database_usable)$/, 'min'],
   [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
-  // Each process samples its own answers.
-  [/^textgate_usage_(reported|drift)_ratio$/, 'average'],
-  [/^textgate_usage_drift_uncertainty$/, 'max'],
   [/^textgate_ledger_lag_seconds$/, 'max'],
   // When its duty moves, two processes may show the same key for a minute.
   [/^textgate_top_(keys|groups)_charged_today_nanos$/, 'max'],
@@ -77,11 +76,11 @@ function combine(processes: readonly (readonly Figures[])[]): Registry {
 }
 
 function figuresIn(text: MetricsText): readonly Figures[] {
-  return (JSON.parse(text) as readonly Figures[]).map(({ name, help, type, values }) => ({
+  return (JSON.parse(text) as readonly Figures[]).map(({ name, help, type, aggregator, values }) => ({
     name,
     help,
     type,
-    aggregator: aggregatorOf(name, type),
+    aggregator: type === 'gauge' ? (combinationOf(name) ?? aggregator) : 'sum',
     // The library combines lines by `labels` alone.
     values: values.map(({ labels, sharedLabels, metricName, value }) => ({
       labels: { ...sharedLabels, ...labels },
@@ -91,7 +90,6 @@ function figuresIn(text: MetricsText): readonly Figures[] {
   }));
 }
 
-function aggregatorOf(name: string, type: string): string {
-  if (type !== 'gauge') return 'sum';
-  return combinations.find(([pattern]) => pattern.test(name))?.[1] ?? 'sum';
+function combinationOf(name: string): string | undefined {
+  return combinations.find(([pattern]) => pattern.test(name))?.[1];
 }

@@ -5,8 +5,7 @@ import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import { limitOf } from '../../domain/limits/limits.ts';
 import type { Outcome } from '../../domain/money/consumption.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
-import { sampleResults } from '../../domain/ports/telemetry.ts';
-import type { SampleResult, Telemetry } from '../../domain/ports/telemetry.ts';
+import type { Telemetry } from '../../domain/ports/telemetry.ts';
 import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
 import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
 import { createInstruments } from './instruments.ts';
@@ -15,6 +14,8 @@ import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
+import { constructorsFor } from './series.ts';
+import type { Constructors } from './series.ts';
 import { shadowReports } from './shadow-instruments.ts';
 import { countPermits } from './upstream-limiter-instruments.ts';
 
@@ -57,14 +58,14 @@ const deliveryResults = ['delivered', 'failed', 'dead'] as const;
 export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Sets the sources of the gauges, which have no values before. */
   attach(sources: MetricSources): void;
+  /** Adds the metrics of a feature that a config has: once in a process. A feature that no config has shows none. */
+  add<Instruments>(create: (constructors: Constructors) => Instruments): Instruments;
   /** Counts open records that were closed without a running request. */
   holdsExpired(count: number): void;
   /** Counts records that were removed because they were old. */
   recordsRemoved(count: number): void;
   /** Counts what came of an attempt to deliver an event to a webhook. */
   webhookDelivered(webhook: string, result: (typeof deliveryResults)[number]): void;
-  /** Counts a sample of the second meter. */
-  usageSampled(result: SampleResult): void;
   /** Counts what becomes of shadow requests. */
   readonly shadows: ShadowReports;
   /** Counts a key that was not looked up, because too many unknown keys were. */
@@ -96,7 +97,6 @@ export function createMetrics(): Metrics {
   instruments.certificateEnd.remove();
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
   for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
-  for (const result of sampleResults) instruments.samples(result).inc(0);
 
   return {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
@@ -121,6 +121,7 @@ export function createMetrics(): Metrics {
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
     attach: (next) => void (sources = next),
+    add: (create) => create(constructorsFor(registry)),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
     webhookDelivered(webhook, result) {
@@ -128,7 +129,6 @@ export function createMetrics(): Metrics {
       for (const one of deliveryResults)
         instruments.webhookDeliveries(webhook, one).inc(one === result ? 1 : 0);
     },
-    usageSampled: (result) => instruments.samples(result).inc(),
     shadows: shadowReports(instruments),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),

@@ -2,10 +2,8 @@ import type { RootFigures } from '../../background/keep-roots.ts';
 import type { LedgerFigures } from '../../background/monitor-ledger.ts';
 import type { TopGroup, TopKey } from '../../background/watch-top-keys.ts';
 import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
-import type { DriftFigures } from '../../domain/money/usage-drift.ts';
 import type { LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { Instruments } from './instruments.ts';
-import { showDrift } from './meter-instruments.ts';
 import { showLimiters } from './upstream-limiter-instruments.ts';
 
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
@@ -38,8 +36,6 @@ export interface MetricSources {
   readonly oldestEventAgeMs: () => number | null;
   /** The newest root over the ledger; `null` before the first one, and where another process shows it. */
   readonly ledgerRoot: () => RootFigures | null;
-  /** How reported and counted tokens relate. */
-  readonly usageDrift: () => readonly DriftFigures[];
   /** The keys that spent most today; none where another process shows them. */
   readonly topKeys: () => readonly TopKey[];
   /** The groups that spent most today; none where another process shows them. */
@@ -72,7 +68,6 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   showLimiters(sources.upstreamLimiters(), instruments);
   showLedger(ledgerFigures(), instruments);
   showRoot(sources.ledgerRoot(), instruments);
-  showDrift(sources.usageDrift(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
   instruments.databaseUsable.set(sources.isDatabaseUsable() ? 1 : 0);
   show(sources.databaseLogBytes(), instruments.logBytes);

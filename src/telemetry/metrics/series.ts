@@ -22,6 +22,29 @@ export function constructorsFor(registry: Registry) {
   return {
     counter,
     gauge,
+    /**
+     * A gauge whose series are those that `read` returns at a scrape, and no others. `combination` is how those of several
+     * processes become one.
+     */
+    collectedGauge: (
+      labelNames: readonly [string, ...string[]],
+      name: string,
+      help: string,
+      combination: 'sum' | 'average' | 'max' | 'min',
+      read: () => Iterable<{ readonly labels: Record<string, string>; readonly value: number }>,
+    ): void => {
+      const shown: Gauge = new Gauge({
+        name,
+        help,
+        labelNames: [...labelNames],
+        registers,
+        aggregator: combination,
+        collect() {
+          shown.reset();
+          for (const { labels, value } of read()) shown.set(labels, value);
+        },
+      });
+    },
     counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
       const series = new Series(labelNames, () => new Tally());
       registerNumbers(registry, 'counter', { name, help }, series);

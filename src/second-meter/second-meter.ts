@@ -1,11 +1,15 @@
-import type { IdleTokenCounter } from '../../domain/ports/tokens.ts';
-import type { SampleResult } from '../../domain/ports/telemetry.ts';
-import type { UsageDrift } from '../../domain/money/usage-drift.ts';
-import type { TextSample } from '../../protocol/kept-text.ts';
-import type { TextTurn, Usage } from '../../protocol/text.ts';
-import { questionOf, tokensOfTurns } from '../../domain/money/hold-estimate.ts';
-import type { ExchangeResult } from '../results.ts';
-import type { Stage } from '../stages.ts';
+import type { Config } from '../config/schema/schema.ts';
+import { questionOf, tokensOfTurns } from '../domain/money/hold-estimate.ts';
+import type { IdleTokenCounter } from '../domain/ports/tokens.ts';
+import type { Exchange } from '../pipeline/exchange.ts';
+import type { SettledObserver } from '../pipeline/ports.ts';
+import type { ExchangeResult } from '../pipeline/results.ts';
+import type { TextSample } from '../protocol/kept-text.ts';
+import type { TextTurn, Usage } from '../protocol/text.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { meterInstruments } from './instruments.ts';
+import type { SampleResult } from './instruments.ts';
+import { UsageDrift } from './usage-drift.ts';
 
 /** How many samples may wait for their count; further ones are dropped. */
 const maxWaiting = 16;
@@ -35,7 +39,7 @@ export interface MeteredAnswer {
 }
 
 /** Counts samples of answers whose usage the upstream reported, and compares. */
-export interface SecondMeter {
+interface SecondMeter {
   /** Takes a sample, or drops it. Returns at once, and never throws. */
   offer(answer: MeteredAnswer): void;
 }
@@ -72,22 +76,46 @@ export function createSecondMeter(
   };
 }
 
+/** What the second meter uses of the process. */
+interface MeterParts {
+  readonly tokens: IdleTokenCounter;
+  readonly metrics: Pick<Metrics, 'add'>;
+  /** Numbers from 0 up to 1, by which answers are sampled. */
+  readonly random: () => number;
+}
+
+/**
+ * Makes the second meter of a process, with its metrics. The returned function makes what a config does with settled requests:
+ * it samples a share of them. What was learned under an earlier config stays.
+ */
+export function plug({ tokens, metrics, random }: MeterParts): (config: Config) => SettledObserver {
+  const drift = new UsageDrift();
+  const { samples } = metrics.add((constructors) => meterInstruments(constructors, drift));
+  const meter = createSecondMeter(tokens, drift, (result) => samples(result).inc());
+  return ({ metering: { sample: share } }) =>
+    (result, _summary, exchange) =>
+      meterUsage(result, exchange, { meter, share, random });
+}
+
+/** What decides on samples: the share of the answers, from 0 to 1, and numbers from 0 up to 1. */
+interface Sampling {
+  readonly meter: SecondMeter;
+  readonly share: number;
+  readonly random: () => number;
+}
+
 /** Offers a share of the answers with reported usage to the meter: after the settlement, which has nothing to wait for. */
 export function meterUsage(
   result: ExchangeResult,
-  { stage }: { readonly stage: Stage },
-  {
-    secondMeter,
-    meteredShare,
-    random,
-  }: { readonly secondMeter: SecondMeter; readonly meteredShare: number; readonly random: () => number },
+  { stage }: Pick<Exchange, 'stage'>,
+  { meter, share, random }: Sampling,
 ): void {
-  if (meteredShare === 0 || result.kind !== 'finished' || result.usage === null) return;
-  if (stage.stage !== 'recorded' || stage.work.kind !== 'text' || random() >= meteredShare) return;
+  if (result.kind !== 'finished' || result.usage === null) return;
+  if (stage.stage !== 'recorded' || stage.work.kind !== 'text' || random() >= share) return;
   const { request, received } = stage.work;
   const { upstream, model } = stage.attempts;
   if (upstream === null || model === null) return;
-  secondMeter.offer({
+  meter.offer({
     upstream,
     model,
     turns: request.turns,

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { SampleResult } from '../../src/domain/ports/telemetry.ts';
-import { UsageDrift, recentSamples } from '../../src/domain/money/usage-drift.ts';
-import { createSecondMeter, meterUsage } from '../../src/pipeline/money/second-meter.ts';
-import type { MeteredAnswer } from '../../src/pipeline/money/second-meter.ts';
 import { TextSample } from '../../src/protocol/kept-text.ts';
+import type { SampleResult } from '../../src/second-meter/instruments.ts';
+import { createSecondMeter, meterUsage } from '../../src/second-meter/second-meter.ts';
+import type { MeteredAnswer } from '../../src/second-meter/second-meter.ts';
+import { UsageDrift, recentSamples } from '../../src/second-meter/usage-drift.ts';
 
 /** The samples of a meter, whose tokenizer counts a token for each word. */
 function createMeter(count = async (text: string) => text.split(' ').length) {
@@ -148,17 +148,12 @@ describe('answers are sampled', () => {
     }) as unknown as Stage;
   const finished = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage } as const;
 
-  const sampled = (
-    result: Parameters<typeof meterUsage>[0],
-    stage: Stage,
-    meteredShare: number,
-    random = 0.5,
-  ) => {
+  const sampled = (result: Parameters<typeof meterUsage>[0], stage: Stage, share: number, random = 0.5) => {
     const offered: MeteredAnswer[] = [];
     meterUsage(
       result,
       { stage },
-      { secondMeter: { offer: (each) => void offered.push(each) }, meteredShare, random: () => random },
+      { meter: { offer: (each) => void offered.push(each) }, share, random: () => random },
     );
     return offered;
   };
@@ -176,12 +171,6 @@ describe('answers are sampled', () => {
     expect(sampled({ ...finished, usage: null }, recorded('text'), 1)).toEqual([]);
     expect(sampled({ kind: 'unexpected' }, recorded('text'), 1)).toEqual([]);
     expect(sampled(finished, recorded('passthrough'), 1)).toEqual([]);
-  });
-
-  test('never with a share of 0, and no random number is drawn for it', () => {
-    const meter = { offer: () => expect.fail('a sample was offered') };
-    const random = () => expect.fail('a number was drawn');
-    meterUsage(finished, { stage: recorded('text') }, { secondMeter: meter, meteredShare: 0, random });
   });
 });
 

@@ -1,5 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, onTestFinished, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -68,10 +69,54 @@ test('an upstream that begins to report 10 % more shows up in the metrics', { ti
     ).toBeCloseTo(1.1, 2);
 });
 
-test('without the setting no answer is sampled', async () => {
+test('without the setting no answer is sampled, and there are no metrics of it', async () => {
   const { ask, readMetric } = await open(undefined);
   await ask(5);
   for (const result of ['compared', 'skipped', 'dropped', 'failed'])
-    expect(await readMetric('textgate_usage_samples_total', `result="${result}"`)).toBe(0);
+    expect(await readMetric('textgate_usage_samples_total', `result="${result}"`)).toBeNull();
   expect(await readMetric('textgate_usage_reported_ratio', output)).toBeNull();
+});
+
+test('a reload turns it on, and off again: what was counted stays', async () => {
+  const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
+  upstream.play((response) => {
+    const usage = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens };
+    const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }];
+    sendJson(response, 200, JSON.stringify({ id: 'x', object: 'chat.completion', choices, usage }));
+  });
+  const config = (sample: number) => ({
+    server: { port: 0 },
+    admin: { port: 0 },
+    storage: { url: 'sqlite::memory:' },
+    upstreams: { local: { url: upstream.url } },
+    models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true as const } },
+    metering: { sample },
+  });
+  const gateway = createGateway(config(0), { logLevel: 'silent' });
+  onTestFinished(() => gateway.close());
+  const { url, adminUrl } = await gateway.listen();
+  const { key } = await gateway.keys.create({ name: 'one', requestsPerMinute: 1_000 });
+  const compared = async (): Promise<string | null> => {
+    const text = await (await fetch(`${adminUrl}/metrics`)).text();
+    return /^textgate_usage_samples_total\{result="compared"\} (\d+)$/m.exec(text)?.[1] ?? null;
+  };
+  const ask = async (): Promise<void> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content }] });
+    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body });
+    expect(response.status).toBe(200);
+    await response.text();
+  };
+  await ask();
+  expect(await compared()).toBeNull();
+  gateway.reload(config(1));
+  await eventually('the second meter is loaded', async () => (await compared()) === '0');
+  await ask();
+  await eventually('the sample is counted', async () => (await compared()) === '1');
+  gateway.reload(config(0));
+  await ask();
+  gateway.reload(config(1));
+  await ask();
+  await eventually('the second sample is counted', async () => (await compared()) === '2');
 });

@@ -5,7 +5,7 @@ import {
   maxPairs,
   recentSamples,
   referenceSamples,
-} from '../../src/domain/money/usage-drift.ts';
+} from '../../src/second-meter/usage-drift.ts';
 import { changeAt, changing, constant, firstAlarm } from '../simulation/drift.ts';
 import { propertyRun } from '../support/property-run.ts';
 
