@@ -2,6 +2,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import type { EndingCounts, RecentEndings, LedgerState } from '../domain/ports/status.ts';
 import { inTime, workersPatienceMs } from './in-time.ts';
+import { byFields, firstKnown, greatest, ifKnown, greatestBy } from './join-fields.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
 
 /** The most requests in progress that a status has: those that arrived first. */
@@ -156,19 +157,18 @@ function joinStatuses(
 ): Pick<ProcessStatus, 'state' | 'reason' | 'upstreams' | 'ledger'> {
   const { state, reason } = all.find((one) => one.state === 'ready') ?? own;
   const upstreams = Object.entries(own.upstreams).map(([name, report]) => {
-    return [name, worstReport(all.flatMap((one) => one.upstreams[name] ?? [])) ?? report];
+    const reports = all.flatMap((one) => one.upstreams[name] ?? []);
+    return [name, reports.length === 0 ? report : worstReport(reports, report)];
   });
   return {
     state,
     reason,
     upstreams: Object.fromEntries(upstreams) as ProcessStatus['upstreams'],
-    ledger: joinLedgers(all.map(({ ledger }) => ledger)),
+    ledger: joinLedgers(
+      all.map(({ ledger }) => ledger),
+      own.ledger,
+    ),
   };
-}
-
-/** The worst of the reports on one upstream, which is shown, as in the metrics. */
-export function worstReport(reports: readonly UpstreamReport[]): UpstreamReport | undefined {
-  return reports.toSorted((one, other) => gravity[other.state] - gravity[one.state])[0];
 }
 
 /** How bad a state of an upstream is. */
@@ -180,13 +180,13 @@ const gravity = {
   failing: 4,
 } satisfies Record<UpstreamReport['state'], number>;
 
+/** The worst of the reports on one upstream, which is shown, as in the metrics. */
+export const worstReport = greatestBy(({ state }: UpstreamReport) => gravity[state]);
+
 /** The books are looked at by one process alone, but settlements of each may wait. */
-function joinLedgers(all: readonly LedgerState[]): LedgerState {
-  const roots = all.flatMap(({ root }) => root ?? []).toSorted((one, other) => other.number - one.number);
-  return {
-    openHolds: all.find(({ openHolds }) => openHolds !== null)?.openHolds ?? null,
-    imbalanceNanos: all.find(({ imbalanceNanos }) => imbalanceNanos !== null)?.imbalanceNanos ?? null,
-    settlementLagMs: Math.max(...all.map(({ settlementLagMs }) => settlementLagMs)),
-    root: roots[0] ?? null,
-  };
-}
+const joinLedgers = byFields<LedgerState>({
+  openHolds: firstKnown,
+  imbalanceNanos: firstKnown,
+  settlementLagMs: greatest,
+  root: ifKnown(greatestBy(({ number }) => number)),
+});
