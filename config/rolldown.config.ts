@@ -1,8 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Plugin, RolldownOptions } from 'rolldown';
+import type { ChunkingContext, Plugin, RolldownOptions } from 'rolldown';
 import { consolePackages } from '../src/composition/console-packages.ts';
 import { listFiles } from '../src/http/console/list-files.ts';
 import { vendorPath } from '../src/http/console/rewrite-imports.ts';
@@ -120,6 +120,83 @@ function namedTypesOf(table: string): string {
   return JSON.stringify(Object.fromEntries(namedTypes.map((name) => [name, all[name]])));
 }
 
+/** Commands that load parts of what a gateway loads. All others call one, and load none of it. */
+const largeCommands = ['config', 'doctor', 'database/migrate', 'database/restore', 'serve/serve'].map(
+  (name) => join(root, 'src', 'cli', `${name}.ts`),
+);
+
+/** What has the schema of configs: commands load it only where no variable names the gateway, or one names a file or a proxy. */
+const configFolder = join(root, 'src', 'config', sep);
+
+/** What a gateway loads until it is ready, beside the program's first file. */
+const untilReady = inSources('cli/program.ts', 'cli/tune-process.ts', 'cli/serve/serve.ts', 'gateway.ts');
+
+const databaseThread = inSources('storage/sqlite/sqlite-worker.ts');
+const otherThreads = inSources('tokens/token-worker.ts', 'manual/page-worker.ts');
+
+/**
+ * The chunks of what a gateway loads until it is ready, and what threads of its database load, each with the files from which its
+ * modules are reached: a module is in the first one that reaches it. So no chunk imports a later one, and commands and threads
+ * load next to nothing that they do not need. Left to the bundler there is a chunk for every set of commands that share
+ * modules, sixty files, and to find a file takes longer than to read it.
+ */
+const chunks: readonly (readonly [name: string, roots: (context: ChunkingContext) => readonly string[]])[] = [
+  ['program', () => inSources('cli/program.ts', 'cli/tune-process.ts')],
+  ['commands', callingCommands],
+  ['database', () => databaseThread],
+  ['pages', () => otherThreads],
+  ['config', () => inSources('config/load.ts')],
+  ['upstreams', () => inSources('cli/doctor.ts')],
+  ['gateway', () => inSources('cli/serve/serve.ts', 'gateway.ts')],
+];
+
+function inSources(...files: readonly string[]): readonly string[] {
+  return files.map((file) => join(root, 'src', file));
+}
+
+/** The files of the commands that call a gateway, and what those load when they need it. */
+function callingCommands(context: ChunkingContext): readonly string[] {
+  const folder = join(root, 'src', 'cli', 'commands');
+  const commands = readdirSync(folder).flatMap((file) => dynamicImports(join(folder, file), context));
+  const found = commands.filter((id) => !largeCommands.includes(id));
+  for (const id of found)
+    for (const module of reachedFrom(id, context))
+      found.push(
+        ...dynamicImports(module, context).filter(
+          (next) => !next.startsWith(configFolder) && !found.includes(next),
+        ),
+      );
+  return found;
+}
+
+function dynamicImports(id: string, context: ChunkingContext): readonly string[] {
+  return context.getModuleInfo(id)?.dynamicallyImportedIds ?? [];
+}
+
+const reached = new Map<string, ReadonlySet<string>>();
+
+/** All modules that are loaded with one. */
+function reachedFrom(id: string, context: ChunkingContext): ReadonlySet<string> {
+  const known = reached.get(id);
+  if (known !== undefined) return known;
+  const found = new Set([id]);
+  for (const module of found)
+    for (const next of context.getModuleInfo(module)?.importedIds ?? []) found.add(next);
+  reached.set(id, found);
+  return found;
+}
+
+/** The chunk of a module; `null` where the bundler decides. */
+function chunkOf(id: string, context: ChunkingContext): string | null {
+  const isReached = (roots: readonly string[]): boolean =>
+    roots.some((from) => from !== id && reachedFrom(from, context).has(id));
+  const isOfThread = isReached([...databaseThread, ...otherThreads]);
+  if (!isReached(databaseThread) && !isReached(untilReady)) return null;
+  const name = chunks.find(([, roots]) => isReached(roots(context)))?.[0] ?? null;
+  // What threads share with commands is small, and those are not.
+  return isOfThread && (name === 'program' || name === 'commands') ? 'base' : name;
+}
+
 /**
  * The program with its packages in a few files, for the image. The threads are entries, because they are started by
  * their file's name; what is imported when it is needed stays in chunks of its own. It is not minified, so that stack
@@ -144,6 +221,7 @@ export default {
     chunkFileNames: '[name].js',
     keepNames: true,
     comments: false,
+    codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: chunkOf }] },
   },
   plugins: [ascii, withoutUnused, thirdParty, consoleFiles],
 } satisfies RolldownOptions;

@@ -65,6 +65,28 @@ async function loadedBy(...args: readonly string[]) {
 }
 
 describe('the bundle', () => {
+  test('has few files for a gateway to find, and none of its large ones for its threads and for commands that call it', () => {
+    const loaded = (entry: string): readonly string[] => {
+      const files = new Set([entry]);
+      for (const file of files)
+        for (const next of bundle.chunks.find(({ fileName }) => fileName === file)?.imports ?? [])
+          files.add(next);
+      return [...files].filter((file) => bundle.chunks.some(({ fileName }) => fileName === file));
+    };
+    expect(loaded('gateway.js').length).toBeLessThan(12);
+    const large = bundle.chunks.filter(({ code }) => code.length > 150_000).map(({ fileName }) => fileName);
+    expect(large).toEqual(expect.arrayContaining(['config.js', 'gateway.js', 'upstreams.js']));
+    const small = bundle.chunks
+      .filter(
+        ({ fileName, moduleIds }) =>
+          ['sqlite-worker.js', 'page-worker.js'].includes(fileName) ||
+          moduleIds.some((id) => /src\/cli\/(?:keys|requests|top|say)\//.test(id)),
+      )
+      .map(({ fileName }) => fileName);
+    expect(small.length).toBeGreaterThan(5);
+    expect(small.filter((file) => loaded(file).some((next) => large.includes(next)))).toEqual([]);
+  });
+
   test('has the packages that are used, with the manifest and the licence of each, and nothing more', () => {
     const folders = bundle.chunks.flatMap(({ moduleIds }) =>
       moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
