@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { json, text as readText } from 'node:stream/consumers';
 import { maxPageSize } from '../domain/ports/records.ts';
+import type { PresentedList } from '../http/present/list.ts';
 import { findAdminListener, findGateway, tokenPlace } from './find-gateway.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
 import type { CommandRequest } from './send-request.ts';
@@ -115,13 +116,7 @@ async function* pagesOf<Read extends { readonly next: string | null }>(
   }
 }
 
-/** A page of a list, with the cursor of the next page; `null` after the last one. */
-interface Page<Entry> {
-  readonly data: readonly Entry[];
-  readonly next: string | null;
-}
-
-function readPage<Entry>(path: string): Promise<Page<Entry>> {
+function readPage<Entry>(path: string): Promise<PresentedList<Entry>> {
   return callAdmin('GET', path);
 }
 

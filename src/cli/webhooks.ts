@@ -1,3 +1,5 @@
+import type { PresentedDelivery, PresentedTest, PresentedWebhook } from '../http/admin/webhooks.ts';
+import type { PresentedList } from '../http/present/list.ts';
 import { callAdmin, readList } from './admin-client.ts';
 import { writeTable } from './output.ts';
 import type { Json } from './output.ts';
@@ -14,30 +16,12 @@ export interface ResendOptions extends Json {
   readonly webhook?: string;
 }
 
-/** A webhook as the admin listener returns it. */
-interface WebhookObject {
-  readonly name: string;
-  readonly origin: string;
-  readonly events: readonly string[];
-  readonly waiting: number;
-  readonly dead: number;
-}
-
-/** A delivery as the admin listener returns it. */
-interface DeliveryObject {
-  readonly event_id: string;
-  readonly type: string;
-  readonly webhook: string;
-  readonly state: string;
-  readonly result: string | null;
-}
-
 /** How many deliveries a table has without `--limit`. */
 const usualRows = 50;
 
 /** Lists the webhooks of the config, as a table or JSON. */
 export async function listWebhooks({ json }: Json): Promise<string> {
-  const { data } = await callAdmin<{ readonly data: readonly WebhookObject[] }>('GET', '/admin/webhooks');
+  const { data } = await callAdmin<PresentedList<PresentedWebhook>>('GET', '/admin/webhooks');
   if (json) return JSON.stringify(data);
   if (data.length === 0) return 'the config has no webhooks';
   return writeTable(
@@ -60,7 +44,7 @@ export async function listDeliveries({
   ...filter
 }: DeliveryOptions): Promise<string> {
   const query = new URLSearchParams({ ...filter }).toString();
-  const deliveries = await readList<DeliveryObject>('/admin/webhooks/deliveries', query, limit);
+  const deliveries = await readList<PresentedDelivery>('/admin/webhooks/deliveries', query, limit);
   if (json) return JSON.stringify(deliveries);
   if (deliveries.length === 0) return 'no deliveries';
   return writeTable(
@@ -79,7 +63,7 @@ export async function listDeliveries({
 /** Sends a test event; a failure is an error of the command. */
 export async function testWebhook(name: string, { json }: Json): Promise<string> {
   const path = `/admin/webhooks/${encodeURIComponent(name)}/test`;
-  const tested = await callAdmin<{ event_id: string; delivered: boolean; result: string }>('POST', path);
+  const tested = await callAdmin<PresentedTest>('POST', path);
   if (!tested.delivered) process.exitCode = 1;
   if (json) return JSON.stringify(tested);
   return tested.delivered

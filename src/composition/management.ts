@@ -21,6 +21,7 @@ import {
 import type { PresentedRunning, RecordQuery } from '../http/admin/records.ts';
 import { readStatusAs } from '../http/admin/status.ts';
 import type { StatusQuery } from '../http/admin/status.ts';
+import type { PresentedList } from '../http/present/list.ts';
 import type { PresentedStatus } from '../http/present/status.ts';
 import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
@@ -76,11 +77,7 @@ export type GatewayStatus = PresentedStatus;
 export type { StatusQuery };
 
 /** A page of a list; `next` is the `before` (of usage the `after`) of the following page, and `null` on the last one. */
-export interface Page<Entry> {
-  readonly object: 'list';
-  readonly data: readonly Entry[];
-  readonly next: string | null;
-}
+export type Page<Entry> = PresentedList<Entry>;
 
 /** The keys of a gateway. Methods reject with `GatewayError`: for example `key_not_found`, or `invalid_value`. */
 export interface Keys {

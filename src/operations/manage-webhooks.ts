@@ -12,7 +12,7 @@ export interface WebhookReport extends Pick<Webhook, 'name' | 'origin' | 'types'
 }
 
 /** What came of a test: the status of the answer, or the reason why there is none. */
-interface WebhookTest {
+export interface WebhookTest {
   readonly eventId: string;
   readonly isDelivered: boolean;
   readonly result: string;

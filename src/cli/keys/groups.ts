@@ -1,3 +1,4 @@
+import type { PresentedList } from '../../http/present/list.ts';
 import type { ManagedKey, PresentedGroup } from '../../http/present/managed-key.ts';
 import { count } from '../../shared/count.ts';
 import { callAdmin } from '../admin-client.ts';
@@ -49,7 +50,7 @@ export async function groupRows(name: string | null): Promise<readonly string[][
 }
 
 async function readGroups(): Promise<readonly PresentedGroup[]> {
-  const { data } = await callAdmin<{ readonly data: readonly PresentedGroup[] }>('GET', '/admin/groups');
+  const { data } = await callAdmin<PresentedList<PresentedGroup>>('GET', '/admin/groups');
   return data;
 }
 

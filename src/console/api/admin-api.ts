@@ -1,3 +1,5 @@
+import type { PresentedList } from '../../http/present/list.ts';
+
 /** The methods of the admin API that the console uses. */
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -120,12 +122,6 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A page of a list of the admin API. */
-interface Page<Row> {
-  readonly data: readonly Row[];
-  readonly next: string | null;
-}
-
 /** What was read of a list: all of it, or as many pages as were allowed. */
 interface Pages<Row> {
   readonly rows: readonly Row[];
@@ -150,7 +146,7 @@ export async function readPages<Row>(
   let next: string | null = parameters[cursor]?.toString() ?? null;
   for (let page = 0; page < maxPages; page++) {
     const path = adminPath(route, { ...parameters, [cursor]: next });
-    const answer: Page<Row> = await callAdmin(path, signal === undefined ? {} : { signal });
+    const answer: PresentedList<Row> = await callAdmin(path, signal === undefined ? {} : { signal });
     for (const row of answer.data) rows.push(row);
     next = answer.next;
     if (next === null) break;

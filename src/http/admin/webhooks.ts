@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';
 import type { Delivery } from '../../domain/ports/outbox.ts';
-import type { WebhookManagement, WebhookReport } from '../../operations/manage-webhooks.ts';
+import type { WebhookManagement, WebhookReport, WebhookTest } from '../../operations/manage-webhooks.ts';
 import { check, checkQuery, pageQuery, pathIdOf, readJson, unknownCursor } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
@@ -50,21 +50,21 @@ export function createWebhookRoutes(webhooks: WebhookManagement): Router {
   router.post('/:id/test', async (request, response) => {
     const tested = await webhooks.test(pathIdOf(request));
     if (isRefusal(tested)) return sendRefusal(response, tested);
-    const { eventId, isDelivered, result } = tested;
-    sendAnswer(response, 200, {
-      webhook: pathIdOf(request),
-      event_id: eventId,
-      delivered: isDelivered,
-      result,
-    });
+    sendAnswer(response, 200, presentTest(pathIdOf(request), tested));
   });
   router.all('/:id/test', methodNotAllowed('POST'));
   return router;
 }
 
+/** A webhook as JSON. */
+export type PresentedWebhook = ReturnType<typeof presentWebhook>;
+
 function presentWebhook({ name, origin, types, waiting, dead }: WebhookReport) {
   return { name, origin, events: types, waiting, dead };
 }
+
+/** A delivery as JSON. */
+export type PresentedDelivery = ReturnType<typeof presentDelivery>;
 
 function presentDelivery({ event, webhook, state, attempts, dueAtMs, endedAtMs, result }: Delivery) {
   return {
@@ -78,4 +78,11 @@ function presentDelivery({ event, webhook, state, attempts, dueAtMs, endedAtMs, 
     ended_at: isoTime(endedAtMs),
     result,
   };
+}
+
+/** What a test of a webhook has shown, as JSON. */
+export type PresentedTest = ReturnType<typeof presentTest>;
+
+function presentTest(webhook: string, { eventId, isDelivered, result }: WebhookTest) {
+  return { webhook, event_id: eventId, delivered: isDelivered, result };
 }

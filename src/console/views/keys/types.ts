@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { PresentedList } from '../../../http/present/list.ts';
 import type { ManagedKey, PresentedGroup } from '../../../http/present/managed-key.ts';
 
 /** A key as the admin API shows it. */
@@ -11,11 +12,8 @@ export type Group = PresentedGroup;
 /** A budget in its current period. */
 export type Budget = NonNullable<Key['budget']>;
 
-/** A page of a list; `next` is the cursor of the next one. */
-export interface Page<Entry> {
-  readonly data: readonly Entry[];
-  readonly next: string | null;
-}
+/** A page of a list. */
+export type Page<Entry> = PresentedList<Entry>;
 
 /** A secret that was just made, which the gateway never shows again. */
 export interface Issued {
