@@ -1,4 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { writePath } from '../config/problem.ts';
+import { TlsFileError, checkTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
+import type { TlsPaths } from '../config/tls-files.ts';
+import type { Certificates } from '../domain/ports/network.ts';
 
 /**
  * Reads of files that others replace: each returns what two reads in a row have found last, at first `first`. A file may be
@@ -14,4 +18,43 @@ export function settledReads<Value>(first: Value, read: () => Promise<Value>): (
     last = found;
     return settled;
   };
+}
+
+/**
+ * Reads of the files of certificates, whose settings are at a path of the config: each returns the last ones that can be used,
+ * at first `first`, and rejects, with the setting at fault, while those in the files can't. What may be half replaced counts when
+ * it is the same at the next look, as other certificates or as a fault.
+ */
+export function settledCertificates<Files extends Certificates>(
+  first: Files,
+  paths: TlsPaths,
+  path: readonly string[],
+): () => Promise<Files> {
+  let used = first;
+  const readFiles = settledReads(first, async () => (await readTlsFilesAgain(paths)) as Files);
+  return async () => {
+    try {
+      const found = await readFiles();
+      if (isDeepStrictEqual(found, used)) return used;
+      checkTlsFiles(found);
+      return (used = found);
+    } catch (error) {
+      throw atSetting(path, error);
+    }
+  };
+}
+
+/** Reads what a setting at a path of the config names. Throws an error that names the setting at fault. */
+export function readAt<Result>(path: readonly string[], read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw atSetting(path, error);
+  }
+}
+
+function atSetting(path: readonly string[], error: unknown): Error {
+  const reason = error instanceof Error ? error.message : String(error);
+  const where = error instanceof TlsFileError ? [...path, error.setting] : path;
+  return new Error(`${writePath(where)}: ${reason}`, { cause: error });
 }

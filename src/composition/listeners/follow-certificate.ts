@@ -1,22 +1,18 @@
 import { followSecret } from '../../background/follow-secret.ts';
-import {
-  TlsFileError,
-  certificateEndMs,
-  checkTlsFiles,
-  readTlsFiles,
-  readTlsFilesAgain,
-} from '../../config/tls-files.ts';
+import { certificateEndMs, readTlsFiles } from '../../config/tls-files.ts';
 import type { TlsPaths } from '../../config/tls-files.ts';
 import type { Config } from '../../config/schema/schema.ts';
-import type { Certificates } from '../../domain/ports/network.ts';
 import type { CertificateSource } from '../../http/listen/tls-server.ts';
 import type { ProcessServices } from '../process-services.ts';
-import { settledReads } from '../settled-reads.ts';
+import { readAt, settledCertificates } from '../settled-reads.ts';
 
 const dayMs = 86_400_000;
 
 /** How long before the end of a certificate it is in the log, once a day. */
 const warnMs = 14 * dayMs;
+
+/** Where the config has the files. */
+const setting = ['server', 'tls'];
 
 /** A certificate, and where it was read. */
 export interface ReadCertificate {
@@ -30,51 +26,43 @@ export type FollowedCertificate = CertificateSource & { stop(): void };
 /** Reads the files of a config's certificate; `null` without one. Throws an error that names the setting at fault. */
 export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): ReadCertificate | null {
   if (tls === undefined) return null;
-  try {
-    return { paths: tls, files: pairOf(readTlsFiles(tls)) };
-  } catch (error) {
-    if (!(error instanceof TlsFileError)) throw error;
-    throw new Error(nameSetting(error), { cause: error });
-  }
+  // The config has a certificate and its key, or neither.
+  return { paths: tls, files: readAt(setting, () => readTlsFiles(tls)) as ReadCertificate['files'] };
 }
 
 /**
  * Follows the files of a certificate, beginning with what was read at the start; `null` without one. Files that can't be
- * used leave the last certificate in force. What may be half replaced counts when it is the same at the next look, as a new
- * certificate or as a fault.
+ * used leave the last certificate in force.
  */
 export function followCertificate(
   first: ReadCertificate | null,
   services: ProcessServices,
 ): FollowedCertificate | null {
   if (first === null) return null;
-  const { paths } = first;
   const { clock, log } = services;
   const { metrics } = services.observability;
   let current = first.files;
   let use: Parameters<FollowedCertificate['onChange']>[0] | null = null;
   const showEnd = createEndWarning(services);
-  const readPair = settledReads(current, async () => pairOf(await readTlsFilesAgain(paths)));
-  const read = async (): Promise<string> => {
-    const texts = await readPair();
-    if (textOf(texts) !== textOf(current)) {
-      checkTlsFiles(texts);
-      current = texts;
+  const readSettled = settledCertificates(current, first.paths, setting);
+  const read = async (): Promise<ReadCertificate['files']> => {
+    const found = await readSettled();
+    if (found !== current) {
+      current = found;
       use?.(current);
       metrics.configReloaded('ok');
       log.notice('the TLS certificate is replaced', { notAfter: endOf(current) });
     }
     showEnd(current.cert);
-    return textOf(current);
+    return current;
   };
   showEnd(current.cert);
-  const followed = followSecret(textOf(current), {
+  const followed = followSecret(current, {
     read,
     clock,
     onFault(error) {
       metrics.configReloaded('failed');
-      const reason = error instanceof TlsFileError ? nameSetting(error) : error;
-      log.fault('the TLS certificate can not be replaced: the last one stays in use', reason);
+      log.fault('the TLS certificate can not be replaced: the last one stays in use', error);
     },
     onRecovery: () => log.notice('the files of the TLS certificate can be used again'),
   });
@@ -87,20 +75,8 @@ export function followCertificate(
   };
 }
 
-function pairOf({ cert = '', key = '' }: Certificates): CertificateSource['current'] {
-  return { cert, key };
-}
-
 function endOf({ cert }: CertificateSource['current']): string {
   return new Date(certificateEndMs(cert)).toISOString();
-}
-
-function textOf({ cert, key }: CertificateSource['current']): string {
-  return `${cert}\n${key}`;
-}
-
-function nameSetting({ setting, message }: TlsFileError): string {
-  return `server.tls.${setting}: ${message}`;
 }
 
 /** Returns a function that shows when a certificate ends, and warns when that is near: once a day, and of each new one. */

@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { followSecret } from '../../background/follow-secret.ts';
 import type { FollowedSecret } from '../../background/follow-secret.ts';
-import { TlsFileError, checkTlsFiles, readTlsFiles, readTlsFilesAgain } from '../../config/tls-files.ts';
-import type { TlsPaths } from '../../config/tls-files.ts';
-import { writePath } from '../../config/problem.ts';
+import { readTlsFiles } from '../../config/tls-files.ts';
 import { readSecretCommand, readSecretCommandAgain } from '../../config/secret-command.ts';
 import { readSecretFile, readSecretFileAgain } from '../../config/secret-file.ts';
 import type { Config } from '../../config/schema/schema.ts';
@@ -11,7 +9,7 @@ import type { Certificates } from '../../domain/ports/network.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields } from '../../domain/ports/telemetry.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
-import { settledReads } from '../settled-reads.ts';
+import { readAt, settledCertificates, settledReads } from '../settled-reads.ts';
 import { keySourceOf, wordsOf } from './upstream-keys.ts';
 import type { KeySource } from './upstream-keys.ts';
 
@@ -117,17 +115,6 @@ function readFiles(
   return files;
 }
 
-/** Reads a file again, which may have changed since the config was checked. */
-function readAt<Result>(path: readonly string[], read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const where = error instanceof TlsFileError ? [...path, error.setting] : path;
-    throw new Error(`${writePath(where)}: ${reason}`, { cause: error });
-  }
-}
-
 /** Begins to follow the files of upstreams and webhooks: after all of them were read, so that nothing fails here. */
 export function followUpstreamFiles(
   { upstreams, webhooks }: FirstFiles,
@@ -185,8 +172,8 @@ function followFiles(
   return new Map(
     [...first].map(([name, { key, keySource, certificates, tls }]) => {
       // Others than the last ones open connections with a full handshake again.
-      const readCertificates = settledReads(certificates, () => readAgain(tls ?? {}).catch(withSetting));
-      const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : { read: readCertificates };
+      const read = settledCertificates(certificates, tls ?? {}, ['tls']);
+      const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : { read };
       return [
         name,
         {
@@ -210,13 +197,3 @@ const wordsOfCertificates = [
   'a file of certificates can not be read: the last certificates stay in use',
   'a file of certificates can be read again',
 ] as const;
-
-async function readAgain(paths: TlsPaths): Promise<Certificates> {
-  const read = await readTlsFilesAgain(paths);
-  checkTlsFiles(read);
-  return read;
-}
-
-function withSetting(error: TlsFileError): never {
-  throw new Error(`tls.${error.setting}: ${error.message}`, { cause: error });
-}
