@@ -28,4 +28,10 @@ export const knownSurvivors: readonly KnownSurvivor[] = [
     change: 'a number is one more: 0',
     why: 'It is compared only once there is a socket, on which more than a byte was sent.',
   },
+  {
+    file: 'src/domain/money/pricing.ts',
+    line: 'if (left < 0n) return -1;',
+    change: 'a number is one more: 1',
+    why: 'Any number below 0 says that the input is not paid.',
+  },
 ];

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { holdFor, mostInputTokens } from '../../src/domain/money/hold-estimate.ts';
+import { namedPrompt } from '../../src/domain/money/hidden-prompt.ts';
+import type { HiddenPrompt } from '../../src/domain/money/hidden-prompt.ts';
+import { holdFor, mostInputTokens, unknownHiddenTokens } from '../../src/domain/money/hold-estimate.ts';
 import { costOf, priceFor } from '../../src/domain/money/pricing.ts';
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
@@ -23,11 +25,12 @@ interface Case {
   readonly maxOutputTokens: number | null;
   readonly holdTokens: number;
   readonly isResponses: boolean;
+  readonly hidden?: HiddenPrompt;
 }
 
-function routed({ price, text, maxOutputTokens, holdTokens, isResponses }: Case): Routed {
+function routed({ price, text, maxOutputTokens, holdTokens, isResponses, hidden }: Case): Routed {
   const dialect = isResponses ? responsesDialect : localRoute.dialect;
-  const routes = [{ ...localRoute, dialect }];
+  const routes = [{ ...localRoute, dialect, ...(hidden === undefined ? {} : { hidden }) }];
   const request = {
     model: 'small',
     turns: [{ role: 'user', text }],
@@ -122,6 +125,27 @@ test('a request with a ceiling never costs more at an upstream that honours the 
   );
   expect(sent).toBeGreaterThan(300);
   expect(refused).toBeGreaterThan(300);
+});
+
+test('where output is free, a longer prompt than was sent is paid only as far as the ceiling pays for all of it', () => {
+  const text = 'x'.repeat(100);
+  const asked: Case = {
+    price: modelPrice({ input: 1_000_000, output: 0 }),
+    text,
+    maxOutputTokens: null,
+    holdTokens: 1_024,
+    isResponses: false,
+    hidden: namedPrompt(10),
+  };
+  const turns = [{ role: 'user' as const, text }];
+  const [sent, longest] = [mostInputTokens(turns, 10), mostInputTokens(turns, unknownHiddenTokens)];
+  const ceilingOf = (nanos: number) => {
+    const after = limitCost(routed(asked), { maxCost: formatUsd(nanos) });
+    return isRefusal(after) ? after.code : after.work.ceiling;
+  };
+  expect(ceilingOf(longest)).toEqual({ inputTokens: longest, outputTokens: Infinity });
+  expect(ceilingOf(longest - 1)).toEqual({ inputTokens: sent, outputTokens: Infinity });
+  expect(ceilingOf(sent - 1)).toBe('max_cost_exceeded');
 });
 
 test('our own count never charges more than a ceiling, however wrong it is', async () => {

@@ -156,6 +156,15 @@ describe('the limits that an answer reports', () => {
     expect(read(headers)).toMatchObject([{ resetMs: 31 * 24 * 3_600_000 }]);
   });
 
+  test('are no limits above a million millions: some providers say so that there is none', () => {
+    const limitOf = (limit: string) =>
+      read({ 'x-ratelimit-limit-tokens': limit, 'x-ratelimit-remaining-tokens': '5' })?.map(
+        (found) => found.limit,
+      ) ?? null;
+    expect(limitOf('1000000000000')).toEqual([1e12]);
+    expect(limitOf('1000000000001')).toBeNull();
+  });
+
   test('need only headers that are named', () => {
     const needed = new Set<string>();
     readLimitHeaders((name) => {
