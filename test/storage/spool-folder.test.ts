@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { createSpoolInFolder } from '../../src/storage/spool/spool-folder.ts';
+import { checksumOf } from '../../src/shared/checksum.ts';
 import { settledRecord } from '../support/settled-record.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -67,6 +68,26 @@ describe('the spools in a folder', () => {
     expect((await open()).left).toEqual([]);
     await second.spool.close();
     expect((await open()).left).toEqual(['req_1']);
+  });
+
+  test('of another version stay whole, whose settlements would be lost with what they meant', async () => {
+    const json = JSON.stringify([0, settledRecord('x')]);
+    const line = `${checksumOf(json)} ${json}\n`;
+    const [first, second] = [await open(), await open()];
+    await first.spool.close();
+    await second.spool.close();
+    const paths = spools().map((name) => join(folder, name));
+    for (const path of paths) writeFileSync(path, line);
+    const [own = '', other = ''] = paths.toSorted();
+    // Not with the advice to choose another folder, which would leave them behind.
+    await expect(open()).rejects.toThrow(
+      /^the spool of settlements \S+-0\.spool has one that .*: start the version that wrote it once, which settles it$/,
+    );
+    writeFileSync(own, '');
+    const faults: string[] = [];
+    expect((await open(faults)).left).toEqual([]);
+    expect(faults).toEqual(['a spool of settlements that another process left could not be taken over']);
+    expect(readFileSync(other, 'utf8').startsWith(line)).toBe(true);
   });
 
   test('are no more than a bound', async () => {

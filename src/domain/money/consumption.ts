@@ -139,7 +139,7 @@ export interface RecordedFailure {
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
   readonly requestId: string;
-  /** How it was begun, for a database that has forgotten it; `null` in spools of versions before that. */
+  /** How it was begun, for a database that has forgotten it; `null` where that is not known. */
   readonly begun: RecordBeginning | null;
   readonly outcome: Outcome;
   /** The upstream whose answer or failure the client got; `null` when nothing was sent. */
@@ -155,7 +155,7 @@ export interface SettledRecord {
   /** Milliseconds from arrival to the first text; `null` when none came. */
   readonly firstTextMs: number | null;
   readonly totalMs: number;
-  /** `null` for a finished answer; absent in spools of earlier versions. */
+  /** `null` or absent for a finished answer. */
   readonly failure?: RecordedFailure | null;
 }
 

@@ -30,7 +30,7 @@ export function createSettlementSpool(path: string, onFault: ReportFault): Settl
       try {
         const opened = await SpoolFile.open(path, onFault);
         file = opened.file;
-        return readSpoolLines(opened.text);
+        return readSpoolLines(opened.text, path);
       } catch (error) {
         await file?.abandon();
         file = null;

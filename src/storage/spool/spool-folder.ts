@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { SettlementSpool } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { createSettlementSpool } from './settlement-spool.ts';
+import { UnknownLineError } from './spool-lines.ts';
 
 /** How many processes may have their spools in one folder. */
 const maxSpools = 64;
@@ -131,6 +132,8 @@ async function takeOverOthers(
 }
 
 function explain(folder: string, error: unknown): Error {
+  // Another folder would not help: what is in this one would wait there for ever.
+  if (error instanceof UnknownLineError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new Error(
     `the spool of settlements in ${folder} can't be used: ${reason}. Set storage.spool to a folder in which this process can write, or to none: then settlements that PostgreSQL has not taken when the process ends are lost`,

@@ -1,83 +1,59 @@
-import type { CountedBudget } from '../../domain/budgets/budget.ts';
 import type { RecordBeginning, SettledRecord } from '../../domain/money/consumption.ts';
 import type { Price } from '../../domain/money/pricing.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 
-/** Writes a settlement as one line: a checksum, a space, and JSON. */
+/** The form of a line, which is in it. A settlement in another one is not read: what is meant by other fields would be lost. */
+const form = 1;
+
+/** Writes a settlement as one line: a checksum, a space, and its form and itself as JSON. */
 export function writeSpoolLine(record: SettledRecord): string {
-  const json = JSON.stringify({ ...record, begun: record.begun && writeBeginning(record.begun) });
+  const json = JSON.stringify([form, record]);
   return `${checksumOf(json)} ${json}\n`;
 }
 
-/**
- * How a record was begun, also as the version before groups reads it, which may take over a spool beside PostgreSQL: without
- * the budget of the key as it knows it, it would not count the charge, nor give the hold back.
- */
-function writeBeginning(begun: RecordBeginning): SpooledBeginning {
-  const ofKey = begun.budgets?.find(({ owner }) => owner === 'key');
-  if (ofKey === undefined) return begun;
-  const { id, startMs, endMs, holdNanos, levels } = ofKey;
-  const levelNanos = levels.map(({ nanos }) => nanos);
-  return { ...begun, budget: { id, startMs, endMs, holdNanos, levelNanos } };
+/** A spool has an intact line with no settlement as this version writes them. */
+export class UnknownLineError extends Error {
+  constructor(path: string) {
+    super(
+      `the spool of settlements ${path} has one that this version can not read: start the version that wrote it once, which settles it`,
+    );
+    this.name = 'UnknownLineError';
+  }
 }
 
 /**
- * Reads the settlements in some lines, in order, and counts the lines that are torn. Throws for a line that is intact
- * and holds no settlement as this version knows them: it would be lost if it were passed over.
+ * Reads the settlements in the lines of a file, in order, and counts the lines that are torn. Throws `UnknownLineError` for a
+ * line that is intact and in another form: a settlement would be lost if it were passed over.
  */
-export function readSpoolLines(text: string): {
+export function readSpoolLines(
+  text: string,
+  path: string,
+): {
   readonly records: readonly SettledRecord[];
   readonly damaged: number;
 } {
   const lines = text.split('\n').filter((line) => line !== '');
-  const records = lines.map(readLine).filter((record) => record !== null);
+  const records = lines.map((line) => readLine(line, path)).filter((record) => record !== null);
   return { records, damaged: lines.length - records.length };
 }
 
-function readLine(line: string): SettledRecord | null {
+function readLine(line: string, path: string): SettledRecord | null {
   const json = line.slice(checksumLength + 1);
   if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
-  const record = parseJson(json);
-  if (isSettledRecord(record)) return { ...record, begun: readBeginning(record.begun ?? null) };
-  throw new Error(
-    'the spool has a settlement that this version can not read: start the version that wrote it once, which settles it',
-  );
-}
-
-/** How a record was begun, as a spool has it: earlier versions knew of no tags or groups, and of one budget with fewer fields. */
-type SpooledBeginning = Omit<RecordBeginning, 'tag' | 'group'> &
-  Partial<Pick<RecordBeginning, 'tag' | 'group'>> & { readonly budget?: EarlierBudget };
-
-interface EarlierBudget extends Pick<CountedBudget, 'id' | 'startMs' | 'endMs' | 'holdNanos'> {
-  readonly levelNanos: readonly number[];
-}
-
-/** A settlement as a spool has it: earlier versions did not write how its record was begun. */
-interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
-  readonly begun?: SpooledBeginning | null;
-}
-
-function readBeginning(begun: SpooledBeginning | null): RecordBeginning | null {
-  if (begun === null) return null;
-  const { budget, ...known } = begun;
-  const budgets = begun.budgets ?? (budget && [readEarlierBudget(budget)]);
-  const { tag = null, group = null } = begun;
-  return { ...known, tag, group, ...(budgets === undefined ? {} : { budgets }) };
-}
-
-/** The budget of an earlier version: what it says of levels is left to the next charge. */
-function readEarlierBudget({ id, startMs, endMs, holdNanos }: EarlierBudget): CountedBudget {
-  return { id, owner: 'key', startMs, endMs, holdNanos, limitNanos: 0, levels: [] };
+  const read = parseJson(json);
+  const [found, record] = Array.isArray(read) ? (read as readonly unknown[]) : [];
+  if (found === form && isSettledRecord(record)) return record;
+  throw new UnknownLineError(path);
 }
 
 /** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */
-function isSettledRecord(value: unknown): value is SpooledRecord {
+function isSettledRecord(value: unknown): value is SettledRecord {
   if (typeof value !== 'object' || value === null) return false;
   const record = value as Partial<Record<keyof SettledRecord, unknown>>;
   return (
     typeof record.requestId === 'string' &&
-    (record.begun === undefined || record.begun === null || isBeginning(record.begun)) &&
+    (record.begun === null || isBeginning(record.begun)) &&
     typeof record.outcome === 'string' &&
     typeof record.usageSource === 'string' &&
     Number.isSafeInteger(record.status) &&
@@ -91,15 +67,16 @@ function isSettledRecord(value: unknown): value is SpooledRecord {
   );
 }
 
-function isBeginning(value: unknown): value is SpooledBeginning {
+function isBeginning(value: unknown): value is RecordBeginning {
   if (typeof value !== 'object' || value === null) return false;
   const begun = value as Partial<Record<keyof RecordBeginning, unknown>>;
   return (
     [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
       (text) => typeof text === 'string',
     ) &&
-    [begun.tag ?? '', begun.group ?? ''].every((text) => typeof text === 'string') &&
+    [begun.tag, begun.group].every((text) => text === null || typeof text === 'string') &&
     [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
+    (begun.budgets === undefined || Array.isArray(begun.budgets)) &&
     typeof begun.price === 'object' &&
     begun.price !== null &&
     priceNames.every((name) => Number.isSafeInteger((begun.price as Partial<Price>)[name]))
