@@ -35,7 +35,7 @@ export const admin = z
       .default(defaultAdminPort)
       .describe('The port of the listener for operators; the system chooses one for 0.'),
     token: bearerToken.optional().meta({
-      description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in the file \`admin-token\`, in the folder of \`tokenFolder\`. Nodes of one PostgreSQL database must be given the same one.`,
+      description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in the file \`admin-token\`, in the folder of \`tokenFolder\`. Nodes of one PostgreSQL database need the same one: give it to all of them, or a \`tokenFolder\` that they share.`,
       examples: ['${ADMIN_TOKEN}'],
     }),
     tokenFolder: z
