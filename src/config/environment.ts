@@ -64,7 +64,10 @@ export const serveVariables: readonly EnvironmentVariable[] = [
   { name: 'TEXTGATE_PORT', meaning: 'the port for clients, like --port' },
   { name: 'TEXTGATE_ADMIN_HOST', meaning: 'the address for operators, like --admin-host' },
   { name: 'TEXTGATE_ADMIN_PORT', meaning: 'the port for operators, like --admin-port' },
-  { name: 'TEXTGATE_ADMIN_TOKEN', meaning: 'the admin token; default: generated in a file that the start names' },
+  {
+    name: 'TEXTGATE_ADMIN_TOKEN',
+    meaning: 'the admin token; default: generated in a file that the start names',
+  },
   { name: 'TEXTGATE_ADMIN_READ_ONLY_TOKEN', meaning: 'a token that reads /admin only; default: none' },
   { name: 'TEXTGATE_SHUTDOWN_DELAY', meaning: 'how long requests are taken after SIGTERM; default: 0s' },
   { name: 'TEXTGATE_STORAGE_URL', meaning: 'the database; default: sqlite:data/textgate.db' },
