@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { watchTopKeys } from '../../src/background/watch-top-keys.ts';
 import type { UsageQuery } from '../../src/domain/ports/usage.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { noSources } from '../support/metric-sources.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const noon = Date.UTC(2030, 0, 31, 12);
@@ -151,22 +152,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
   const metrics = createMetrics();
   let groups = [{ group: 'team-a', chargeNanos: 9n }];
   let keys = [{ keyId: 'key_a', keyName: 'a "b"\n', chargeNanos: 5n }];
-  metrics.attach({
-    upstreamLimiters: () => [],
-    upstreamStates: () => ({}),
-    upstreamModelStates: () => [],
-    modelAvailability: () => [],
-    ledgerFigures: () => null,
-    settlementLagMs: () => 0,
-    oldestRecordAgeMs: () => null,
-    isDatabaseUsable: () => true,
-    databaseLogBytes: () => null,
-    oldestEventAgeMs: () => null,
-    ledgerRoot: () => null,
-    topKeys: () => keys,
-    topGroups: () => groups,
-    logLinesDropped: () => 0,
-  });
+  metrics.attach({ ...noSources, topKeys: () => keys, topGroups: () => groups });
   const shown = async () => (await metrics.expose()).body.match(/^textgate_top_.+$/gm);
   expect(await shown()).toEqual([
     String.raw`textgate_top_keys_charged_today_nanos{key_id="key_a",key_name="a \"b\"\n"} 5`,

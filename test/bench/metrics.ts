@@ -2,6 +2,7 @@ import { plainAttempt } from '../support/stored-rows.ts';
 import type { Attempt } from '../../src/domain/money/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { noSources } from '../support/metric-sources.ts';
 import { readScript } from '../support/script-options.ts';
 
 /** Measures how long `/metrics` takes with 50 models on each of 10 upstreams, with a series for every combination. */
@@ -15,20 +16,9 @@ const rounds = 50;
 const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}`);
 const metrics = createMetrics();
 metrics.attach({
-  upstreamLimiters: () => [],
+  ...noSources,
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
-  upstreamModelStates: () => [],
-  modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
-  settlementLagMs: () => 0,
-  oldestRecordAgeMs: () => null,
-  isDatabaseUsable: () => true,
-  databaseLogBytes: () => null,
-  oldestEventAgeMs: () => null,
-  topKeys: () => [],
-  topGroups: () => [],
-  ledgerRoot: () => null,
-  logLinesDropped: () => 0,
 });
 const usage = {
   inputTokens: 9,

@@ -18,7 +18,7 @@ interface ListedMetric extends RegisteredMetric {
 /** Every metric of the service, in the order of its registration; those of features that few use stand behind the others. */
 export async function listMetrics(): Promise<readonly ListedMetric[]> {
   const registry = new Registry();
-  createInstruments(registry);
+  createInstruments(registry, () => null);
   meterInstruments(constructorsFor(registry), { figures: () => [] });
   const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
   const registered = registry.getMetricsAsArray() as unknown as readonly RegisteredMetric[];

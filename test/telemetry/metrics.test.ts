@@ -4,6 +4,7 @@ import type { Outcome } from '../../src/domain/money/consumption.ts';
 import { upstream } from '../../src/config/schema/upstream-schema.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
+import { noSources } from '../support/metric-sources.ts';
 
 test('the figures of a shared ledger are shown by the process that audits it, and by no other', async () => {
   const metrics = createMetrics();
@@ -13,22 +14,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     lowBalances: 2,
     warnedBudgets: 4,
   };
-  metrics.attach({
-    upstreamLimiters: () => [],
-    upstreamStates: () => ({}),
-    upstreamModelStates: () => [],
-    modelAvailability: () => [],
-    ledgerFigures: () => figures,
-    settlementLagMs: () => 0,
-    oldestRecordAgeMs: () => null,
-    isDatabaseUsable: () => true,
-    databaseLogBytes: () => null,
-    oldestEventAgeMs: () => null,
-    topKeys: () => [],
-    topGroups: () => [],
-    ledgerRoot: () => null,
-    logLinesDropped: () => 0,
-  });
+  metrics.attach({ ...noSources, ledgerFigures: () => figures });
   const shown = async () =>
     (await metrics.expose()).body.match(
       /^textgate_(holds_outstanding|ledger_imbalance_nanos|keys_low_balance) .+$/gm,

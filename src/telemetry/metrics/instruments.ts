@@ -1,6 +1,10 @@
 import type { Registry } from 'prom-client';
+import type { UpstreamState } from '../../domain/upstreams/circuit.ts';
+import { figuresFor } from './figures.ts';
+import type { Figures, MetricSources } from './figures.ts';
 import { constructorsFor } from './series.ts';
 import type { Constructors } from './series.ts';
+import { serviceInstruments } from './service-instruments.ts';
 import { shadowInstruments } from './shadow-instruments.ts';
 import { upstreamLimiterInstruments } from './upstream-limiter-instruments.ts';
 
@@ -24,18 +28,17 @@ const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_pr
 /** Every metric of the service with its help text and its labels, whose values come from closed sets. */
 export type Instruments = ReturnType<typeof createInstruments>;
 
-export function createInstruments(registry: Registry) {
+/** Creates all metrics: those that are counted here, and those that are read from `sources` at a scrape. */
+export function createInstruments(registry: Registry, sources: () => MetricSources | null) {
   const constructors = constructorsFor(registry);
+  const figures = figuresFor(constructors, sources);
   return {
     ...requestInstruments(constructors),
     ...waitInstruments(constructors),
-    ...upstreamInstruments(constructors),
-    ...upstreamLimiterInstruments(constructors),
+    ...upstreamInstruments(constructors, figures),
+    ...upstreamLimiterInstruments(constructors, figures),
     ...shadowInstruments(constructors),
-    ...serviceInstruments(constructors),
-    ...topInstruments(constructors),
-    ...eventInstruments(constructors),
-    ...databaseInstruments(constructors),
+    ...serviceInstruments(constructors, figures),
   };
 }
 
@@ -102,122 +105,55 @@ function requestInstruments({ counterBy, histogramBy }: Constructors) {
   };
 }
 
-/** What upstreams do. */
-function upstreamInstruments({ counterBy, gauge }: Constructors) {
-  return {
-    attempts: counterBy(
-      ['upstream', 'result'],
-      'textgate_upstream_attempts_total',
-      'Requests sent to an upstream, by result; one client request may need several.',
-    ),
-    hedges: counterBy(
-      ['model', 'result'],
-      'textgate_hedges_total',
-      'Second requests beside a slow one, by what became of them: their text was first (won), or that of the first request (lost), neither brought a text (failed), or none was sent because the budget was used up (refused).',
-    ),
-    upstreamState: gauge(
-      'textgate_upstream_state',
-      'State of an upstream, as good as the best of its models that were asked for: 2 in use; 1 half-open, one trial request at a time; 0 its circuit is open after failures, or all of these models pause or have an open circuit.',
-      ['upstream'],
-    ),
-    upstreamModelState: gauge(
-      'textgate_upstream_model_state',
-      'State of a model at an upstream, by its name there, once it was asked for: 2 in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
-      ['upstream', 'model'],
-    ),
-    modelAvailable: gauge(
-      'textgate_model_available',
-      'Whether at least one route of a model works, with closed circuits and no pause: 1; else 0.',
-      ['model'],
-    ),
-    violations: counterBy(
-      ['upstream', 'kind'],
-      'textgate_upstream_protocol_violations_total',
-      'Answers that violate the protocol of their upstream, by kind; most are still served.',
-    ),
-  };
-}
+/** The values of a gauge of states. */
+const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
-/** What was charged most today. */
-function topInstruments({ gauge }: Constructors) {
-  return {
-    topKeys: gauge(
-      'textgate_top_keys_charged_today_nanos',
-      'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
-      ['key_id', 'key_name'],
-    ),
-    topGroups: gauge(
-      'textgate_top_groups_charged_today_nanos',
-      'Charges of a group of keys since midnight UTC, in billionths of a USD; only the groups that were charged most have one, as many as metrics.topKeys.',
-      ['group'],
-    ),
-  };
-}
-
-/** The state of the service itself: ledger, config, connections, log. */
-function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
-  return {
-    holds: gauge('textgate_holds_outstanding', 'Open consumption records, each of which holds money.'),
-    holdsExpired: counter(
-      'textgate_holds_expired_total',
-      'Open records without a running request that were closed and their holds released.',
-    ),
-    configReloads: counterBy(
-      ['result'],
-      'textgate_config_reloads_total',
-      'Attempts to reload the config or the TLS certificate, by result.',
-    ),
-    certificateEnd: gauge(
-      'textgate_tls_certificate_not_after_seconds',
-      'When the TLS certificate of the listener for clients ends, in seconds since 1970; without TLS there is no such series.',
-    ),
-    connectionsRefused: counterBy(
-      ['reason'],
-      'textgate_connections_refused_total',
-      'Connections that a listener refused or closed for lack of room, or because TLS failed, by reason.',
-    ),
-    requestsRefused: counterBy(
-      ['reason'],
-      'textgate_edge_refusals_total',
-      'Requests that a listener refused before any route, because of their form, size or time, by reason.',
-    ),
-    logDropped: counter(
-      'textgate_log_lines_dropped_total',
-      'Log lines lost because their destination failed or was too slow.',
-    ),
-    ledgerLag: gauge(
-      'textgate_ledger_lag_seconds',
-      'Age of the oldest settlement that waits for the database; 0 when none waits.',
-    ),
-    imbalance: gauge(
-      'textgate_ledger_imbalance_nanos',
-      'Difference between accounts and ledger, in billionths of a USD. Anything but 0 is a fault; NaN before the first audit and after one that failed.',
-    ),
-    rootNumber: gauge(
-      'textgate_ledger_root_number',
-      'Number of the newest root over the ledger, made every hour; absent before the first one. A number that falls is that of a database that was restored.',
-    ),
-    rootAge: gauge(
-      'textgate_ledger_root_age_seconds',
-      'Age of the newest root over the ledger; absent before the first one.',
-    ),
-    recordsRemoved: counter(
-      'textgate_records_removed_total',
-      'Records of requests that were removed because they were old.',
-    ),
-    oldestRecord: gauge(
-      'textgate_oldest_record_age_seconds',
-      'Age of the oldest record of a request that is kept; absent without one.',
-    ),
-    lowBalance: gauge(
-      'textgate_keys_low_balance',
-      'Active keys whose balance is below their lowBalance, or else below limits.lowBalance.',
-    ),
-    warnedBudgets: gauge(
-      'textgate_budgets_warned',
-      'Budgets of keys and groups that have reached a warning level in their current period.',
-    ),
-  };
+/** What upstreams do, and in which state they are. */
+function upstreamInstruments({ counterBy }: Constructors, { figuresBy }: Figures) {
+  const attempts = counterBy(
+    ['upstream', 'result'],
+    'textgate_upstream_attempts_total',
+    'Requests sent to an upstream, by result; one client request may need several.',
+  );
+  const hedges = counterBy(
+    ['model', 'result'],
+    'textgate_hedges_total',
+    'Second requests beside a slow one, by what became of them: their text was first (won), or that of the first request (lost), neither brought a text (failed), or none was sent because the budget was used up (refused).',
+  );
+  // Of several processes the worst state is shown: an upstream may fail for one of them alone.
+  figuresBy(
+    ['upstream'],
+    'textgate_upstream_state',
+    'State of an upstream, as good as the best of its models that were asked for: 2 in use; 1 half-open, one trial request at a time; 0 its circuit is open after failures, or all of these models pause or have an open circuit.',
+    'min',
+    ({ upstreamStates }) =>
+      Object.entries(upstreamStates()).map(([upstream, state]) => ({
+        labels: { upstream },
+        value: stateValues[state],
+      })),
+  );
+  figuresBy(
+    ['upstream', 'model'],
+    'textgate_upstream_model_state',
+    'State of a model at an upstream, by its name there, once it was asked for: 2 in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
+    'min',
+    ({ upstreamModelStates }) =>
+      upstreamModelStates().map(({ state, ...labels }) => ({ labels, value: stateValues[state] })),
+  );
+  figuresBy(
+    ['model'],
+    'textgate_model_available',
+    'Whether at least one route of a model works, with closed circuits and no pause: 1; else 0.',
+    'min',
+    ({ modelAvailability }) =>
+      modelAvailability().map(([model, isAvailable]) => ({ labels: { model }, value: Number(isAvailable) })),
+  );
+  const violations = counterBy(
+    ['upstream', 'kind'],
+    'textgate_upstream_protocol_violations_total',
+    'Answers that violate the protocol of their upstream, by kind; most are still served.',
+  );
+  return { attempts, hedges, violations };
 }
 
 /** Bucket bounds for waits in a queue, in seconds. */
@@ -242,35 +178,6 @@ function waitInstruments({ gaugeBy, histogramBy }: Constructors) {
       'textgate_wait_seconds',
       'How long requests waited in a queue, those that were refused at its end included.',
       waitBuckets,
-    ),
-  };
-}
-
-/** Events and their deliveries to webhooks. */
-function eventInstruments({ counterBy, gauge }: Constructors) {
-  return {
-    webhookDeliveries: counterBy(
-      ['webhook', 'result'],
-      'textgate_webhook_deliveries_total',
-      'Attempts to deliver an event to a webhook, by result: delivered, failed, and dead for one that was the last.',
-    ),
-    oldestEvent: gauge(
-      'textgate_outbox_oldest_age_seconds',
-      'Age of the oldest event that waits for its delivery; 0 when none waits, absent without webhooks.',
-    ),
-  };
-}
-
-/** Whether the database can be used, and what it takes. */
-function databaseInstruments({ gauge }: Constructors) {
-  return {
-    databaseUsable: gauge(
-      'textgate_database_usable',
-      'Whether the database takes writes and its file is the one that was opened, and undamaged: 1; else 0, and new requests are refused.',
-    ),
-    logBytes: gauge(
-      'textgate_database_log_bytes',
-      'Size of the write-ahead log of the SQLite database; absent with PostgreSQL and in memory.',
     ),
   };
 }

@@ -23,19 +23,10 @@ interface Figures {
 export type MetricsText = string & { readonly kind?: 'metrics' };
 
 /**
- * How the gauges of several processes become one, where that is not their sum, and not what the gauge itself says. Counters
- * and histograms are always added up. The ledger's figures come from the one process that audits it.
+ * How the gauges of several processes become one that Node's figures are, where that is not their sum: those of the service say
+ * it themselves. Counters and histograms are always added up.
  */
-const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first' | 'average'])[] = [
-  // The worst of them: an upstream may fail for one process alone.
-  [/^textgate_(upstream_state|upstream_model_state|model_available|database_usable)$/, 'min'],
-  [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
-  [/^textgate_ledger_lag_seconds$/, 'max'],
-  // When its duty moves, two processes may show the same key for a minute.
-  [/^textgate_top_(keys|groups)_charged_today_nanos$/, 'max'],
-  // While the duty to make roots changes hands, two processes show one.
-  [/^textgate_ledger_root_number$/, 'max'],
-  [/^textgate_ledger_root_age_seconds$/, 'min'],
+const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first'])[] = [
   [/^nodejs_eventloop_lag_min_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_/, 'max'],
   [/^process_start_time_seconds$/, 'min'],

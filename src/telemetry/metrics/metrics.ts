@@ -8,16 +8,15 @@ import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import type { Telemetry } from '../../domain/ports/telemetry.ts';
 import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
 import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
+import type { MetricSources } from './figures.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
-import { readSources } from './read-sources.ts';
-import type { MetricSources } from './read-sources.ts';
 import { constructorsFor } from './series.ts';
 import type { Constructors } from './series.ts';
 import { shadowReports } from './shadow-instruments.ts';
-import { countPermits } from './upstream-limiter-instruments.ts';
+import { beginRefusals, countPermits } from './upstream-limiter-instruments.ts';
 
 /** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
 const unknownLabel = 'none';
@@ -56,7 +55,7 @@ const deliveryResults = ['delivered', 'failed', 'dead'] as const;
 
 /** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
 export interface Metrics extends Omit<Telemetry, 'fault'> {
-  /** Sets the sources of the gauges, which have no values before. */
+  /** Sets the sources of the figures that are read at a scrape, which have no values before. */
   attach(sources: MetricSources): void;
   /** Adds the metrics of a feature that a config has: once in a process. A feature that no config has shows none. */
   add<Instruments>(create: (constructors: Constructors) => Instruments): Instruments;
@@ -90,8 +89,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const instruments = createInstruments(registry);
   let sources: MetricSources | null = null;
+  const instruments = createInstruments(registry, () => sources);
   for (const result of ['ok', 'failed']) instruments.configReloads(result).inc(0);
   instruments.limited('lookups').inc(0);
   instruments.certificateEnd.remove();
@@ -137,11 +136,11 @@ export function createMetrics(): Metrics {
     requestRefused: (reason) => instruments.requestsRefused(reason).inc(),
     upstreamCounts: () => countsOfUpstreams(instruments),
     async expose() {
-      if (sources !== null) readSources(sources, instruments);
+      if (sources !== null) beginRefusals(sources.upstreamLimiters(), instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
     },
     async figures() {
-      if (sources !== null) readSources(sources, instruments);
+      if (sources !== null) beginRefusals(sources.upstreamLimiters(), instruments);
       return readFigures(registry);
     },
   };

@@ -4,6 +4,15 @@ import type { Registry, Metric } from 'prom-client';
 /** What makes the metrics of a registry. */
 export type Constructors = ReturnType<typeof constructorsFor>;
 
+/** How the gauges of several processes become one. */
+export type Combination = 'sum' | 'average' | 'max' | 'min';
+
+/** A series as it is read at a scrape. */
+export interface ReadSeries<Name extends string> {
+  readonly labels: Readonly<Record<Name, string>>;
+  readonly value: number;
+}
+
 /** One value for each of these labels, in their order. */
 type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
 
@@ -17,8 +26,8 @@ const linesBesideBounds = 3;
 export function constructorsFor(registry: Registry) {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers });
+  const gauge = (name: string, help: string, combination: Combination) =>
+    new Gauge({ name, help, registers, aggregator: combination });
   return {
     counter,
     gauge,
@@ -26,25 +35,16 @@ export function constructorsFor(registry: Registry) {
      * A gauge whose series are those that `read` returns at a scrape, and no others. `combination` is how those of several
      * processes become one.
      */
-    collectedGauge: (
-      labelNames: readonly [string, ...string[]],
+    collectedGauge: <const Names extends readonly string[]>(
+      labelNames: Names,
       name: string,
       help: string,
-      combination: 'sum' | 'average' | 'max' | 'min',
-      read: () => Iterable<{ readonly labels: Record<string, string>; readonly value: number }>,
-    ): void => {
-      const shown: Gauge = new Gauge({
-        name,
-        help,
-        labelNames: [...labelNames],
-        registers,
-        aggregator: combination,
-        collect() {
-          shown.reset();
-          for (const { labels, value } of read()) shown.set(labels, value);
-        },
-      });
-    },
+      combination: Combination,
+      read: () => Iterable<ReadSeries<Names[number]>>,
+    ): void => register(registry, 'gauge', { name, help }, labelNames, () => linesOf(read()), combination),
+    /** A counter without labels that `read` returns at a scrape. */
+    collectedCounter: (name: string, help: string, read: () => Iterable<ReadSeries<never>>): void =>
+      register(registry, 'counter', { name, help }, [], () => linesOf(read())),
     counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
       const series = new Series(labelNames, () => new Tally());
       registerNumbers(registry, 'counter', { name, help }, series);
@@ -210,14 +210,20 @@ function register(
   { name, help }: MetricHead,
   labelNames: readonly string[],
   read: () => readonly Line[],
+  aggregator: Combination = 'sum',
 ): void {
-  const head = { name, help, type, aggregator: 'sum' };
+  const head = { name, help, type, aggregator };
   const metric = { ...head, labelNames, get: async () => ({ ...head, values: read() }) };
   // A registry uses a metric's name and `get` alone, and the documentation its labels; the declared type has more.
   registry.registerMetric(metric as unknown as Metric);
 }
 
-const noLabels: Line['labels'] = {};
+const noLabels: Labels = {};
+
+/** The lines of series that are read at a scrape. */
+function linesOf(series: Iterable<ReadSeries<string>>): readonly Line[] {
+  return Array.from(series, ({ labels, value }) => ({ labels, sharedLabels: noLabels, value }));
+}
 
 /** Registers a metric with one number per series. */
 export function registerNumbers(

@@ -1,5 +1,6 @@
 import type { PermitSummary } from '../../domain/exchange-summary.ts';
 import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
+import type { Figures } from './figures.ts';
 import type { Constructors } from './series.ts';
 
 /** Bucket bounds for waits for an upstream, in seconds; the first one has those that did not wait. */
@@ -15,9 +16,8 @@ const permitRefusals = ['full', 'timed_out'] as const;
 export type UpstreamLimiterInstruments = ReturnType<typeof upstreamLimiterInstruments>;
 
 /** How upstreams with limits are used, and who waits for them: of all models together, and of each with limits of its own. */
-export function upstreamLimiterInstruments({ counterBy, gauge, histogramBy }: Constructors) {
-  const labels = ['upstream', 'model'];
-  return {
+export function upstreamLimiterInstruments({ counterBy, histogramBy }: Constructors, { figuresBy }: Figures) {
+  const instruments = {
     permitWaits: histogramBy(
       ['upstream', 'model'],
       'textgate_upstream_wait_seconds',
@@ -29,22 +29,50 @@ export function upstreamLimiterInstruments({ counterBy, gauge, histogramBy }: Co
       'textgate_upstream_queue_refusals_total',
       'Requests refused because no more may wait for an upstream with limits (full), or because they waited too long (timed_out); one for which several were possible counts at each. Those for a model with limits of its own are in its series, too.',
     ),
-    callsInFlight: gauge(
-      'textgate_upstream_in_flight',
-      'Requests in progress at an upstream with limits, and at each of its models that has limits of its own; at an upstream that has none beside those, the requests for these models alone.',
-      labels,
-    ),
-    callLimit: gauge(
-      'textgate_upstream_in_flight_limit',
-      'The most requests that an upstream, or a model there, may have in progress, by its config or as learned from its answers; absent without such a limit.',
-      labels,
-    ),
-    permitQueue: gauge(
-      'textgate_upstream_waiting',
-      'Requests that wait for an upstream with limits, and for each of its models that has limits of its own; one that waits for several counts at each.',
-      labels,
-    ),
   };
+  /** A limit that is not set has no series. */
+  const ofLimits = (name: string, help: string, figureOf: (limits: LimitsView) => number | null): void =>
+    figuresBy(['upstream', 'model'], name, help, 'sum', ({ upstreamLimiters }) =>
+      limitsIn(upstreamLimiters()).flatMap(({ limits, ...labels }) => {
+        const value = figureOf(limits);
+        return value === null ? [] : [{ labels, value }];
+      }),
+    );
+  ofLimits(
+    'textgate_upstream_in_flight',
+    'Requests in progress at an upstream with limits, and at each of its models that has limits of its own; at an upstream that has none beside those, the requests for these models alone.',
+    ({ inFlight }) => inFlight,
+  );
+  ofLimits(
+    'textgate_upstream_in_flight_limit',
+    'The most requests that an upstream, or a model there, may have in progress, by its config or as learned from its answers; absent without such a limit.',
+    ({ maxInFlight }) => maxInFlight,
+  );
+  ofLimits(
+    'textgate_upstream_waiting',
+    'Requests that wait for an upstream with limits, and for each of its models that has limits of its own; one that waits for several counts at each.',
+    ({ waiting }) => waiting,
+  );
+  return instruments;
+}
+
+/** The limits of upstreams, each of all of its models together, and of each model with limits of its own. */
+function limitsIn(
+  views: readonly LimiterView[],
+): readonly { readonly upstream: string; readonly model: string; readonly limits: LimitsView }[] {
+  return views.flatMap((view) => [
+    { upstream: view.upstream, model: allModels, limits: view },
+    ...view.models.map((limits) => ({ upstream: view.upstream, model: limits.model, limits })),
+  ]);
+}
+
+/** Begins the series of refusals of the upstreams with limits: an alert on them needs the series before the first one. */
+export function beginRefusals(
+  views: readonly LimiterView[],
+  { permitRefusals: refusals }: UpstreamLimiterInstruments,
+): void {
+  for (const { upstream, model } of limitsIn(views))
+    for (const reason of permitRefusals) refusals(upstream, model, reason).inc(0);
 }
 
 /** Counts what became of an ended request's need for permits. */
@@ -58,23 +86,5 @@ export function countPermits(permits: PermitSummary | null, instruments: Upstrea
   } else if (upstream !== null) {
     const names = limitedModel === null ? [allModels] : [allModels, limitedModel];
     for (const model of names) instruments.permitWaits(upstream, model).observe(waitMs / 1_000);
-  }
-}
-
-/** Sets the gauges of the upstreams with limits. An alert on their refusals needs the series before the first one. */
-export function showLimiters(
-  views: readonly LimiterView[],
-  { callsInFlight, callLimit, permitQueue, permitRefusals: refusals }: UpstreamLimiterInstruments,
-): void {
-  for (const gauge of [callsInFlight, callLimit, permitQueue]) gauge.reset();
-  const show = (upstream: string, model: string, { inFlight, maxInFlight, waiting }: LimitsView): void => {
-    callsInFlight.set({ upstream, model }, inFlight);
-    permitQueue.set({ upstream, model }, waiting);
-    for (const reason of permitRefusals) refusals(upstream, model, reason).inc(0);
-    if (maxInFlight !== null) callLimit.set({ upstream, model }, maxInFlight);
-  };
-  for (const permits of views) {
-    show(permits.upstream, allModels, permits);
-    for (const limited of permits.models) show(permits.upstream, limited.model, limited);
   }
 }
