@@ -33,7 +33,7 @@ export function writeSizingTable(): string {
     ],
     ['memory when idle', `${idleMb} MB`, 'the process, its threads and the database'],
     ['memory of 1,000 open streams', `${round(streamKb)} MB more`, `${streamKb} KB each`],
-    ['the same with prompts of 100 KB', `${round(longKb)} MB more`, `${longKb} KB each`],
+    ['memory of 1,000 open streams with prompts of 100 KB', `${round(longKb)} MB more`, `${longKb} KB each`],
   ];
   return [
     `| one process, at ${plannedShare * 100} % of a core | carries or takes | because |`,
