@@ -34,4 +34,16 @@ export const knownSurvivors: readonly KnownSurvivor[] = [
     change: 'a number is one more: 1',
     why: 'Any number below 0 says that the input is not paid.',
   },
+  {
+    file: 'src/domain/money/pricing.ts',
+    line: 'const usual = outputWithinLine(nanos, inputTokens, priceFor(price, 0));',
+    change: 'a number is one more: 0',
+    why: 'The dearer line of a price is for more than one token of input at the least.',
+  },
+  {
+    file: 'src/pipeline/money/reserve.ts',
+    line: 'const held = holdNanos ?? 0;',
+    change: 'a number is one more: 0',
+    why: 'An opening with budgets always says what it holds.',
+  },
 ];

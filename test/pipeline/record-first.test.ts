@@ -59,3 +59,22 @@ test('a key without a balance is settled as one that held nothing, in case the d
   await request.done;
   expect(settled.map(({ begun }) => begun?.holdNanos)).toEqual([0]);
 });
+
+test.each([
+  [1, 'budget_exhausted'],
+  [0, 'insufficient_balance'],
+])(
+  'a key whose budget has no room, and whose balance has %i nano-USD of the one that is needed, is refused as %s',
+  async (balanceNanos, code) => {
+    const keyId = await pipeline.addKey(10);
+    pipeline.change(keyId, {
+      budget: { amountNanos: 0, per: 'day', timeZone: 'UTC', warnAt: [], raise: null },
+    });
+    const open = async (): Promise<Reservation> => ({ granted: false, balanceNanos, heldNanos: 0 });
+    const records = { ...pipeline.store, open, takesWrites: true };
+    const request = await pipeline.start(keyId, body, 'chat', { records });
+    await request.done;
+    expect(request.call).toBeNull();
+    expect(request.sent.text).toContain(code);
+  },
+);

@@ -43,6 +43,7 @@ describe('what closes a part or an item of a Responses stream', () => {
     ],
     ['a part after one closed without its text', [delta('a'), textDone(), delta('b'), textDone('bc')], 'abc'],
     ['a part after one closed with no text', [delta('a'), textDone(''), delta('b'), textDone('bc')], 'abc'],
+    ['a text behind one that is closed late', [delta('a'), delta('b'), textDone('a'), textDone('bc')], 'abc'],
     ['an item after one closed without parts', [delta('a'), itemDone(), delta('b'), itemDone('bc')], 'abc'],
   ])('adds what is missing: %s', (_name, frames, text) => {
     expect(read(frames)).toEqual({ text, ending: 'stop', differs: false });
