@@ -3,7 +3,7 @@ import { limiterSettingsOf } from '../config/schema/limiter-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { readStatementKey } from '../config/statement-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
-import type { Limits } from '../domain/limits/limits.ts';
+import { limitsFrom } from '../domain/limits/limits.ts';
 import type { Webhook } from '../domain/ports/outbox.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import { writeArchivedRecord } from '../http/present/record.ts';
@@ -31,22 +31,11 @@ export function activeSettingsOf(config: Config) {
     /** How long an upstream must be down, or up again, before an event comes, in milliseconds. */
     upstreamDownMs: events.upstreamDown,
     /** The limits of keys without limits of their own. */
-    defaultLimits: defaultLimitsOf(limits),
+    defaultLimits: limitsFrom(limits),
     /** The groups that keys may belong to. */
     groups: groupsOf(config.groups),
     /** The limits of the upstreams that have any, by name. */
     upstreamLimiters: limiterSettingsOf(config.upstreams),
-  };
-}
-
-function defaultLimitsOf(limits: Config['limits']): Limits {
-  const { concurrency, requestsPerMinute, queueWait, tokensPerMinute, tokensPerDay } = limits;
-  return {
-    concurrency,
-    requestsPerMinute,
-    queueWaitMs: queueWait,
-    ...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
-    ...(tokensPerDay === undefined ? {} : { tokensPerDay }),
   };
 }
 

@@ -1,3 +1,5 @@
+import { limitsFrom } from '../domain/limits/limits.ts';
+import { withoutAbsent } from '../shared/override.ts';
 import { z } from 'zod';
 import { defaultWeight, isWellFormed } from '../domain/keys/api-key.ts';
 import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
@@ -114,7 +116,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
   return Object.entries(keys).map(([name, declared]) => ({
     name,
     hash: declared.key.slice(hashPrefix.length),
-    limits: limitsOf(declared),
+    limits: limitsFrom(declared),
     models: declared.models ?? null,
     allowFrom: declared.allowFrom ?? null,
     tags: declared.tags ?? [],
@@ -125,21 +127,4 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     group: declared.group ?? null,
     weight: declared.weight ?? defaultWeight,
   }));
-}
-
-function limitsOf({
-  concurrency,
-  requestsPerMinute,
-  queueWait: queueWaitMs,
-  tokensPerMinute,
-  tokensPerDay,
-}: z.output<typeof declaredKey>): DeclaredKey['limits'] {
-  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay });
-}
-
-/** Settings without those that are `undefined`, which would override a default. */
-function withoutAbsent<Settings extends object>(
-  settings: Settings,
-): { [Name in keyof Settings]?: Exclude<Settings[Name], undefined> } {
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as never;
 }

@@ -1,7 +1,7 @@
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
 import type { Refusal, ErrorCode } from '../shared/errors.ts';
 import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
-import type { NoPermit } from './permit-refusal.ts';
+import type { NoPermit } from './upstream-limiter/permit-refusal.ts';
 import type { HedgeResult } from './routing/hedging.ts';
 
 /** One attempt at an upstream, for metrics and the log. */
@@ -19,7 +19,7 @@ export interface PermitSummary {
   /** How long it waited before it was sent, and in all, in milliseconds. */
   readonly firstWaitMs: number;
   readonly waitMs: number;
-  /** Why it was refused, and by the lines of which upstreams; `null` if it was not. */
+  /** Why it was refused, and by the queues of which upstreams; `null` if it was not. */
   readonly refusal: Pick<NoPermit, 'kind' | 'upstreams' | 'models'> | null;
 }
 
@@ -62,7 +62,7 @@ export interface ExchangeSummary {
   readonly admittedMs: number | null;
   /** How long it took until there was a slot or none, in milliseconds, with the time to ask a shared database. */
   readonly limiterMs: number;
-  /** How long the request stood in line for a slot, in milliseconds; 0 if it was not in a line. */
+  /** How long the request waited in the queue for a slot, in milliseconds; 0 if it did not wait. */
   readonly slotWaitMs: number;
   readonly queuedMs: number | null;
   /** Its need for permits of upstreams with limits; `null` if none of its upstreams has a limit. */

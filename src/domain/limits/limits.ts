@@ -1,6 +1,7 @@
 import { formatDuration } from '../../shared/duration.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { withoutAbsent } from '../../shared/override.ts';
 
 /** The limits of one key. */
 export interface Limits {
@@ -13,6 +14,28 @@ export interface Limits {
   /** Tokens of input and output in any 60 seconds, and in any 24 hours; none of these is limited without a value. */
   readonly tokensPerMinute?: number;
   readonly tokensPerDay?: number;
+}
+
+/** Limits as a config names them. */
+type LimitSettings = {
+  readonly [Name in Exclude<keyof Limits, 'queueWaitMs'>]?: Limits[Name] | undefined;
+} & {
+  readonly queueWait?: number | undefined;
+};
+
+type DefaultSettings = LimitSettings & {
+  readonly concurrency: number;
+  readonly requestsPerMinute: number;
+  readonly queueWait: number;
+};
+
+/** The limits of a config. They are named one by one: a limit that is added does not compile before it is read here. */
+export function limitsFrom(settings: DefaultSettings): Limits;
+export function limitsFrom(settings: LimitSettings): Partial<Limits>;
+export function limitsFrom(settings: LimitSettings): Partial<Limits> {
+  const { concurrency, requestsPerMinute, queueWait: queueWaitMs, tokensPerMinute, tokensPerDay } = settings;
+  const all = { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay };
+  return withoutAbsent(all satisfies Record<keyof Limits, number | undefined>);
 }
 
 /** The sliding window in which starts are counted, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { PermitSummary } from '../../domain/exchange-summary.ts';
-import { permitRefusal } from '../../domain/permit-refusal.ts';
-import type { NoPermit } from '../../domain/permit-refusal.ts';
+import { permitRefusal } from '../../domain/upstream-limiter/permit-refusal.ts';
+import type { NoPermit } from '../../domain/upstream-limiter/permit-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Telemetry } from '../../domain/ports/telemetry.ts';
 import type {

@@ -1,7 +1,7 @@
-import { count } from '../shared/count.ts';
-import { refuse } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
-import type { AcquireResult } from './ports/upstream-limiters.ts';
+import { count } from '../../shared/count.ts';
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import type { AcquireResult } from '../ports/upstream-limiters.ts';
 
 /** Why a request got no permit: no more may wait, or it waited as long as it may. */
 export type NoPermit = Extract<AcquireResult, { readonly kind: 'full' | 'timed_out' }>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { permitRefusal } from '../../src/domain/permit-refusal.ts';
+import { permitRefusal } from '../../../src/domain/upstream-limiter/permit-refusal.ts';
 
 test.each([
   [
