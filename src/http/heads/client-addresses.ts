@@ -69,14 +69,12 @@ function addressOf({ remoteAddress, server }: Socket): string {
  * reading: then the proxy that reported it counts.
  */
 function readForwarded(list: string, peer: string, isTrusted: NetworkTest): string {
-  let [nearest, end] = [peer, list.length];
-  for (let hops = 0; hops < maxForwardingHops; hops++) {
-    const comma = list.lastIndexOf(',', end - 1);
-    const address = readHop(list.slice(comma + 1, end).trim());
+  let nearest = peer;
+  for (const entry of list.split(',').slice(-maxForwardingHops).toReversed()) {
+    const address = readHop(entry.trim());
     if (address === null) return nearest;
     nearest = address;
-    if (comma <= 0 || !isTrusted(address)) return nearest;
-    end = comma;
+    if (!isTrusted(address)) return nearest;
   }
   return nearest;
 }

@@ -48,9 +48,8 @@ export function strippedLabel(name: string): string {
  * `messages[].content`. Names that clients make up become `other`, so that they can't become metric labels.
  */
 export function registeredName(path: string): string {
-  const parts = path.replaceAll(/\[\d+\]/g, '[]').split('.');
-  for (let length = parts.length; length > 0; length--) {
-    const name = parts.slice(0, length).join('.');
+  for (const parts = path.replaceAll(/\[\d+\]/g, '[]').split('.'); parts.length > 0; parts.pop()) {
+    const name = parts.join('.');
     if (names.has(name)) return name;
     const withoutIndex = name.replace(/\[\]$/, '');
     if (names.has(withoutIndex)) return withoutIndex;

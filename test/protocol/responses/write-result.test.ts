@@ -46,6 +46,27 @@ describe('a response', () => {
     expect(response).toMatchObject({ instructions: 'be brief', max_output_tokens: 9, store: false });
   });
 
+  test('says what a plain text request leaves to the defaults', () => {
+    expect(write('stop')).toMatchObject({
+      background: false,
+      max_tool_calls: null,
+      parallel_tool_calls: true,
+      previous_response_id: null,
+      reasoning: { effort: null, summary: null },
+      service_tier: 'default',
+      store: false,
+      temperature: 1,
+      text: { format: { type: 'text' } },
+      tool_choice: 'auto',
+      tools: [],
+      top_logprobs: 0,
+      top_p: 1,
+      presence_penalty: 0,
+      frequency_penalty: 0,
+      truncation: 'disabled',
+    });
+  });
+
   test('has its usage, or null if none is known', () => {
     expect(write('stop')['usage']).toEqual({
       input_tokens: 11,
