@@ -273,11 +273,9 @@ class TextPieces {
     return this.#push(text.slice(0, text.length - this.#half.length).toWellFormed());
   }
 
-  /** Ends the text: a half that is left is no character. */
+  /** Ends the text: a half that is left is no character. Nothing may be added after this. */
   end(): string {
-    const left = this.#half.toWellFormed();
-    this.#half = '';
-    return this.#push(left);
+    return this.#push(this.#half.toWellFormed());
   }
 
   take(): string[] {

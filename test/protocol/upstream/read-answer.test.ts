@@ -103,6 +103,30 @@ describe('the reader of an answer', () => {
   });
 });
 
+describe('whether an answer is used as a whole or not at all', () => {
+  test.each<[string, string, boolean, boolean]>([
+    ['application/json', body, true, true],
+    ['application/json', stream, true, false],
+    ['text/event-stream', stream, false, false],
+    ['text/event-stream', body, false, true],
+    ['', stream, true, false],
+    ['text/plain', body, true, true],
+  ])('is told by %j at first, and then by its first bytes', (contentType, text, atFirst, then) => {
+    const reader = createReader(chatDialect, {
+      contentType,
+      streamAsked: true,
+      finishReason: 'required',
+      thoughtTag: null,
+      sentTokens: 1_000_000,
+      isFast: true,
+      sanitise: plainSanitiser,
+    });
+    expect(reader.isWhole).toBe(atFirst);
+    reader.push(Buffer.from(text));
+    expect(reader.isWhole).toBe(then);
+  });
+});
+
 describe('a whole body', () => {
   const whole = Buffer.from(`\uFEFF${body.replace('"x"', '"é😀\uFFFD"')}`);
   const read = (pieces: readonly Uint8Array[]) => summarize(readUpstream(bodyReader(chatDialect), pieces));

@@ -41,6 +41,7 @@ const hostPort = /^([a-z0-9_.-]+):\d{2,5}$/i;
 
 const apiPath =
   /^\/(?:(?:v\d\w*|api|openai|chat|completions|responses|messages|models|embeddings)(?:\/|$|\?))+$/;
+const twoSteps = /\/[^/]*\//;
 const windowsPath = /^(?:[A-Za-z]:\\|\\\\)/;
 const fileEnding =
   /\.(?:py|pyc|js|ts|mjs|rs|go|c|cc|cpp|cu|h|java|rb|sh|so|dll|exe|log|conf|cfg|ini|toml|ya?ml|env|pem|crt|pt|bin|gguf|safetensors|sock|db|sqlite|txt|csv|pdf|docx?|xlsx?)(?::\d+)*$/i;
@@ -79,17 +80,14 @@ function isId(word: string): boolean {
 function isPath(word: string): boolean {
   if (windowsPath.test(word) || word.startsWith('~/')) return true;
   if (apiPath.test(word)) return false;
-  const steps = word.split('/').length - 1;
-  if (domain.test(word.split('/', 1)[0]?.split(':', 1)[0] ?? '')) return false;
-  return (
-    steps > 1 || (steps > 0 && (fileEnding.test(word) || /^\.{0,2}\/\w/.test(word))) || fileEnding.test(word)
-  );
+  if (domain.test(word.replace(/[/:][^]*/, ''))) return false;
+  return twoSteps.test(word) || fileEnding.test(word) || /^\.{0,2}\/\w/.test(word);
 }
 
 function isHost(word: string): boolean {
   if (ipv4.test(word)) return true;
   if (word.includes('::') || word.split(':').length > 4) return ipv6.test(word);
-  const [authority = ''] = word.split(/[/?#]/, 1);
+  const authority = word.replace(/[/?#][^]*/, '');
   const host = hostPort.exec(authority)?.[1] ?? null;
   if (/^localhost\b/i.test(authority) || domain.test(host ?? authority)) return true;
   // A name without dots before a port may be a field and its value, as in `limit:4096`, unless it has a digit or hyphen.
@@ -110,11 +108,15 @@ function isDottedHost(word: string): boolean {
 /** The shortest run of letters and digits that may be a key of an unknown kind. */
 const minRandomChars = 20;
 
+/** A character before one of another kind: lower case, upper case, digit. */
+const switched = /[a-z](?=[A-Z\d])|[A-Z](?=[a-z\d])|\d(?=[A-Za-z])/g;
+
 /** Whether a word holds a long run of letters and digits that no name is made of. */
 function isRandom(word: string): boolean {
   for (const [run] of word.matchAll(/[A-Za-z0-9+/_~=-]{20,}/g)) {
     const segments = run.split(/[-_/+~=]/);
-    if (segments.some(isRandomSegment) || switches(segments) / run.length >= 0.3) return true;
+    const switches = [...run.matchAll(switched)].length;
+    if (segments.some(isRandomSegment) || switches / run.length >= 0.3) return true;
   }
   return false;
 }
@@ -129,18 +131,4 @@ function isRandomSegment(segment: string): boolean {
 /** A name such as `ContextWindowExceededError`. */
 function isCamelCase(segment: string): boolean {
   return /^[a-z]*(?:[A-Z]+[a-z]{2,})+$/.test(segment) && segment.length / segment.split(/[A-Z]+/).length >= 4;
-}
-
-/** How often neighbours within the segments are of different kinds: lower case, upper case, digit. */
-function switches(segments: readonly string[]): number {
-  let count = 0;
-  for (const segment of segments)
-    for (let at = 1; at < segment.length; at++)
-      if (kindOf(segment.charCodeAt(at)) !== kindOf(segment.charCodeAt(at - 1))) count++;
-  return count;
-}
-
-function kindOf(unit: number): number {
-  if (unit <= 0x39) return 0;
-  return unit <= 0x5a ? 1 : 2;
 }
