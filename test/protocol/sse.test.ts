@@ -137,6 +137,25 @@ describe('the SSE parser', () => {
   });
 });
 
+// From there on, frames may be read on their own, without the parser.
+describe('the SSE parser is between events', () => {
+  test.each<[string, readonly string[], boolean]>([
+    ['before the start, where a byte order mark may come', [], false],
+    ['after an event', ['data: x\n\n'], true],
+    ['after a comment', [': x\n'], true],
+    ['within a line', ['dat'], false],
+    ['after a line of data', ['data: x\n'], false],
+    ['after a name', ['event: x\n'], false],
+    ['between a CR and its LF', ['data: x\r\n\r'], false],
+    ['after that LF', ['data: x\r\n\r', '\n'], true],
+    ['after an event over the limit', [`data: ${'y'.repeat(maxEventChars + 1)}\n\n`], false],
+  ])('%s', (_when, pieces, expected) => {
+    const parser = new SseParser();
+    for (const piece of pieces) parser.push(piece);
+    expect(parser.isBetweenEvents).toBe(expected);
+  });
+});
+
 describe('the SSE parser’s limit of 1 MiB', () => {
   const half = 'y'.repeat(maxEventChars / 2);
 

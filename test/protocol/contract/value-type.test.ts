@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { registeredName } from '../../../src/protocol/contract/registry.ts';
 import {
+  anything,
+  array,
   arrayOf,
+  boolean,
   either,
   integer,
   number,
+  object,
   oneOf,
   string,
   stringMap,
@@ -89,6 +93,38 @@ describe('the check of a value type', () => {
     ['a number within its limits', number(0, 2), 2, null],
   ])('judges %s', (_name, type, value, expected) => {
     expect(fault(type, value)).toBe(expected);
+  });
+});
+
+describe('a value type', () => {
+  // Tests of the whole contract are made from these.
+  test.each<[string, ValueType]>([
+    ['a string', string],
+    ['a boolean', boolean],
+    ['an array', array],
+    ['an array of messages', arrayOf('messages')],
+    ['an object', object],
+    ['anything', anything],
+    ['a map of strings', stringMap],
+    ['an integer', integer(1)],
+    ['an integer of a short range', integer(0, 6)],
+    ['a number', number(0, 2)],
+    ['one of two strings', oneOf('low', 'high')],
+    ['a string or a map', either(string, stringMap)],
+    ['a string or anything', either(string, anything)],
+  ])('that is %s accepts its samples, and refuses its wrong value, if it has one', (_name, type) => {
+    expect(type.samples.length).toBeGreaterThan(0);
+    for (const sample of type.samples) expect([fault(type, sample), type.fits(sample)]).toEqual([null, true]);
+    if (type.wrong === undefined) return;
+    expect([fault(type, type.wrong), type.fits(type.wrong)]).toEqual([
+      expect.stringMatching(/^invalid_(?:type|value): .*at/),
+      false,
+    ]);
+  });
+
+  test('has a wrong value unless it accepts anything', () => {
+    const kinds = [string, either(string, object), anything, either(string, anything)];
+    expect(kinds.map((type) => 'wrong' in type)).toEqual([true, true, false, false]);
   });
 });
 
