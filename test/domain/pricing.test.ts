@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { holdFor } from '../../src/domain/money/hold-estimate.ts';
-import { costOf, free, priceFor } from '../../src/domain/money/pricing.ts';
+import { costOf, free, noTokens, priceFor } from '../../src/domain/money/pricing.ts';
 import { maxNanos } from '../../src/shared/money.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { modelPrice } from '../support/model-price.ts';
@@ -28,6 +28,7 @@ const tokens = (
 describe('the cost of tokens', () => {
   test.each<[string, ReturnType<typeof tokens>, number]>([
     ['nothing', tokens(0, 0, 0), 0],
+    ['tokens that are not counted', { ...noTokens }, 0],
     ['a million of input', tokens(1_000_000, 0, 0), 150_000_000],
     ['a million of output', tokens(0, 0, 1_000_000), 600_000_000],
     ['input of which half was cached', tokens(1_000_000, 500_000, 0), 112_500_000],
