@@ -1,9 +1,14 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { isForm, readBody, takeReadBody } from '../../src/http/body.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const json = { 'content-type': 'application/json' };
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -114,6 +119,23 @@ describe('a body that is still to be read', () => {
       false,
       false,
     ]);
+  });
+
+  test('is not kept by its request, whose listeners live as long as the answer', async () => {
+    const request = new IncomingMessage(new Socket());
+    Object.assign(request.headers, json);
+    const chunks = [1, 2].map(() => {
+      const chunk = Buffer.alloc(10_000, ' ');
+      request.push(chunk);
+      return new WeakRef(chunk);
+    });
+    request.push(null);
+    const body = await readBody(request, new ServerResponse(request), 20_000);
+    expect(isRefusal(body) ? body : body.length).toBe(20_000);
+    await setImmediate();
+    collectGarbage();
+    expect(chunks.map((chunk) => chunk.deref() === undefined)).toEqual([true, true]);
+    expect(request.listenerCount('end')).toBeGreaterThan(0);
   });
 
   test('is incomplete where its connection breaks', async () => {

@@ -201,6 +201,19 @@ describe('a delivery', () => {
     expect(delivery.send(['d'])).toBe(true);
   });
 
+  test('is torn down before its end, which it then has, and after an end that could not be written', async () => {
+    const [open, ended] = [openDelivery(), openDelivery()];
+    open.begin(streamWriter());
+    open.permit();
+    open.send(['a']);
+    await open.tearDown();
+    expect([calls.at(-1), clock.scheduled]).toEqual(['tear down', 0]);
+    expect(() => open.send(['late'])).toThrow('delivery law broken');
+    await ended.fail(failure, null);
+    await ended.tearDown();
+    expect(calls.slice(-2)).toEqual(['answer 502 {"error"', 'tear down']);
+  });
+
   test('ends an answer that is passed on as it came: whole, or torn down', async () => {
     const [whole, broken] = [openDelivery(), openDelivery()];
     expect(() => whole.passHead(200)).toThrow('before the request is recorded');
