@@ -30,6 +30,36 @@ describe('the check of a value type', () => {
     ],
     ['null', string, null, "invalid_type: Invalid type for 'at': expected a string, but got null instead."],
     [
+      'an object as a string',
+      string,
+      {},
+      "invalid_type: Invalid type for 'at': expected a string, but got an object instead.",
+    ],
+    [
+      'an array as a string',
+      string,
+      [],
+      "invalid_type: Invalid type for 'at': expected a string, but got an array instead.",
+    ],
+    [
+      'true as a string',
+      string,
+      true,
+      "invalid_type: Invalid type for 'at': expected a string, but got a boolean instead.",
+    ],
+    [
+      'a fraction as a string',
+      string,
+      0.5,
+      "invalid_type: Invalid type for 'at': expected a string, but got a decimal instead.",
+    ],
+    [
+      'text as an integer',
+      integer(1),
+      '1',
+      "invalid_type: Invalid type for 'at': expected an integer, but got a string instead.",
+    ],
+    [
       'an integer below its minimum',
       integer(1),
       -1,
