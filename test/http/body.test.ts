@@ -112,6 +112,14 @@ describe('a body that is still to be read', () => {
     expect(await read(headers, chunks)).toBe(expected);
   });
 
+  test('of a long type is refused with the beginning of it', async () => {
+    const type = `a/${'b'.repeat(100)}`;
+    const request = requestOf({ 'content-type': type });
+    expect(await readBody(request, new ServerResponse(request), 20)).toMatchObject({
+      message: `Unsupported content type '${type.slice(0, 64)}': send the header 'Content-Type: application/json'.`,
+    });
+  });
+
   test('of a form is read where forms are taken', async () => {
     expect(await read(form, ['a=1'], true)).toBe('a=1');
     expect([isForm(requestOf(form)), isForm(requestOf(json)), isForm(requestOf({}))]).toEqual([

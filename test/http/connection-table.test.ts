@@ -20,11 +20,11 @@ function openTable({ maxConnections = 100 } = {}) {
     onRefused: (reason) => void refusals.push(reason),
     isProxy: () => false,
   });
-  const accept = (address: string): Socket => {
+  const accept = (address: string, pauseMs = protectedMs): Socket => {
     const socket = new Socket();
     Object.defineProperty(socket, 'remoteAddress', { value: address });
     table.accept(socket);
-    clock.advance(protectedMs);
+    clock.advance(pauseMs);
     return socket;
   };
   const close = async (socket: Socket): Promise<void> => {
@@ -67,5 +67,29 @@ describe('a table of connections', () => {
     accept('192.0.2.1');
     expect(others.map(({ destroyed }) => destroyed)).toEqual([true, false, false, false]);
     expect(refusals).toEqual(['evicted']);
+  });
+
+  test('that is full evicts those with a key after a second of idleness, the longest idle first, for half of its places', () => {
+    const { clock, refusals, accept } = openTable({ maxConnections: 4 });
+    const known = Array.from({ length: 4 }, (_, index) => accept(`192.0.2.${index}`, 0));
+    for (const socket of known) connectionOf(socket)?.recognize();
+    const late = (index: number): boolean => accept(`198.51.100.${index}`, 0).destroyed;
+    clock.advance(protectedMs - 1);
+    expect(late(0)).toBe(true);
+    clock.advance(1);
+    expect([late(1), late(2), late(3)]).toEqual([false, false, true]);
+    expect(known.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false]);
+    expect(refusals).toEqual(['listener_full', 'evicted', 'evicted', 'listener_full']);
+  });
+
+  test('that is full protects a new connection for a second, and evicts the longest idle one without a key then', () => {
+    const { clock, refusals, accept } = openTable({ maxConnections: 2 });
+    const open = [accept('192.0.2.1', 0), accept('192.0.2.2', 0)];
+    clock.advance(protectedMs - 1);
+    expect(accept('192.0.2.3', 0).destroyed).toBe(true);
+    clock.advance(1);
+    expect(accept('192.0.2.3', 0).destroyed).toBe(false);
+    expect(open.map(({ destroyed }) => destroyed)).toEqual([true, false]);
+    expect(refusals).toEqual(['listener_full', 'evicted']);
   });
 });

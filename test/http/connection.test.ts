@@ -137,7 +137,9 @@ describe('a head that is late', () => {
   test('is refused at once if that time is over', async () => {
     const { connection, answer } = await openUnread();
     await answer(7);
-    vi.advanceTimersByTime(restMs);
+    vi.advanceTimersByTime(restMs - 1);
+    expect(connection.extendTime({ restMs, refuse: () => {} })).toBe(true);
+    vi.advanceTimersByTime(1);
     expect(connection.extendTime({ restMs, refuse: () => {} })).toBe(false);
   });
 
