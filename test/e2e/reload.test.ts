@@ -89,8 +89,11 @@ describe('a reloaded config', () => {
   });
 
   test('reports the settings that need a restart', () => {
-    const moved = { ...configOf('u1'), server: { port: 1 }, storage: { url: 'sqlite:elsewhere.db' } };
+    const base = configOf('u1');
+    const moved = { ...base, server: { port: 1 }, storage: { url: 'sqlite:elsewhere.db' } };
     expect(gateway.reload(moved)).toEqual(['server.port', 'storage.url']);
+    const elsewhere = { ...base, admin: { ...base.admin, tokenFolder: 'elsewhere' } };
+    expect(gateway.reload(elsewhere)).toContain('admin.tokenFolder');
   });
 });
 
