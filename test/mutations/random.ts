@@ -47,6 +47,7 @@ const options = readScript({
     mutants: countOption('how many faults are made', 300),
     files: countOption('how many test files are run for one at the most: fewer find fewer, and sooner', 60),
     only: textOption('makes all faults of one line, such as src/http/body.ts:12, or of one file'),
+    again: textOption('makes the faults that survived an earlier run, whose output is in this file'),
     seed: seedOption(null),
   },
 });
@@ -65,13 +66,7 @@ const all = globSync(targets, { cwd: root })
       return { file, source, mutant, name: `${file}:${line} ${change}`, isKnown };
     });
   });
-const chosen = (
-  options.only === null
-    ? Array.from({ length: Math.min(options.mutants, all.length) }, () =>
-        all.splice(Math.floor(random() * all.length), 1),
-      ).flat()
-    : all.filter(({ file, name }) => file === options.only || name.startsWith(`${options.only} `))
-).filter(({ isKnown }) => !isKnown);
+const chosen = choose().filter(({ isKnown }) => !isKnown);
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'textgate-mutants-')));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 9 }));
@@ -93,6 +88,23 @@ for (const { file, source, mutant, name } of chosen) {
 const share = ((1 - survivors.length / chosen.length) * 100).toFixed(1);
 process.stdout.write(`${chosen.length - survivors.length} of ${chosen.length} found (${share} %)\n`);
 for (const name of survivors) process.stdout.write(`- ${name}\n`);
+
+/** Faults by chance, those of one place, or those that survived before. */
+function choose() {
+  const { only, again, mutants } = options;
+  if (again !== null) {
+    const survived = new Set(
+      Array.from(readFileSync(again, 'utf8').matchAll(/^SURVIVED (.+)$/gm), ([, name = '']) => name),
+    );
+    const found = all.filter(({ name }) => survived.delete(name));
+    for (const name of survived) process.stdout.write(`no longer there: ${name}\n`);
+    return found;
+  }
+  if (only !== null) return all.filter(({ file, name }) => file === only || name.startsWith(`${only} `));
+  return Array.from({ length: Math.min(mutants, all.length) }, () =>
+    all.splice(Math.floor(random() * all.length), 1),
+  ).flat();
+}
 
 /** The test file that found a fault, and found it again alone. `null` if there is none. */
 async function findIn(
