@@ -1,4 +1,4 @@
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyLookUp } from '../domain/ports/key-store.ts';
 import { StorageError } from '../domain/storage-refusal.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import { within } from '../domain/limits/time-limit.ts';
+import { within } from '../domain/time-limit.ts';
 
 /** How long a probe waits for the database, in milliseconds. */
 const deadlineMs = 1_000;

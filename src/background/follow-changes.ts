@@ -1,4 +1,4 @@
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { FoundChanges, SharedChanges } from '../domain/ports/shared-changes.ts';
 import { StorageError } from '../domain/storage-refusal.ts';

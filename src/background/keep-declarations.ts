@@ -2,7 +2,7 @@ import type { DeclarationReport, DeclaredKey } from '../domain/keys/declared-key
 import type { Clock } from '../domain/ports/clock.ts';
 import type { DeclaredHashes } from '../domain/ports/key-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { within } from '../domain/limits/time-limit.ts';
+import { within } from '../domain/time-limit.ts';
 
 /** How long requests with a declared key wait until the declarations are stored, in milliseconds. */
 const storeLimitMs = 10_000;

@@ -1,5 +1,5 @@
 import { leaseMs } from '../domain/ports/leases.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';

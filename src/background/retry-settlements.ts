@@ -1,5 +1,5 @@
-import { TimeLimit } from '../domain/limits/time-limit.ts';
-import type { Wait } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
+import type { Wait } from '../domain/time-limit.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type {

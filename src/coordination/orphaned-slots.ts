@@ -3,7 +3,7 @@ import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
 /** How long the end of a request waits for its slot to be given back, in milliseconds; it is given back later then. */

@@ -6,7 +6,7 @@ import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
-import { TimeLimit } from '../domain/limits/time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import { SlotCalls } from './slot-calls.ts';
 import { OrphanedSlots } from './orphaned-slots.ts';
 import { WaitingRequests } from './waiting-requests.ts';

@@ -1,4 +1,4 @@
-import { within } from '../domain/limits/time-limit.ts';
+import { within } from '../domain/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import { refuse } from '../shared/errors.ts';

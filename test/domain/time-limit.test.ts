@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { TimeLimit } from '../../src/domain/limits/time-limit.ts';
-import type { Wait } from '../../src/domain/limits/time-limit.ts';
+import { TimeLimit } from '../../src/domain/time-limit.ts';
+import type { Wait } from '../../src/domain/time-limit.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function start() {

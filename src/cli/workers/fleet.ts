@@ -1,5 +1,5 @@
 import type { Clock } from '../../domain/ports/clock.ts';
-import { within } from '../../domain/limits/time-limit.ts';
+import { within } from '../../domain/time-limit.ts';
 import type { WorkerEnd, WorkerProcess } from './fork-worker.ts';
 import type { SeatSettings } from './seat.ts';
 

@@ -1,5 +1,5 @@
 import { connectionLimits, readDescriptorLimit } from '../../config/connection-limits.ts';
-import { within } from '../../domain/limits/time-limit.ts';
+import { within } from '../../domain/time-limit.ts';
 import { hasProof } from '../../http/admin/guard.ts';
 import { keepPlaces } from '../../http/admin/places.ts';
 import { createPageGuard } from '../../http/pages/own-pages.ts';

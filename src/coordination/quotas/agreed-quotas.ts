@@ -9,7 +9,7 @@ import type {
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { sumFaults } from '../../domain/fault-reports.ts';
-import { TimeLimit } from '../../domain/limits/time-limit.ts';
+import { TimeLimit } from '../../domain/time-limit.ts';
 import { OwnQuota } from './own-quota.ts';
 
 /** How often the quotas are renewed, in milliseconds. */

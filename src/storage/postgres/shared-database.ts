@@ -1,6 +1,6 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-changes.ts';
-import { within } from '../../domain/limits/time-limit.ts';
+import { within } from '../../domain/time-limit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { sql } from '../statements.ts';
 

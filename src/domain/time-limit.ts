@@ -1,6 +1,6 @@
-import { Roster } from '../../shared/roster.ts';
-import type { Position } from '../../shared/roster.ts';
-import type { Clock } from '../ports/clock.ts';
+import { Roster } from '../shared/roster.ts';
+import type { Position } from '../shared/roster.ts';
+import type { Clock } from './ports/clock.ts';
 
 /** One answer that is waited for. */
 export interface Wait {
