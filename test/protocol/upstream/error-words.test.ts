@@ -43,6 +43,8 @@ describe('the words of an error status', () => {
     ['a code that is no name', '{"error":{"code":"two words","type":"a_name"}}', 'a_name', null],
     ['a code that is a key', '{"error":{"code":"sk-abcdef123456","type":"a_name"}}', 'a_name', null],
     ['errors in errors', `${'{"error":'.repeat(9)}{"message":"deep"}${'}'.repeat(9)}`, null, null],
+    ['an error in three others', '{"error":{"error":{"error":{"message":"deep"}}}}', null, 'deep'],
+    ['an error in four others', '{"error":{"error":{"error":{"error":{"message":"deep"}}}}}', null, null],
     ['the reasons of three of many details', detailsOf(['a key', 'b key', 'c key', 'FOURTH']), null, null],
     ['three of many faults', '{"errors":["a","b","c","d"]}', null, 'a; b; c'],
     ['raw text of a relayed error', '{"error":{"message":"x","metadata":{"raw":"plain"}}}', null, 'plain'],

@@ -49,7 +49,7 @@ const usualUnread = fc.record({
   padding: fc.stringMatching(/^[A-Za-z\d]{0,12}$/),
 });
 const oddValues: readonly Unread[] = [
-  ...['', '007', '-1', '1.5', '1e3', '"1"'].map((count) => ({ count, padding: 'x' })),
+  ...['', '07', '007', '-1', '1.5', '1e3', '"1"'].map((count) => ({ count, padding: 'x' })),
   ...['é', 'a"b', '\\n', '\\q', '\n', '","error":{"message":"no"},"x":"'].map((padding) => ({
     count: '1',
     padding,
@@ -317,6 +317,19 @@ describe('the fast path of a stream', () => {
       return [reader.push(bytes), reader.end(), reader.answer.knownUsage(), [...reader.answer.violations]];
     };
     expect(read(true)).toEqual(read(false));
+  });
+
+  test('learns nothing from a read that ends within the next frame, wherever its line ends are', () => {
+    const frame = `${chatFrame('"content":"a"')}\r\n\r\n`;
+    const head = frame.slice(0, 9);
+    const rest = frame.slice(9);
+    const pieces = [frame, ...Array.from({ length: 20 }, () => [frame + head, rest]).flat()];
+    const read = (isFast: boolean) => {
+      const reader = streamReader(dialects.chat, 'required', isFast);
+      return pieces.flatMap((piece) => reader.push(Buffer.from(piece)).deltas);
+    };
+    expect(read(true)).toEqual(Array.from({ length: 41 }, () => 'a'));
+    expect(read(false)).toEqual(read(true));
   });
 
   test.each(oddValues)('reads a frame with the unread values %j as the complete path does', (odd) => {
