@@ -96,6 +96,16 @@ describe('the reader of an answer', () => {
     ['plain text', 'text/plain', false, 'x', '', 'upstream_invalid', true],
     ['a stream called JSON', 'application/json', true, stream, 'x', 'stop', true],
     ['a stream called plain text', 'text/plain', true, `: hello\n\n${stream}`, 'x', 'stop', true],
+    [
+      'a stream that begins with an unknown field',
+      'text/event-stream',
+      true,
+      `x: 1\n${stream}`,
+      'x',
+      'stop',
+      false,
+    ],
+    ['such a stream without a content type', '', true, `x: 1\n${stream}`, 'x', 'stop', true],
     ['a body called a stream', 'text/event-stream', true, body, 'x', 'stop', false],
     ['a script that is not JSON', 'application/jsonp', false, `f(${body})`, '', 'upstream_invalid', true],
   ])('handles %s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {

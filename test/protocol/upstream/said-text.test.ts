@@ -32,4 +32,15 @@ describe('the copies of what closes parts', () => {
     said.close('part', 'tail end', answer);
     expect(said.length - text.length).toBe(added);
   });
+
+  test('are compared as long as all that was compared is no more than the bound', () => {
+    const [said, answer] = [new SaidParts(), newAnswer()];
+    const text = 'x'.repeat(1_048_576);
+    said.say(text, answer);
+    for (let times = 0; times < 31; times++) said.close('part', text, answer);
+    const last = 'y'.repeat(1_048_575);
+    said.say(last, answer);
+    said.close('part', `${last}zz`, answer);
+    expect(said.from(text.length + last.length)).toBe('zz');
+  });
 });

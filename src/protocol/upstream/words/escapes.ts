@@ -24,7 +24,6 @@ const hexByte = /\\+x([0-9a-f]{2})/iy;
 const octalByte = /\\+([0-3][0-7]{2})/y;
 const longPoint = /\\+(?:U([0-9a-fA-F]{8})|u\{([0-9a-fA-F]{1,6})\})/y;
 const shortUnit = /\\+u([0-9a-f]{4})/iy;
-const backslashes = /\\+/y;
 const entity = /&((?:amp;)*)(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/iy;
 
 /** Code points by the names behind them. */
@@ -128,7 +127,8 @@ const escapedSigns = `"'/\`$`;
 
 /** Backslashes, and the letter behind them if it stands for white space. */
 function readBackslash(text: string, at: number): Escape {
-  const end = at + (matchAt(backslashes, text, at)?.[0].length ?? 1);
+  let end = at;
+  while (text.charCodeAt(end) === backslash) end++;
   const letter = text[end] ?? '';
   if (letter !== '' && 'nrtbfv0'.includes(letter)) return { point: blank, end: end + 1 };
   return { point: letter === '' || escapedSigns.includes(letter) ? null : backslash, end };

@@ -70,10 +70,10 @@ export function findSecrets(message: string, names: ReadonlySet<string>): readon
   }));
   let expected: Expectation | null = null;
   let before: Word | null = null;
-  let fillersLeft = 0;
+  let fillersLeft = maxFillers;
   for (const word of splitWords(message)) {
     const expects = expectationOf(word, before);
-    const isFiller = expected !== null && fillersLeft > 0 && fillers.test(word.text);
+    const isFiller = fillersLeft > 0 && fillers.test(word.text);
     const mark = names.has(word.text)
       ? null
       : (markOfWord(word, before) ?? (isFiller ? null : markAsExpected(word, expected)));
@@ -81,7 +81,7 @@ export function findSecrets(message: string, names: ReadonlySet<string>): readon
     if (expects !== null && mark === null) {
       expected = expects;
       fillersLeft = maxFillers;
-    } else if (isFiller) {
+    } else if (expected !== null && isFiller) {
       fillersLeft--;
       expected = afterFiller(word, expected);
     } else expected = null;
@@ -157,8 +157,7 @@ function expectationOf(word: Word, before: Word | null): Expectation | null {
 }
 
 /** A word between a name and its value may make either more certain. */
-function afterFiller({ text, isNamed }: Word, expected: Expectation | null): Expectation | null {
-  if (expected === null) return null;
+function afterFiller({ text, isNamed }: Word, expected: Expectation): Expectation {
   const isPart = expected.mark === '[key]' && partWords.test(text);
   return {
     ...expected,

@@ -98,7 +98,7 @@ function findSecret(message: string, secret: string): readonly Span[] {
   const folded = foldMessage(message);
   for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldMessage(secret).units)) {
     const first = folded.starts[start] ?? 0;
-    const behind = folded.ends[end - 1] ?? first + 1;
+    const behind = folded.ends[end - 1] ?? message.length;
     spans.push({ ...wordAround(message, first, behind), mark });
   }
   return spans;

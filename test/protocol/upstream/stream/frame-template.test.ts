@@ -23,9 +23,9 @@ describe('the form of a frame', () => {
 
 describe('how many frames are read in full', () => {
   const learnedAfter = (copies: readonly number[], said: string) => {
-    let trials = 0;
+    const count = { trials: 0 };
     const learner = new TemplateLearner(() => {
-      trials++;
+      count.trials++;
       const answer = new Answer({
         finishReason: 'required',
         thoughtTag: null,
@@ -36,9 +36,9 @@ describe('how many frames are read in full', () => {
       return answer;
     });
     return copies.map((copied) => {
-      const before = trials;
+      const before = count.trials;
       let seen = 0;
-      for (; trials === before; seen++) learner.saw(frameOf('a'), 'a');
+      for (; count.trials === before; seen++) learner.saw(frameOf('a'), 'a');
       const hasForm = learner.template !== null;
       learner.copies = copied;
       return [seen, hasForm];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createSanitiser } from '../../../../src/protocol/upstream/words/sanitise.ts';
+import { createSanitiser, holdsSecret } from '../../../../src/protocol/upstream/words/sanitise.ts';
 
 const prompt = 'Please summarise the merger of Acme and Globex.\nSay "nothing" to the Ünïon.';
 
@@ -15,6 +15,17 @@ function sanitise(
   })(message);
 }
 
+test.each<[string, string, string, boolean]>([
+  ['it as a whole', 'no ab!cd! here', 'ab!cd!', true],
+  ['the word behind its scheme', 'no ab!cd! here', 'Bearer ab!cd!', true],
+  ['a long part of it', 'no ABCDEFGHIJKL here', 'xabc-def-ghi-jklx', true],
+  ['a shorter part of it', 'no ABCDEFGHIJK here', 'xabc-def-ghi-jklx', false],
+  ['one that is too short', 'no ab!cd here', 'ab!cd', false],
+  ['nothing of it', 'no', 'ab!cd!', false],
+])('a text with %s holds a secret or not', (_what, text, secret, holds) => {
+  expect(holdsSecret(text, secret)).toBe(holds);
+});
+
 describe('what an upstream says', () => {
   test.each([
     'max_tokens is too large: 99999. This model supports at most 4096',
@@ -29,6 +40,10 @@ describe('what an upstream says', () => {
     'Use /v1/chat/completions. API key is not valid. Bearer token required; the account must be verified.',
     'tokens: 4096, limit:4096, max_tokens=5, v1.2.3 at 12:30:45 on 2026-11-22, 50% of 0.25',
     'The project was archived and the organization is over its quota, in 2.5s.',
+    'The project stopped, and the project Acme as well, of organization: acme.',
+    'Check your key. abc9 is no part of it, and neither is key model-not-found.',
+    'A token 4096, an account 4096 and the id ab12 count something.',
+    'the key is is is is is abc9',
   ])('is kept where it is of use: %s', (message) => {
     expect(sanitise(message, [])).toBe(message);
   });
@@ -52,6 +67,10 @@ describe('what an upstream says', () => {
     ['mix abc1def2gh-ijk3lmnop or abc1def2gh-ijklmnop3', 'mix [key] or abc1def2gh-ijklmnop3'],
     ['the odd Key!77 old-client/key! local-key-1 mylocalkey', 'the [key] [key] local-key-1 mylocalkey'],
     ['own-local-key-1', '[key]'],
+    ['the key is is is is abc9', 'the key is is is is [key]'],
+    ['key 12345, account number: 4096', 'key [key], account number: [id]'],
+    ['in:org-abcdef to ... redis:6379', '[id] to ... [host]'],
+    ['at vllm:8000/v1/x/y', 'at [path]'],
     [
       'at vllm:8000, inference.mine, api.foo.com/v1/x, 10.2.3.4:80, [2001:db8::1]:443, db-1:5432',
       'at [host], [host], [host], [host], [[host]]:443, [host]',
@@ -102,6 +121,8 @@ describe('what an upstream says', () => {
     ['in parts', 'bad: "Please summarise the merger ... nothing to the Ünïon."', 'bad: "[text]."'],
     ['short, in quotation marks', 'bad: "hunter2", Acme', 'bad: "[text]", Acme'],
     ['short, as a whole turn', 'bad: HUNTER2 given', 'bad: [text] given'],
+    ['short, as a whole turn at the beginning', 'hunter2 given', '[text] given'],
+    ['short, as a whole turn at the end', 'bad: hunter2', 'bad: [text]'],
     ['a few ideographs', 'bad: 好世界今天好了', 'bad: [text]'],
     [
       'as an address has it',
@@ -169,6 +190,10 @@ describe('what an upstream says', () => {
     expect(sanitise("'max_tokens' is too big for the role 'user'", [asked])).toBe(
       "'max_tokens' is too big for the role 'user'",
     );
+  });
+
+  test('shows a long text from its beginning', () => {
+    expect(sanitise(`first ${'b '.repeat(3_000)}`, [])).toMatch(/^first b b /);
   });
 
   test('drops the last word of a long text, which may be the beginning of a key', () => {
