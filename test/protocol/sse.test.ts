@@ -121,6 +121,24 @@ describe('the SSE parser', () => {
     ['data with only its first space removed', 'data:  x \n\n', [{ name: '', data: ' x ' }]],
     ['a byte order mark within the text', 'data: \uFEFFx\n\n', [{ name: '', data: '\uFEFFx' }]],
     ['comments only', ': a\n\n: b\n\n', []],
+    [
+      'JSON of one line that has no field, and needs no blank line',
+      '{"error":"x"}\ndata: y\n\n',
+      [
+        { name: '', data: '{"error":"x"}' },
+        { name: '', data: 'y' },
+      ],
+    ],
+    [
+      'JSON of several lines that has no field, up to a blank line',
+      'event: a\n{\n  "error": {\n    "b": 1\n  }\n}\n\ndata: y\n\n',
+      [
+        { name: 'a', data: '{\n  "error": {\n    "b": 1\n  }\n}' },
+        { name: '', data: 'y' },
+      ],
+    ],
+    ['a brace behind data as no field', 'data: x\n{"a":1}\n\n', [{ name: '', data: 'x' }]],
+    ['an error in a field of its own', 'error: {"a":1}\n\n', [{ name: 'error', data: '{"a":1}' }]],
     ['a last event without its blank line', 'data: x\n', [{ name: '', data: 'x' }]],
     ['a last event without its line end', 'event: e\ndata: x', [{ name: 'e', data: 'x' }]],
   ])('reads %s', (_name, text, expected) => {
