@@ -8,6 +8,7 @@ import type { ChargeBasis, Progress } from '../../src/domain/money/settlement.ts
 import { chargeFor } from '../../src/pipeline/money/charge.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
+import type { TokenCeiling } from '../../src/pipeline/stages.ts';
 import type { Usage } from '../../src/protocol/text.ts';
 import { TextSample } from '../../src/protocol/kept-text.ts';
 import { modelPrice } from '../support/model-price.ts';
@@ -72,6 +73,7 @@ interface Asked {
   readonly holdNanos?: number;
   readonly onDisconnect?: OnDisconnect;
   readonly price?: ModelPrice;
+  readonly ceiling?: TokenCeiling;
 }
 
 function recordedText(asked: Asked): Charged {
@@ -105,7 +107,7 @@ function recordedText(asked: Asked): Charged {
     stripped: [],
   } as const;
   return {
-    work: { kind: 'text', request, model, routes: [route], received, ceiling: null },
+    work: { kind: 'text', request, model, routes: [route], received, ceiling: asked.ceiling ?? null },
     attempts,
     reservation: { granted: true, holdNanos, balanceNanos: null },
   };
@@ -178,7 +180,7 @@ describe('our own token count', () => {
   test('is charged in full in soft mode, above the hold, with thoughts as output', async () => {
     const charge = await chargeFor(end('client_closed'), recordedText(request), ports);
     expect(charge).toMatchObject({
-      usage: { inputTokens: 9, outputTokens: 8, reasoningTokens: 2 },
+      usage: { inputTokens: 9, outputTokens: 8, reasoningTokens: 2, totalTokens: 17 },
       usageSource: 'counted',
       chargeNanos: 9 + 8 * 2,
     });
@@ -206,6 +208,48 @@ describe('our own token count', () => {
     expect(long.beginning).toHaveLength(262_144);
     const charge = await chargeFor(end('completed'), recorded, ports);
     expect(charge.usage?.outputTokens).toBe(2_000_002);
+  });
+});
+
+describe('an upstream’s count under a ceiling of costs', () => {
+  const reported: Usage = {
+    inputTokens: 11,
+    cachedInputTokens: 5,
+    cacheWriteTokens: 4,
+    outputTokens: 7,
+    reasoningTokens: 6,
+    totalTokens: 18,
+  };
+  const chargeUnder = async (inputTokens: number, outputTokens: number) => {
+    const faults: string[] = [];
+    const fault = (message: string, error: unknown): void => void faults.push(`${message}: ${String(error)}`);
+    const recorded = recordedText({ stream: true, text: 'answer', ceiling: { inputTokens, outputTokens } });
+    const told = { ...ports, telemetry: { ...ports.telemetry, fault } };
+    return { charge: await chargeFor(end('completed', reported), recorded, told), faults };
+  };
+
+  test('is charged as it is up to the ceiling', async () => {
+    const { charge, faults } = await chargeUnder(11, 7);
+    expect([charge.usage, charge.chargeNanos, faults]).toEqual([reported, costOf(reported, price), []]);
+  });
+
+  test.each([
+    ['output', 11, 5, { outputTokens: 5, reasoningTokens: 5, totalTokens: 16 }],
+    ['input', 6, 7, { inputTokens: 6, cacheWriteTokens: 1, totalTokens: 13 }],
+    [
+      'input that was cached',
+      3,
+      7,
+      { inputTokens: 3, cachedInputTokens: 3, cacheWriteTokens: 0, totalTokens: 10 },
+    ],
+  ])('is not charged for more %s, and the operator is told', async (_what, input, output, cut) => {
+    const { charge, faults } = await chargeUnder(input, output);
+    const used = { ...reported, ...cut };
+    expect([charge.usage, charge.chargeNanos]).toEqual([used, costOf(used, price)]);
+    expect(faults).toEqual([
+      'more tokens from an upstream than the ceiling of its request pays for: not charged: ' +
+        'Error: local: 11 of input and 7 of output',
+    ]);
   });
 });
 
