@@ -67,6 +67,7 @@ describe('what an upstream says', () => {
     ['mix abc1def2gh-ijk3lmnop or abc1def2gh-ijklmnop3', 'mix [key] or abc1def2gh-ijklmnop3'],
     ['the odd Key!77 old-client/key! local-key-1 mylocalkey', 'the [key] [key] local-key-1 mylocalkey'],
     ['own-local-key-1', '[key]'],
+    ['my own local key 1 given', '[key] given'],
     ['the key is is is is abc9', 'the key is is is is [key]'],
     ['key 12345, account number: 4096', 'key [key], account number: [id]'],
     ['in:org-abcdef to ... redis:6379', '[id] to ... [host]'],
@@ -190,6 +191,26 @@ describe('what an upstream says', () => {
     expect(sanitise("'max_tokens' is too big for the role 'user'", [asked])).toBe(
       "'max_tokens' is too big for the role 'user'",
     );
+  });
+
+  test('keeps a short turn within a longer word', () => {
+    expect(sanitise('bad: xhunter2x')).toBe('bad: xhunter2x');
+    expect(sanitise('xhunter2 given')).toBe('xhunter2 given');
+  });
+
+  test('shows 400 characters of a text, and an ellipsis in place of the last if there are more', () => {
+    const text = `${'a '.repeat(199)}ab`;
+    expect([sanitise(text, []), sanitise(`${text}c`, [])]).toEqual([text, `${text.slice(0, 399)}…`]);
+  });
+
+  test('reads 4,096 characters of a text, and drops the last word of a longer one within 64 of the end', () => {
+    const textOf = (blanks: number, word: string): string => `no${' '.repeat(blanks)}${word}`;
+    expect([sanitise(textOf(4_091, 'way'), []), sanitise(textOf(4_092, 'way'), [])]).toEqual([
+      'no way',
+      null,
+    ]);
+    const word = 'a'.repeat(99);
+    expect([sanitise(textOf(4_031, word), []), sanitise(textOf(4_032, word), [])]).toEqual(['no', null]);
   });
 
   test('shows a long text from its beginning', () => {
