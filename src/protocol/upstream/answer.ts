@@ -195,6 +195,8 @@ export class Answer {
     if (this.#ending !== null) return;
     if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
     this.#noteText(this.#text.end());
+    // What was held back may have made the text too long.
+    if (this.#ending !== null) return;
     const given = this.#given.reason;
     if (given !== null && mark === 'missing') this.violations.add('missing_done');
     const isProven = this.#given.isProof(mark);
