@@ -90,6 +90,37 @@ const ascii: Plugin = {
   },
 };
 
+/** An import of a module of Node in a chunk: with a default, or of all, or of names. */
+const nodeImport =
+  /^import (?:([\w$]+)|\* as ([\w$]+)|\{ (.+) \}|([\w$]+), \{ (.+) \}) from "(node:[\w/]+)";$/gm;
+
+/**
+ * Takes modules of Node as objects. An import reads all exports of one, also those behind which Node loads more once they are
+ * read, such as its own fetch behind `node:http`: a tenth of a start's CPU and 5 MB.
+ */
+const nodeModules: Plugin = {
+  name: 'node-modules',
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle)) {
+      if (file.type !== 'chunk') continue;
+      file.code = file.code.replaceAll(nodeImport, (_line, ...parts: readonly string[]) => {
+        const [only, all, names, first, others, name = ''] = parts;
+        const taken = `process.getBuiltinModule("${name}")`;
+        const variables = [only, all, first].flatMap((variable) =>
+          variable === undefined ? [] : [variable],
+        );
+        const listed = [names, others].flatMap((list) =>
+          list === undefined ? [] : [`{ ${list.replaceAll(/([\w$]+) as ([\w$]+)/g, '$1: $2')} }`],
+        );
+        return [...variables, ...listed].map((variable) => `const ${variable} = ${taken};`).join(' ');
+      });
+      const left = /^import .*"node:.*$/m.exec(file.code)?.[0];
+      if (left !== undefined)
+        this.error(`${file.name} imports a module of Node in a form that is not known: ${left}`);
+    }
+  },
+};
+
 /** The media types that answers are asked for by short names, such as `csv`: the whole table has 2,500. */
 const namedTypes = ['application/json', 'text/csv'];
 
@@ -223,5 +254,5 @@ export default {
     comments: false,
     codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: chunkOf }] },
   },
-  plugins: [ascii, withoutUnused, thirdParty, consoleFiles],
+  plugins: [ascii, nodeModules, withoutUnused, thirdParty, consoleFiles],
 } satisfies RolldownOptions;

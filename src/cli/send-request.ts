@@ -22,7 +22,8 @@ export async function sendRequest(
   url: string,
   { method = 'GET', headers = {}, body, signal }: CommandRequest = {},
 ): Promise<IncomingMessage> {
-  const node = url.startsWith('https:') ? await import('node:https') : await import('node:http');
+  // Not imported: that would load Node's own fetch, too.
+  const node = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http');
   const agent = await agentOf(node);
   return new Promise((resolve, reject) => {
     node

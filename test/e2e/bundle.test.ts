@@ -65,6 +65,16 @@ async function loadedBy(...args: readonly string[]) {
 }
 
 describe('the bundle', () => {
+  test('does not have Node load its own fetch beside ours, as imports of its modules would', async () => {
+    const listModules = `data:text/javascript,${encodeURIComponent(
+      "process.on('exit', () => process._rawDebug(process.moduleLoadList.join(' ')));",
+    )}`;
+    const args = ['--import', listModules, bundle.program, 'config', 'check'];
+    const { stderr } = await run(process.execPath, [...args, 'config/textgate.example.yaml'], { cwd: root });
+    expect(stderr).toContain('NativeModule http');
+    expect(stderr).not.toContain('undici');
+  });
+
   test('has few files for a gateway to find, and none of its large ones for its threads and for commands that call it', () => {
     const loaded = (entry: string): readonly string[] => {
       const files = new Set([entry]);
