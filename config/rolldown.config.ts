@@ -242,6 +242,8 @@ export default {
     'token-worker': 'src/tokens/token-worker.ts',
     'page-worker': 'src/manual/page-worker.ts',
   },
+  // Chunks may export more than their entry does: others import it from there.
+  preserveEntrySignatures: 'allow-extension',
   // The optional native client of `pg`, which is never asked for.
   external: ['pg-native'],
   output: {
@@ -252,7 +254,10 @@ export default {
     chunkFileNames: '[name].js',
     keepNames: true,
     comments: false,
-    codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: chunkOf }] },
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ name: chunkOf, debugName: 'loaded together' }],
+    },
   },
   plugins: [ascii, nodeModules, withoutUnused, thirdParty, consoleFiles],
 } satisfies RolldownOptions;

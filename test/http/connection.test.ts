@@ -21,6 +21,14 @@ const halfBody = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
+/** Expects a call after exactly so many milliseconds. */
+function expectCalledIn(ms: number, callback: () => void): void {
+  vi.advanceTimersByTime(ms - 1);
+  expect(callback).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(callback).toHaveBeenCalledOnce();
+}
+
 /** One connection to a server whose answers the test ends. */
 async function open({ isClientAddress = false } = {}) {
   const requests: IncomingMessage[] = [];
@@ -116,10 +124,7 @@ describe('a head that is late', () => {
     vi.advanceTimersByTime(10 * restMs);
     await answer(0);
     expect(connection.socket.isPaused()).toBe(false);
-    vi.advanceTimersByTime(restMs - 1);
-    expect(refuse).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(1);
-    expect(refuse).toHaveBeenCalledOnce();
+    expectCalledIn(restMs, refuse);
   });
 
   test('has the rest of that time if it is found late after that', async () => {
@@ -128,10 +133,7 @@ describe('a head that is late', () => {
     vi.advanceTimersByTime(400);
     const refuse = vi.fn<() => void>();
     expect(connection.extendTime({ restMs, refuse })).toBe(true);
-    vi.advanceTimersByTime(restMs - 401);
-    expect(refuse).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(1);
-    expect(refuse).toHaveBeenCalledOnce();
+    expectCalledIn(restMs - 400, refuse);
   });
 
   test('is refused at once if that time is over', async () => {
@@ -182,10 +184,7 @@ describe('a body that is late', () => {
     expect(connection.extendTime({ restMs, refuse })).toBe(true);
     vi.advanceTimersByTime(10 * restMs);
     connection.startBody(request);
-    vi.advanceTimersByTime(restMs - 1);
-    expect(refuse).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(1);
-    expect(refuse).toHaveBeenCalledOnce();
+    expectCalledIn(restMs, refuse);
   });
 
   test('has the rest of that time if it is found late while it is read', async () => {
@@ -194,10 +193,7 @@ describe('a body that is late', () => {
     vi.advanceTimersByTime(400);
     const refuse = vi.fn<() => void>();
     expect(connection.extendTime({ restMs, refuse })).toBe(true);
-    vi.advanceTimersByTime(restMs - 401);
-    expect(refuse).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(1);
-    expect(refuse).toHaveBeenCalledOnce();
+    expectCalledIn(restMs - 400, refuse);
   });
 
   test('is refused at once if that time is over, or its request is answered already', async () => {
