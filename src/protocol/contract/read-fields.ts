@@ -2,7 +2,7 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
-import type { Rule } from './rule.ts';
+import type { FieldPolicy, Rule } from './rule.ts';
 import { missingParameter, shorten, tooManyFields } from './value-refusals.ts';
 
 /** The settings for reading one request, and the names collected while reading it. */
@@ -95,7 +95,7 @@ function fieldOf(rule: Rule, prefix: string, readers: Readonly<Record<string, Fi
 function readField({ rule, read }: Field, value: unknown, path: string, context: ReadContext): unknown {
   const fault = rule.type.check(value, path) ?? policyFault(rule, value, path, context);
   if (fault !== null) return fault;
-  return read === null ? value : (read(value, path, context) ?? value);
+  return read === null ? value : read(value, path, context);
 }
 
 /** A reader for a field whose value is an object with fields of its own. */
@@ -129,23 +129,27 @@ function policyFault(
     case 'echo':
       return null;
     case 'sampling':
-      if (compatibility.sampling === 'strip' || policy.defaults.includes(value as number)) return null;
-      return refuse(
-        'unsupported_value',
-        `Unsupported value: '${path}' does not support ${String(value)} here. Only the model's own default is used: leave it out.`,
-        { param: path },
-      );
-    case 'refuse': {
-      if (policy.neutral.some((neutral) => isSame(neutral, value))) return null;
-      const message =
-        policy.code === 'unsupported_value'
-          ? `Unsupported value: '${path}'. ${policy.advice}`
-          : `Unsupported parameter: '${path}'. ${policy.advice} Leave this parameter out.`;
-      return refuse(policy.code, message, { param: path });
-    }
+      return compatibility.sampling === 'strip' || policy.defaults.includes(value as number)
+        ? null
+        : refuse(
+            'unsupported_value',
+            `Unsupported value: '${path}' does not support ${String(value)} here. Only the model's own default is used: leave it out.`,
+            { param: path },
+          );
+    case 'refuse':
+      return policy.neutral.some((neutral) => isSame(neutral, value)) ? null : notOffered(policy, path);
     case 'misplaced':
       return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${policy.advice}`, { param: path });
   }
+}
+
+/** The refusal of a field, or of its value, that is not offered. */
+function notOffered({ code, advice }: Extract<FieldPolicy, { kind: 'refuse' }>, path: string): Refusal {
+  const message =
+    code === 'unsupported_value'
+      ? `Unsupported value: '${path}'. ${advice}`
+      : `Unsupported parameter: '${path}'. ${advice} Leave this parameter out.`;
+  return refuse(code, message, { param: path });
 }
 
 /** The shortest name that is suggested for an unknown one: almost any word is close to a shorter one. */
