@@ -69,7 +69,7 @@ export class Answer {
   #isOver = false;
   readonly #rules: AnswerRules;
   /** Tells thoughts from text until the text has begun; `null` where they never stand in it. */
-  #tagged: TaggedThoughts | null;
+  readonly #tagged: TaggedThoughts | null;
 
   constructor(rules: AnswerRules) {
     this.#rules = rules;
@@ -121,12 +121,11 @@ export class Answer {
     if (text === '' || this.#ending !== null) return;
     this.#given.noteText(this.#frame);
     if (this.#tagged === null) this.#sayText(text);
-    else this.#sayTold(this.#tagged, this.#tagged.take(text));
+    else this.#sayTold(this.#tagged.take(text));
   }
 
-  #sayTold(tagged: TaggedThoughts, { thought, text }: ReturnType<TaggedThoughts['take']>): void {
+  #sayTold({ thought, text }: ReturnType<TaggedThoughts['take']>): void {
     this.#addThought(thought);
-    if (tagged.isOver) this.#tagged = null;
     if (text !== '') this.#sayText(text);
   }
 
@@ -193,7 +192,7 @@ export class Answer {
    */
   conclude(mark: EndMark): void {
     if (this.#ending !== null) return;
-    if (this.#tagged !== null) this.#sayTold(this.#tagged, this.#tagged.end());
+    if (this.#tagged !== null) this.#sayTold(this.#tagged.end());
     this.#noteText(this.#text.end());
     // What was held back may have made the text too long.
     if (this.#ending !== null) return;

@@ -24,11 +24,6 @@ export class TaggedThoughts {
     this.#closing = `</${tag}>`;
   }
 
-  /** Whether all that follows is text. */
-  get isOver(): boolean {
-    return this.#place === 'text';
-  }
-
   /** Takes the next piece. */
   take(piece: string): Told {
     this.#kept += piece;

@@ -17,6 +17,7 @@ function tell(pieces: readonly string[]): readonly [thought: string, text: strin
 describe('thoughts in a tag', () => {
   test.each<[string, string, string, string]>([
     ['at the beginning', '<think>a <b> c</think>x', 'a <b> c', 'x'],
+    ['of any length', `<think>${'a'.repeat(2_000)}</think>x`, 'a'.repeat(2_000), 'x'],
     ['with blanks around them', ' \n<think>\na\n</think>\n\n x y ', '\na\n', 'x y '],
     ['that are empty', '<think></think>x', '', 'x'],
     ['of which the end is missing', '<think>a</thin', 'a</thin', ''],
