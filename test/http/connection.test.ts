@@ -90,6 +90,18 @@ describe('an idle connection', () => {
   });
 });
 
+test('a connection is quiet behind an answer, until anything of a next request arrives', async () => {
+  const { client, connection, send, answer } = await open();
+  expect(connection.isQuiet).toBe(false);
+  await send(whole);
+  expect(connection.isQuiet).toBe(false);
+  await answer(0);
+  expect(connection.isQuiet).toBe(true);
+  client.socket.write('P');
+  await eventually('the next request has begun', () => !connection.isQuiet);
+  expect(connection.isIdle).toBe(true);
+});
+
 test('a connection is read again when fewer answers are pending than stopped it', async () => {
   const { connection, send, answer } = await open();
   await send(whole, 9);
