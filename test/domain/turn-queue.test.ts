@@ -34,10 +34,13 @@ describe('a queue of turns', () => {
     clock.advance(10_000);
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => null));
     expect([begun, clock.scheduled]).toEqual([0, 0]);
+    // Those that have gone leave their places to others.
+    const later = queue.run('one', async () => 'later');
     first.resolve('done');
     expect(await running).toBe('done');
     // It took ten seconds, and is followed by the longest rest.
     clock.advance(1_000);
+    expect(await later).toBe('later');
     expect(await queue.run('one', async () => 'next')).toBe('next');
   });
 
