@@ -78,3 +78,15 @@ test.each([
     expect(request.sent.text).toContain(code);
   },
 );
+
+test.each([
+  [1, "This key's balance is 0.000000001 USD, and this request needs"],
+  [0, "This key's balance is used up (0.00 USD)."],
+  [-1, "This key's balance is used up (-0.000000001 USD)."],
+])('a key with a balance of %i nano-USD, which is too little, is told so', async (balanceNanos, words) => {
+  const open = async (): Promise<Reservation> => ({ granted: false, balanceNanos, heldNanos: 0 });
+  const records = { ...pipeline.store, open, takesWrites: true };
+  const request = await pipeline.start(await pipeline.addKey(10), body, 'chat', { records });
+  await request.done;
+  expect(request.sent).toMatchObject({ status: 402, text: expect.stringContaining(words) as string });
+});
