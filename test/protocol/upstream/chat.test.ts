@@ -290,16 +290,22 @@ describe('the text of a chat stream', () => {
     }
   });
 
-  test('is held against the message beside its last delta, and against no earlier one', () => {
-    const both = (content: string, whole: string, reason: string | null) =>
-      frame({
-        choices: [{ index: 0, delta: { content }, message: { content: whole }, finish_reason: reason }],
-      });
-    const frames = [both('a', 'a', null), both('b', 'b', null), both('c', 'abcd', 'stop'), done];
-    const reader = streamReader(chatDialect);
-    expect(summarize(readUpstream(reader, frames))).toMatchObject({ text: 'abcd', ending: 'stop' });
-    expect(reader.answer.violations.has('inconsistent_end')).toBe(false);
-  });
+  test.each<[string, (text: string) => unknown]>([
+    ['a string', (text) => text],
+    ['parts', (text) => [{ type: 'text', text }]],
+  ])(
+    'in %s is held against the message beside its last delta, and against no earlier one',
+    (_form, write) => {
+      const both = (text: string, whole: string, reason: string | null) => {
+        const [delta, message] = [{ content: write(text) }, { content: write(whole) }];
+        return frame({ choices: [{ index: 0, delta, message, finish_reason: reason }] });
+      };
+      const frames = [both('a', 'a', null), both('b', 'b', null), both('c', 'abcd', 'stop'), done];
+      const reader = streamReader(chatDialect);
+      expect(summarize(readUpstream(reader, frames))).toMatchObject({ text: 'abcd', ending: 'stop' });
+      expect(reader.answer.violations.has('inconsistent_end')).toBe(false);
+    },
+  );
 
   test('fails where a shorter closing message has more letters', () => {
     const closing = { index: 0, delta: {}, message: { content: 'abc' }, finish_reason: 'stop' };

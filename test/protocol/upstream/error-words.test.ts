@@ -125,6 +125,11 @@ describe('the words of an error inside an answer', () => {
     ],
     ['a number as its code', { message: said, code: 429 }, { status: 429, code: null, message: said }],
     ['a number as text', { message: said, code: '503' }, { status: 503, code: null, message: said }],
+    ['the lowest status', { message: said, code: 400 }, { status: 400, code: null, message: said }],
+    ['a number below it', { message: said, code: 399 }, { status: null, code: null, message: said }],
+    ['the highest status', { message: said, code: 599 }, { status: 599, code: null, message: said }],
+    ['a number above it', { message: said, code: 600 }, { status: null, code: null, message: said }],
+    ['a broken number', { message: said, code: 400.5 }, { status: null, code: null, message: said }],
     [
       'an envelope',
       { type: 'error', error: { type: 'a', message: 'b' } },
