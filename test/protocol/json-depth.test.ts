@@ -120,6 +120,18 @@ test.each([0, 1, 15, 16, 17, 30, 60])(
   },
 );
 
+test.each([
+  [63, 0],
+  [64, 200],
+])(
+  'isTooDeep begins the native search once 64 bytes of a string have no quote: one after %i bytes takes %i of 200 searches',
+  (distance, searches) => {
+    const { counted, counts } = countedBytes(`"${'x'.repeat(distance)}",`.repeat(200));
+    expect(isTooDeep(counted)).toBe(false);
+    expect(counts.searches).toBe(searches);
+  },
+);
+
 test('isTooDeep reads long text with the native search, also with line feeds in it', () => {
   const text = `"${'some words of a line\\n'.repeat(1_000)}"`;
   const { counted, counts } = countedBytes(text);
