@@ -307,6 +307,11 @@ describe('the text of a chat stream', () => {
     },
   );
 
+  test.each(['', [], null])('is that of the message where the delta beside it has none: %j', (content) => {
+    const both = frame({ choices: [{ index: 0, delta: { content }, message: { content: 'ab' } }] });
+    expect(outcome(both, finish(), done)).toEqual(['ab', 'stop']);
+  });
+
   test('fails where a shorter closing message has more letters', () => {
     const closing = { index: 0, delta: {}, message: { content: 'abc' }, finish_reason: 'stop' };
     const frames = [say('a'), say('     '), frame({ choices: [closing] }), done];
