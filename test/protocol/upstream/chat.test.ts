@@ -307,7 +307,11 @@ describe('the text of a chat stream', () => {
     },
   );
 
-  test.each(['', [], null])('is that of the message where the delta beside it has none: %j', (content) => {
+  test.each([
+    ['an empty text', ''],
+    ['an empty list', []],
+    ['null', null],
+  ])('is that of the message where the delta beside it has %s', (_name, content) => {
     const both = frame({ choices: [{ index: 0, delta: { content }, message: { content: 'ab' } }] });
     expect(outcome(both, finish(), done)).toEqual(['ab', 'stop']);
   });
