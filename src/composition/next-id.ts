@@ -11,14 +11,17 @@ const drawn = Buffer.alloc(randomBytes * idsPerDraw);
 let used = drawn.length;
 
 /**
- * A fresh id of 32 hexadecimal digits: the time in milliseconds, then 80 random bits. So the rows of new requests lie side
- * by side at the end of the indexes by id; wholly random ids would have every request read and write pages of its own.
+ * A fresh id of 32 hexadecimal digits: a time in milliseconds since 1970, then 80 random bits. So the rows of new
+ * requests lie side by side at the end of the indexes by id; wholly random ids would have every request read and write pages
+ * of its own.
  */
-export function nextId(): string {
+export function nextId(nowMs = Date.now()): string {
   if (used === drawn.length) {
     randomFillSync(drawn);
     used = 0;
   }
   used += randomBytes;
-  return Date.now().toString(16).padStart(timeDigits, '0') + drawn.toString('hex', used - randomBytes, used);
+  return (
+    Math.floor(nowMs).toString(16).padStart(timeDigits, '0') + drawn.toString('hex', used - randomBytes, used)
+  );
 }

@@ -132,7 +132,13 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
 
   const watchUnread = createUnreadWatch(clock, config.server.timeouts.unread);
   const preparePublic = (crossOrigin: CrossOrigin | null): Prepare =>
-    prepareAnswers(nextId, watchUnread, () => isClosed, crossOrigin);
+    // The time of a request is in its id: it must be that of the clock by which periods begin and records are read.
+    prepareAnswers(
+      () => nextId(clock.now()),
+      watchUnread,
+      () => isClosed,
+      crossOrigin,
+    );
   const prepare = preparePublic(null);
   return {
     ...settings,

@@ -26,7 +26,8 @@ export type FixedUnitName =
   | 'renew_lease'
   | 'end_lease'
   | 'check_writes'
-  | 'add_tokens';
+  | 'add_tokens'
+  | 'number_kind';
 
 /**
  * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same

@@ -1,6 +1,7 @@
 import type { FixedUnit, FixedUnitName } from './engine.ts';
 import { endLease, renewLease } from './leases.ts';
 import { openingUnits, openRecord } from './records/open-record.ts';
+import { numberKind } from './records/record-kinds.ts';
 import { settlementUnits } from './records/settle-record.ts';
 import { addTokens } from './token-use.ts';
 
@@ -26,6 +27,7 @@ export const checkWrites: FixedUnit<'check_writes'> = {
 
 /** Every fixed unit by its name, for the part of an engine that prepares them. */
 export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {
+  number_kind: numberKind,
   open_record: openRecord,
   ...openingUnits,
   ...settlementUnits,

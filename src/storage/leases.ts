@@ -44,7 +44,7 @@ export function createLeases(engine: Engine, owner: Owner, nextId: NextId): Reco
 const clock = '(SELECT now_ms() AS ms) AS clock';
 
 /** The condition on an open request that its owner has no lease. */
-export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = open_requests.owner)';
+export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';
 
 /** The condition that an owner, given as a placeholder or a column, has a lease that is not over. */
 export function holdsLease(owner: string): string {

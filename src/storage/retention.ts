@@ -6,7 +6,8 @@ import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
 import { readRecord } from './records/record-pages.ts';
-import { listOf, lookUpRows, readRows, sql } from './statements.ts';
+import { isBehind, isOneOf, requestKeyOf } from './records/request-key.ts';
+import { lookUpRows, raw, readRows, sql } from './statements.ts';
 
 /** Ends old records over any engine, beside the units that write new ones. */
 export function createRetention(engine: Engine): Retention {
@@ -69,31 +70,33 @@ function nothingForFaults(error: unknown): null {
 
 /** Ended records from before a time, oldest first. */
 function selectOldest(beforeMs: number, after: RecordPlace | null, limit: number): Statement {
-  const start = after ?? { createdAtMs: Number.MIN_SAFE_INTEGER, requestId: '' };
-  return sql`SELECT * FROM records WHERE (created_at, request_id) > (${start.createdAtMs}, ${start.requestId}) AND created_at < ${beforeMs}
-    ORDER BY created_at, request_id LIMIT ${limit}`;
+  const start = after === null ? raw('') : sql`${isBehind(requestKeyOf(after.requestId))} AND `;
+  return sql`SELECT * FROM records WHERE ${start}created_at < ${beforeMs} ORDER BY created_at, tail LIMIT ${limit}`;
 }
 
-const selectOldestTime: Statement = sql`SELECT created_at FROM records ORDER BY created_at, request_id LIMIT ${1}`;
+const selectOldestTime: Statement = sql`SELECT created_at FROM records ORDER BY created_at LIMIT ${1}`;
 
 const selectRemovedBefore: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
-/** Removes some records, in one unit that says from when they are. The rows of the deletions are those that are gone. */
+/**
+ * Removes some records, in one unit that says from when they are; their charges stay in the ledger. The rows of the deletions
+ * are those that are gone.
+ */
 function removeRecords(records: readonly ReadRecord[], beforeMs: number): readonly Statement[] {
-  const deletions = [
-    { some: records.filter(({ isLost }) => !isLost), condition: sql`outcome <> 'lost'` },
-    { some: records.filter(({ isLost }) => isLost), condition: sql`outcome = 'lost'` },
-  ];
+  const some = (isLost: boolean): Statement =>
+    isOneOf(
+      records.filter((record) => record.isLost === isLost).map((record) => requestKeyOf(record.requestId)),
+    );
+  const [settled, lost] = [some(false), some(true)];
   return [
     sql`INSERT INTO record_removals (id, removed_before) VALUES (1, CAST(${beforeMs} AS BIGINT))
       ON CONFLICT (id) DO UPDATE SET removed_before = excluded.removed_before
         WHERE record_removals.removed_before < excluded.removed_before`,
-    ...deletions
-      .filter(({ some }) => some.length > 0)
-      .map(({ some, condition }) => {
-        const ids = listOf(some.map(({ requestId }) => requestId));
-        return sql`DELETE FROM records WHERE request_id IN (${ids}) AND created_at < ${beforeMs} AND ${condition} RETURNING request_id`;
-      }),
+    sql`INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, request_id)
+      SELECT key_id, number, settled_at, 'charge', -charge, request_id FROM records
+      WHERE ${settled} AND created_at < ${beforeMs} AND number IS NOT NULL`,
+    sql`DELETE FROM record_rows WHERE ${settled} AND created_at < ${beforeMs} AND settled_ms IS NOT NULL RETURNING created_at`,
+    sql`DELETE FROM record_rows WHERE ${lost} AND created_at < ${beforeMs} AND settled_ms IS NULL RETURNING created_at`,
   ];
 }
 
@@ -106,16 +109,14 @@ function selectFoldable(keyId: SqlValue, beforeMs: number): Statement {
   return sql`SELECT accounts.key_id AS key_id, coalesce(ledger_folds.number, 0) AS folded FROM accounts
     LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id
     WHERE accounts.key_id > ${keyId} AND
-      (SELECT created_at FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY number LIMIT 1) < ${beforeMs}
+      (SELECT created_at FROM ledger_rows WHERE ledger_rows.key_id = accounts.key_id ORDER BY number LIMIT 1) < ${beforeMs}
     ORDER BY accounts.key_id LIMIT ${accountsPerRead}`;
 }
 
 /** The postings behind a number, each with whether its record is still there. */
 export function selectPostings(keyId: string, after: number): Statement {
-  return sql`SELECT number, ledger.created_at AS created_at,
-      CASE WHEN records.request_id IS NULL THEN 0 ELSE 1 END AS has_record
-    FROM ledger LEFT JOIN records ON records.request_id = ledger.request_id
-    WHERE ledger.key_id = ${keyId} AND number > ${after} AND number <= ${after + postingsPerFold} ORDER BY number`;
+  return sql`SELECT number, created_at, has_record FROM ledger
+    WHERE key_id = ${keyId} AND number > ${after} AND number <= ${after + postingsPerFold} ORDER BY number`;
 }
 
 /** The number of the last of some postings that can be folded with all before it; `after` if the first one can't be. */
@@ -143,14 +144,14 @@ export function foldLedger(keyId: string, state: ChainState): readonly Statement
       SELECT CAST(${keyId} AS TEXT), CAST(${upTo} AS BIGINT),
         CAST(coalesce(sum(CASE WHEN kind = 'credit' THEN delta ELSE 0 END), 0) AS BIGINT),
         CAST(coalesce(-sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS BIGINT)
-      FROM ledger WHERE key_id = ${keyId} AND number <= ${upTo}
+      FROM ledger_rows WHERE key_id = ${keyId} AND number <= ${upTo}
       HAVING count(*) > 0 AND count(*) = ${upTo} - coalesce((SELECT number FROM ledger_folds WHERE key_id = ${keyId}), 0)
       ON CONFLICT (key_id) DO UPDATE SET number = excluded.number,
         credits = ledger_folds.credits + excluded.credits, charges = ledger_folds.charges + excluded.charges`,
     sql`INSERT INTO folded_credits (key_id, number, created_at, delta, reference, posting)
-      SELECT key_id, number, created_at, delta, reference, posting FROM ledger
+      SELECT key_id, number, created_at, delta, reference, posting FROM ledger_rows
       WHERE key_id = ${keyId} AND number <= (SELECT number FROM ledger_folds WHERE key_id = ${keyId}) AND kind = 'credit'`,
-    sql`DELETE FROM ledger WHERE key_id = ${keyId} AND number <= (SELECT number FROM ledger_folds WHERE key_id = ${keyId})
+    sql`DELETE FROM ledger_rows WHERE key_id = ${keyId} AND number <= (SELECT number FROM ledger_folds WHERE key_id = ${keyId})
       RETURNING number`,
   ];
 }

@@ -2,6 +2,7 @@ import type { Accounts } from '../domain/ports/accounts.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { RecordPages, OpenRecords, RecoverableRecords } from '../domain/ports/records.ts';
+import type { NextId } from '../domain/ports/clock.ts';
 import type { Engine } from './engine.ts';
 import { createDeclarationStore } from './keys/declarations.ts';
 import { createKeyStore } from './keys/key-store.ts';
@@ -23,19 +24,25 @@ export interface Store
     RecordLeases,
     RecordPages {}
 
+/** What the store needs beside its engine. */
+interface StoreOptions extends Omit<RecordStoreOptions, 'owner'> {
+  /** Names for keys, postings and owners. */
+  readonly nextId: NextId;
+}
+
 /**
  * The statements, written once for every engine: as units that are whole or not at all, and as reads that no unit has to
  * wait for. A read sees every unit that was committed before it began, and can end after a later one. Every store is an
  * owner of its own: it keeps its open records under an id that no other store has, and whose lease has to be kept.
  */
-export function createStore(engine: Engine, options: Omit<RecordStoreOptions, 'owner'>): Store {
-  const { nextId, now } = options;
+export function createStore(engine: Engine, options: StoreOptions): Store {
+  const { nextId, now, report } = options;
   const owner = { id: nextId() };
   return {
     ...createKeyStore(engine, nextId, now),
     ...createDeclarationStore(engine, nextId, now),
     ...createAccounts(engine, nextId, now),
-    ...createRecordStore(engine, { ...options, owner }),
+    ...createRecordStore(engine, { now, report, owner }),
     ...createRecordPages(engine),
     ...createLeases(engine, owner, nextId),
   };

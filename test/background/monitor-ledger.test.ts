@@ -187,6 +187,15 @@ describe('the ledger monitor of processes that share a database', () => {
 });
 
 describe('an audit of many accounts', () => {
+  /** Charges some accounts as a settlement does, which writes the record that is the row of the ledger, too. */
+  const chargeTo = (accounts: string): string => `BEGIN IMMEDIATE;
+    UPDATE accounts SET balance = balance - 30000, spent = spent + 30000, postings = postings + 1 WHERE ${accounts};
+    INSERT INTO record_rows (created_at, tail, account, kind, charge, number, input_tokens, output_tokens, queued_ms,
+        settled_ms, total_ms)
+      SELECT 1700000000000, randomblob(10), accounts.number, 1, 30000, postings, 10, 10, 0, 1, 1
+      FROM accounts WHERE ${accounts};
+    COMMIT`;
+
   /** More than one read takes of each: accounts, rows of the ledger, and records. */
   async function openFilled() {
     const file = join(makeTemporaryFolder(), 'textgate.db');
@@ -216,17 +225,10 @@ describe('an audit of many accounts', () => {
 
   test('sees each account at one moment, though requests are charged while it runs', async () => {
     const { audit, change } = await openFilled();
-    const charge = (keyId: string): void => {
-      change.exec(`BEGIN IMMEDIATE;
-        UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
-        INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
-          SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts WHERE key_id = '${keyId}';
-        UPDATE usage_hours SET charge = charge + 7 WHERE key_id = '${keyId}';
-        COMMIT`);
-    };
     let number = 0;
     const { faults } = await verifyLedger(audit, async () => {
-      for (const keyId of [0, number++ % 1_200, 1_199].map(keyIdOf)) charge(keyId);
+      for (const keyId of [0, number++ % 1_200, 1_199].map(keyIdOf))
+        change.exec(chargeTo(`key_id = '${keyId}'`));
     });
     expect(faults).toEqual([]);
   });
@@ -238,7 +240,7 @@ describe('an audit of many accounts', () => {
     ['a hold', `UPDATE accounts SET held = 5, balance = balance - 5 WHERE key_id = '${keyIdOf(3)}'`, 5],
     [
       'a row of the ledger',
-      `DROP TRIGGER ledger_is_shortened_by_folds_alone; DELETE FROM ledger WHERE key_id = '${keyIdOf(899)}' AND number = 1`,
+      `DROP TRIGGER ledger_is_shortened_by_folds_alone; DELETE FROM ledger_rows WHERE key_id = '${keyIdOf(899)}' AND number = 1`,
       1_000_000_000_000 + 120_000 + 1,
     ],
   ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
@@ -249,41 +251,51 @@ describe('an audit of many accounts', () => {
     expect(imbalanceNanos).toBe(imbalance);
   });
 
+  const isOfSeven = `account = (SELECT number FROM accounts WHERE key_id = '${keyIdOf(7)}')`;
+
   test.each([
     [
       'of the middle, and names the hole',
-      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 3`,
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 3`,
       ['was posted to 6 times, but has 5 ledger rows', 'its ledger lacks 1 of the numbers from 1 to 6'],
       1,
     ],
     [
       'of the end',
-      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 6`,
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 6`,
       ['was posted to 6 times, but has 5 ledger rows'],
       1,
     ],
     [
       'of the middle that the account forgot',
-      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 3;
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 3;
        UPDATE accounts SET postings = 5 WHERE key_id = '${keyIdOf(7)}'`,
       ['its ledger lacks 1 of the numbers from 1 to 6'],
       1,
     ],
     [
       'too many, as of another hand',
-      `INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
+      `INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, posting)
        VALUES ('${keyIdOf(7)}', 9, 1, 'credit', 0, 'p')`,
       ['was posted to 6 times, but has 7 ledger rows', 'its ledger lacks 2 of the numbers from 1 to 9'],
       2,
     ],
+    [
+      'that stands for another one, which is missing',
+      `UPDATE record_rows SET number = NULL WHERE ${isOfSeven} AND number = 3;
+       INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, posting)
+       VALUES ('${keyIdOf(7)}', 4, 1, 'credit', 0, 'p')`,
+      ['was posted to 6 times, but has 7 ledger rows'],
+      1,
+    ],
   ])('finds by its number a row of the ledger %s', async (_what, sql, messages, imbalance) => {
     const { audit, change } = await openFilled();
     // What the row said stays in the sums: only its number tells.
-    change.exec(`DROP TRIGGER ledger_is_shortened_by_folds_alone; DROP TRIGGER ledger_is_never_changed;
-      UPDATE ledger SET delta = CASE number WHEN 1 THEN delta - 60000 ELSE 0 END
-        WHERE key_id = '${keyIdOf(7)}' AND number IN (1, 3, 6);
-      UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}';
-      UPDATE usage_hours SET charge = charge - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
+    change.exec(`DROP TRIGGER ledger_is_never_changed; DROP TRIGGER charge_is_never_changed;
+      DROP TRIGGER charge_is_kept_without_its_record;
+      UPDATE ledger_rows SET delta = delta - 60000 WHERE key_id = '${keyIdOf(7)}' AND number = 1;
+      UPDATE record_rows SET charge = 0 WHERE ${isOfSeven} AND number IN (3, 6);
+      UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
     const found: string[] = [];
     const { imbalanceNanos } = await auditAccounts(audit, (fault) => void found.push(fault));
     expect(found).toEqual(messages.map((message) => `${keyIdOf(7)}: ${message}`));
@@ -304,12 +316,7 @@ describe('an audit of many accounts', () => {
       () => {},
       async () => {
         charges++;
-        change.exec(`BEGIN IMMEDIATE;
-        UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1;
-        INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
-          SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts;
-        UPDATE usage_hours SET charge = charge + 7;
-        COMMIT`);
+        change.exec(chargeTo('balance > 0'));
       },
     );
     expect(found).toEqual({ accounts: 2, imbalanceNanos: 0 });
@@ -317,10 +324,34 @@ describe('an audit of many accounts', () => {
     expect(charges).toBe(5);
   });
 
-  test('finds a record whose charge is not in the ledger', async () => {
+  test.each([
+    [
+      'is not in the ledger',
+      'number = NULL',
+      [
+        /^key_\d+: spent 120000, but was charged 90000$/,
+        /^key_\d+: was posted to 5 times, but has 4 ledger rows$/,
+        /^key_\d+: its ledger lacks 1 of the numbers from 1 to 5$/,
+        /^key_\d+: balance and holds are 1000000000000, but its ledger says 1000000030000$/,
+        /^req_\w+: was charged 30000, but its ledger row says 0$/,
+      ],
+    ],
+    [
+      'was changed',
+      'charge = 4',
+      [
+        /^key_\d+: spent 120000, but was charged 90004$/,
+        /^key_\d+: spent 120000, but its usage says 90004$/,
+        /^key_\d+: balance and holds are 1000000000000, but its ledger says 1000000029996$/,
+        /^req_\w+: its charge is not what its outcome and its tokens cost$/,
+      ],
+    ],
+  ])('finds a record whose charge %s', async (_what, changed, messages) => {
     const { audit, change } = await openFilled();
-    change.exec(`UPDATE records SET charge = 4 WHERE rowid = 777`);
-    expect((await verifyLedger(audit)).faults).toHaveLength(3);
+    change.exec(`DROP TRIGGER charge_is_never_changed;
+      UPDATE record_rows SET ${changed} WHERE created_at = 1700000000776`);
+    const { faults } = await verifyLedger(audit);
+    expect(faults).toEqual(messages.map((message): unknown => expect.stringMatching(message)));
   });
 });
 
@@ -338,10 +369,10 @@ describe('/metrics', () => {
     clock.advance(0);
     await eventually('the audit has succeeded', async () => (await imbalance()) === '0');
     const database = new DatabaseSync(file, { timeout: 5_000 });
-    database.exec('ALTER TABLE ledger RENAME TO hidden');
+    database.exec('ALTER TABLE ledger_rows RENAME TO hidden');
     clock.advance(auditMs);
     await eventually('the audit has failed', async () => Number.isNaN(Number(await imbalance())));
-    database.exec('ALTER TABLE hidden RENAME TO ledger');
+    database.exec('ALTER TABLE hidden RENAME TO ledger_rows');
     database.close();
     clock.advance(auditMs);
     await eventually('the audit has succeeded again', async () => (await imbalance()) === '0');

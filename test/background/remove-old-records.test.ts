@@ -8,6 +8,7 @@ import { createRetention } from '../../src/storage/retention.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { requestIdFor, requestName } from '../support/request-ids.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
@@ -32,9 +33,9 @@ async function startRemover(settings: RetentionSettings, isOurs = true) {
   for (const day of [1, 2])
     await Promise.all(
       Array.from({ length: perDay }, async (_, number) => {
-        const requestId = `req_${day}_${number}`;
-        const begun = { ...openedRecord, requestId, createdAtMs: Date.UTC(2027, 5, day) + number };
-        await store.settle({ ...settledRecord, chargeNanos: 0, requestId, begun: beginningOf(begun) });
+        const id = requestIdFor(`${day}_${number}`, Date.UTC(2027, 5, day) + number);
+        const begun = beginningOf({ ...openedRecord, requestId: id });
+        await store.settle({ ...settledRecord, chargeNanos: 0, requestId: id, begun });
       }),
     );
   const removed: number[] = [];
@@ -68,7 +69,7 @@ test('old records are removed in steps with pauses, and the age of the oldest on
     keepMs: 3 * dayMs,
     archive: {
       async append(records) {
-        archived.push(...records.map(({ requestId }) => requestId));
+        archived.push(...records.map((record) => requestName(record.requestId)));
       },
     },
   });
@@ -82,7 +83,7 @@ test('old records are removed in steps with pauses, and the age of the oldest on
   expect(removed).toEqual([500, 100]);
   // Whole days in UTC are removed: noon on the fifth less three days is the second, whose records stay.
   expect(runs).toEqual([[{ records: 600, postings: 1 }, '2027-06-02T00:00:00.000Z']]);
-  expect(archived).toEqual(Array.from({ length: perDay }, (_, number) => `req_1_${number}`));
+  expect(archived).toEqual(Array.from({ length: perDay }, (_, number) => `1_${number}`));
   expect(remover.oldestRecordAgeMs()).toBe(clock.now() - Date.UTC(2027, 5, 2));
   expect([faults, await left()]).toEqual([[], perDay]);
 });

@@ -12,6 +12,7 @@ import type { KeptSettlements } from '../../src/background/retry-settlements.ts'
 import { eventually } from '../support/eventually.ts';
 import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { requestIdFor as idOf } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 
 /** Records of which only settlements matter, and which fail while `fault` is set. */
@@ -61,7 +62,7 @@ async function keep(
 
 const opened: OpenedRecord = { ...openedRecord, requestId: 'b', hold: { nanos: 0, leastNanos: 1 } };
 
-const record = (requestId: string): SettledRecord => ({ ...settledRecord, requestId });
+const record = (id: string): SettledRecord => ({ ...settledRecord, requestId: id });
 
 describe('settlements that the database does not take', () => {
   test('are kept in order, and made once it takes them again', async () => {
@@ -355,24 +356,25 @@ describe('a database that does not answer', () => {
     const clock = createFakeClock();
     const tools = { clock, onFault: () => {}, spool: null, isBroken: () => false, isLost: () => false };
     const kept = retrySettlements(late, { ...tools, ready: engine.ready });
+    const id = idOf('b');
     await kept.recover();
-    const refused = kept.open({ ...opened, hold: { nanos: 700, leastNanos: 1 } });
+    const refused = kept.open({ ...opened, requestId: id, hold: { nanos: 700, leastNanos: 1 } });
     await setImmediate();
     clock.advance(10_000);
     await expect(refused).rejects.toThrow('too long');
     answered.resolve();
     await eventually('it is begun late', async () => (await store.countOpen()) === 1);
     expect((await store.accounts(['key_a'])).get('key_a')?.heldNanos).toBe(700);
-    const swept = { ...record('b'), outcome: 'lost', chargeNanos: 0 } as const;
+    const swept = { ...record(id), outcome: 'lost', chargeNanos: 0 } as const;
     expect(await store.isSettled(swept)).toBe(false);
-    expect(await sweepOrphans(store, (id) => kept.isWaiting(id), 60_000)).toBe(1);
+    expect(await sweepOrphans(store, (one) => kept.isWaiting(one), 60_000)).toBe(1);
     expect((await store.accounts(['key_a'])).get('key_a')).toMatchObject({
       balanceNanos: 1_000,
       heldNanos: 0,
     });
     expect(await store.isSettled(swept)).toBe(true);
     // Another ending, which the record should have had, was not made.
-    expect(await store.isSettled(record('b'))).toBe(false);
+    expect(await store.isSettled(record(id))).toBe(false);
   });
 
   test('is given no record whose request was refused while the start was awaited', async () => {

@@ -72,7 +72,7 @@ async function countSessions(state = ''): Promise<number> {
   return found.length;
 }
 
-const copying = "AND query LIKE 'INSERT INTO records%'";
+const copying = "AND query LIKE 'INSERT INTO record_rows%'";
 
 describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
   beforeEach(async () => {
@@ -107,8 +107,9 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
         ...Object.fromEntries(copiedTables.map((table) => [table, 0])),
         api_keys: 3,
         accounts: 3,
-        records: 5,
-        ledger: 8,
+        record_kinds: 1,
+        record_rows: 5,
+        ledger_rows: 3,
         usage_hours: 3,
       },
       ledger: { accounts: 3, records: 5 },
@@ -132,7 +133,14 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
     await source.close();
     const { stdout } = await startTextgate(['migrate', 'sqlite:textgate.db', url, '--json'], folder).finished;
     expect(JSON.parse(stdout)).toMatchObject({
-      rows: { records: 2, ledger: 2, ledger_folds: 3, folded_credits: 3, record_removals: 1, token_use: 2 },
+      rows: {
+        record_rows: 2,
+        ledger_rows: 0,
+        ledger_folds: 3,
+        folded_credits: 3,
+        record_removals: 1,
+        token_use: 2,
+      },
       ledger: { accounts: 3, records: 2 },
     });
 

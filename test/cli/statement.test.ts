@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
 import { startCommanded } from '../support/commanded-gateway.ts';
 import { blocksOf } from '../support/page-blocks.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { statementsOver } from '../support/statement-tools.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -38,8 +39,9 @@ async function writeFiles(firstCharge = 7) {
   const { state, statements, makeRoot } = statementsOver(engine, () => 1_900_000_000_000);
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash', 5_000);
   for (let number = 0; number < 4; number++) {
-    await store.open(opened(`req_${number}`, 'key_a', 100));
-    await store.settle(ended(`req_${number}`, 'key_a', firstCharge + number));
+    const id = requestIdFor(String(number));
+    await store.open(opened(id, 'key_a', 100));
+    await store.settle(ended(id, 'key_a', firstCharge + number));
   }
   await makeRoot();
   const [file, keys] = [join(folder, 'statement.txt'), join(folder, 'keys.json')];
@@ -239,7 +241,7 @@ describe('the checks of the page', () => {
       const changed = join(folder, 'changed.txt');
       copyFileSync(file, changed);
       for (const other of [
-        text.replace('req_1', 'req_9'),
+        text.replace(requestIdFor('1'), requestIdFor('9')),
         text.replace('name ', 'name  '),
         text.slice(0, -60),
         `${text}name "another"\n`,

@@ -38,3 +38,8 @@ test.each([startMs, 0xfff, 0xffff_ffff, 16 ** timeDigits - 2])(
     expect(later.every((id) => id.length === 32)).toBe(true);
   },
 );
+
+test('an id has the time that is given, in whole milliseconds', () => {
+  expect(nextId(startMs - 7.5)).toMatch(/^[0-9a-f]{32}$/);
+  expect(Number.parseInt(nextId(startMs - 7.5).slice(0, timeDigits), 16)).toBe(startMs - 8);
+});

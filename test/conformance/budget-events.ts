@@ -11,7 +11,7 @@ import { createDeliveries } from '../../src/storage/outbox/deliveries.ts';
 import { createOutbox } from '../../src/storage/outbox/outbox.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { say } from './engine.ts';
-import { joinStore, key, opened, settled } from './store.ts';
+import { idOf, joinStore, key, opened, settled } from './store.ts';
 
 const dayMs = 86_400_000;
 const noonMs = Date.parse('2026-11-23T12:00:00Z');
@@ -53,12 +53,12 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
           ...(own === undefined ? [] : [claimOf('key', keyId, own, atMs)]),
           ...(shared === undefined ? [] : [claimOf('group', groupIdOf(group), shared, atMs)]),
         ];
-        const id = `${keyId} ${++requests}`;
-        const { requestId, hold, ...rest } = { ...opened(id), keyId, createdAtMs: atMs };
+        const requestId = idOf(`${keyId} ${++requests}`, atMs);
+        const { requestId: _id, hold, ...rest } = { ...opened(''), keyId };
         await store.open({ ...rest, requestId, hold, budgets });
         const counted = budgets.map((budget) => Object.assign({}, budget, { holdNanos: 0 }));
         const begun: RecordBeginning = { ...rest, holdNanos: 0, budgets: counted };
-        return { id, settle: (nanos: number) => store.settle({ ...settled(id, nanos), begun }) };
+        return { settle: (nanos: number) => store.settle({ ...settled('', nanos), requestId, begun }) };
       };
       /** Makes requests that are charged, one after the other. */
       const charge = async (budgets: Budgets, ...charges: readonly number[]): Promise<void> => {
@@ -189,9 +189,9 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
 
     test('come for a charge whose period the database has forgotten', async () => {
       const { keyId, begin, levels } = await setUp();
-      const { id, settle } = await begin(noonMs, { own: daily });
+      const { settle } = await begin(noonMs, { own: daily });
       await engine.run([
-        say('DELETE FROM open_requests WHERE request_id = ?', id),
+        say('DELETE FROM open_rows WHERE account = (SELECT number FROM accounts WHERE key_id = ?)', keyId),
         say('DELETE FROM budgets WHERE id = ?', `${keyId} day UTC`),
       ]);
       await settle(900);
@@ -244,7 +244,7 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
       const claim = claimOf('key', keyId, daily, noonMs);
       const record = { ...opened(`${keyId} big`, 2_000), keyId, budgets: [claim] };
       expect(await store.open(record)).toMatchObject({ granted: true, holdNanos: 1_000 });
-      expect(await store.open({ ...record, requestId: `${keyId} refused` })).toMatchObject({
+      expect(await store.open({ ...record, requestId: idOf(`${keyId} refused`) })).toMatchObject({
         granted: false,
       });
       expect(await store.closeAsLost([record.requestId])).toBe(1);

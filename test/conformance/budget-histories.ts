@@ -118,7 +118,7 @@ class PlayedHistory {
         const claim = claimOf('key', this.#keyId, this.#budget, atMs);
         expectEqual({ startMs: claim.startMs, endMs: claim.endMs }, referencePeriod(atMs, per, timeZone));
         await this.#requests.begin({
-          requestId: `${this.#keyId} ${this.#requests.count} ${process}`,
+          name: `${this.#keyId} ${this.#requests.count} ${process}`,
           keyId: this.#keyId,
           hasBalance: this.#made.balance !== null,
           process,

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { claimOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
-import type { OpenedRecord, Reservation } from '../../src/domain/money/consumption.ts';
+import type { OpenedRecord, RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createRetention } from '../../src/storage/retention.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { say } from './engine.ts';
-import { joinStore, key, opened, settled } from './store.ts';
+import { idOf, joinStore, key, opened, settled } from './store.ts';
 
 /** 100 nano-USD a day, with warnings at 50 and 80. */
 const daily: Budget = {
@@ -42,7 +42,8 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
   const store = joinStore(engine);
   const keyId = `key_${++count}`;
   await store.createKey({ ...key, id: keyId, hasBalance: balance !== null, budget }, keyId, balance);
-  const begun = new Map<string, NonNullable<ReturnType<typeof settled>['begun']>>();
+  const begun = new Map<string, RecordBeginning>();
+  const idIn = (name: string): string => idOf(`${keyId} ${name}`, noonMs);
   return {
     keyId,
     store,
@@ -54,9 +55,9 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
         budgets: _none,
         ...record
       }: OpenedRecord = {
-        ...opened(`${keyId} ${id}`, hold, least),
+        ...opened('', hold, least),
+        requestId: idIn(id),
         keyId,
-        createdAtMs: atMs,
       };
       const reservation = await store.open({ ...record, hold: asked, budgets: [claim] });
       const { requestId: _id, ...beginning } = record;
@@ -67,7 +68,11 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
       return reservation;
     },
     settle: (id, charge) =>
-      store.settle({ ...settled(`${keyId} ${id}`, charge), begun: begun.get(id) ?? null }),
+      store.settle({
+        ...settled('', charge),
+        requestId: idIn(id),
+        begun: begun.get(id) ?? settled('').begun,
+      }),
     async period() {
       const { id } = claimOf('key', keyId, budget, noonMs);
       const found = (await store.budgetPeriods([id])).get(id);
@@ -75,7 +80,7 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
       const { startMs, spentNanos, heldNanos, level } = found;
       return [new Date(startMs).toISOString().slice(0, 10), spentNanos, heldNanos, level];
     },
-    close: (...ids) => store.closeAsLost(ids.map((id) => `${keyId} ${id}`)),
+    close: (...ids) => store.closeAsLost(ids.map(idIn)),
     async verify() {
       const { faults } = await verifyLedger(createLedgerAudit(engine));
       return faults.filter((fault) => fault.includes(`${keyId} `));
@@ -212,7 +217,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       )[0]?.[0];
       await begin('a', 60);
       await engine.run([
-        say('DELETE FROM open_requests WHERE key_id = ?', keyId),
+        say('DELETE FROM open_rows WHERE account = (SELECT number FROM accounts WHERE key_id = ?)', keyId),
         say(
           'UPDATE budgets SET period_start = ?, period_end = ?, spent = 10, held = 0 WHERE id = ?',
           Number(before?.['period_start']),
@@ -223,7 +228,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       await settle('a', 55);
       expect(await period()).toEqual(['2026-11-23', 55, 0, 500]);
       const [row] = (
-        await engine.read([say('SELECT * FROM records WHERE request_id = ?', `${keyId} a`)])
+        await engine.read([say('SELECT * FROM records WHERE key_id = ? AND charge = 55', keyId)])
       ).flat();
       expect(row).toMatchObject({ budget: `${keyId} day UTC`, budget_hold: 60, hold: 0 });
       expect(await verify()).toEqual([]);
@@ -254,9 +259,21 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       for (const id of ['a', 'b']) await begin(id, 30);
       await settle('a', 30);
       await settle('b', 20);
-      await engine.run([say('DELETE FROM records WHERE request_id = ?', `${keyId} a`)]);
+      await engine.run([
+        say(
+          `INSERT INTO ledger_rows (key_id, number, created_at, kind, delta) VALUES (?, 1, 1, 'charge', -30)`,
+          keyId,
+        ),
+        say(
+          'DELETE FROM record_rows WHERE number = 1 AND account = (SELECT number FROM accounts WHERE key_id = ?)',
+          keyId,
+        ),
+      ]);
       expect(await verify()).toEqual([`budget ${keyId} day UTC: spent 50, but its records were charged 20`]);
-      await createRetention(engine).removeRecords([{ requestId: `${keyId} a`, isLost: false }], noonMs + 1);
+      await createRetention(engine).removeRecords(
+        [{ requestId: idOf(`${keyId} a`, noonMs), isLost: false }],
+        noonMs + 1,
+      );
       expect(await verify()).toEqual([]);
       expect(await period()).toEqual(['2026-11-23', 50, 0, 500]);
       await engine.run([say('DELETE FROM record_removals')]);

@@ -13,8 +13,8 @@ const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnit
 
 /** Everything that the fixed units change, but for the times of leases: each database has its own clock. */
 const readAll = [
-  ...['accounts', 'budgets', 'open_requests', 'records', 'ledger', 'migrations'].map((table) =>
-    say(`SELECT * FROM ${table}`),
+  ...['accounts', 'budgets', 'record_kinds', 'open_rows', 'record_rows', 'ledger_rows', 'migrations'].map(
+    (table) => say(`SELECT * FROM ${table}`),
   ),
   say('SELECT id FROM owners'),
   say('SELECT key_id, length_ms, tokens FROM token_use'),

@@ -8,7 +8,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { say } from './engine.ts';
-import { joinStore, key, opened, settled } from './store.ts';
+import { idOf, joinStore, key, opened, settled } from './store.ts';
 
 /** 100 nano-USD a month for all keys of the group, with warnings at 50 and 80. */
 const monthly: Budget = { amountNanos: 100, per: 'month', timeZone: 'UTC', warnAt: [500, 800], raise: null };
@@ -64,14 +64,20 @@ function makeGroup(engine: Engine, budget: Budget = monthly): Group {
     const settings = { id: keyId, name: keyId, hasBalance: balance !== null, budget: own, group: name };
     await store.createKey({ ...key, ...settings }, keyId, balance);
     const begun = new Map<string, RecordBeginning>();
+    const idIn = (request: string): string => idOf(`${keyId} ${request}`, noonMs);
     return {
       keyId,
       async begin(id, hold, atMs = noonMs, least = 1) {
         const ofGroup = claimOf('group', groupId, budget, atMs);
         const claims = own === null ? [ofGroup] : [claimOf('key', keyId, own, atMs), ofGroup];
-        const { requestId, hold: asked, budgets: _none, ...rest } = opened(`${keyId} ${id}`, hold, least);
-        const record = { ...rest, keyId, createdAtMs: atMs };
-        const reservation = await store.open({ ...record, requestId, hold: asked, budgets: claims });
+        const { requestId: _id, hold: asked, budgets: _none, ...rest } = opened('', hold, least);
+        const record = { ...rest, keyId };
+        const reservation = await store.open({
+          ...record,
+          requestId: idIn(id),
+          hold: asked,
+          budgets: claims,
+        });
         const held = reservation.granted ? (reservation.holdNanos ?? 0) : 0;
         const budgets = claims.map((claim, at) => {
           const { startMs, endMs } = reservation.periods?.[at] ?? claim;
@@ -81,8 +87,12 @@ function makeGroup(engine: Engine, budget: Budget = monthly): Group {
         return reservation;
       },
       settle: (id, charge) =>
-        store.settle({ ...settled(`${keyId} ${id}`, charge), begun: begun.get(id) ?? null }),
-      close: (...closed) => store.closeAsLost(closed.map((id) => `${keyId} ${id}`)),
+        store.settle({
+          ...settled('', charge),
+          requestId: idIn(id),
+          begun: begun.get(id) ?? settled('').begun,
+        }),
+      close: (...closed) => store.closeAsLost(closed.map(idIn)),
       period: () => periodOf(budgetIdOf(keyId, own ?? daily)),
       account: async () => (await store.accounts([keyId])).get(keyId),
     };
@@ -381,7 +391,7 @@ function describeLateEnds(setUp: SetUp, engine: () => Engine): void {
     const { keyId, begin, settle, period: own } = await join(daily);
     await begin('a', 55);
     await engine().run([
-      say('DELETE FROM open_requests WHERE key_id = ?', keyId),
+      say('DELETE FROM open_rows WHERE account = (SELECT number FROM accounts WHERE key_id = ?)', keyId),
       say('DELETE FROM budgets WHERE id IN (?, ?)', budgetId, budgetIdOf(keyId, daily)),
     ]);
     await settle('a', 52);
@@ -389,9 +399,7 @@ function describeLateEnds(setUp: SetUp, engine: () => Engine): void {
       ['2026-11-23', 52, 0, 500],
       ['2026-11-01', 52, 0, 500],
     ]);
-    const [row] = (
-      await engine().read([say('SELECT * FROM records WHERE request_id = ?', `${keyId} a`)])
-    ).flat();
+    const [row] = (await engine().read([say('SELECT * FROM records WHERE key_id = ?', keyId)])).flat();
     expect(row).toMatchObject({
       budget: budgetIdOf(keyId, daily),
       group_budget: budgetId,

@@ -169,7 +169,7 @@ class PlayedHistory {
         const place = which % members.length;
         const keyId = this.#keyOf(place);
         return this.#requests.begin({
-          requestId: `${keyId} ${before} ${process}`,
+          name: `${keyId} ${before} ${process}`,
           keyId,
           hasBalance: members[place]?.balance !== null,
           process,

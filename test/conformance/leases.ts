@@ -8,7 +8,7 @@ import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { holdsLease } from '../../src/storage/leases.ts';
-import { joinStore, key, opened, settled, startMs } from './store.ts';
+import { idOf, joinStore, key, opened, settled, startMs } from './store.ts';
 
 /** How long a lease lasts, in milliseconds: written out, because all that is promised to operators follows from it. */
 const leaseMs = 15_000;
@@ -70,7 +70,7 @@ function describeEnding(setUp: () => Promise<Pair>): void {
     expect(await closable(second)).toEqual([]);
     expect(await second.endOverLeases()).toEqual([first.owner()]);
     expect(await second.endOverLeases()).toEqual([]);
-    expect(await closable(second)).toEqual(['of first']);
+    expect(await closable(second)).toEqual([idOf('of first')]);
     expect(await second.closeLostRecords()).toBe(1);
     expect((await second.accounts([key.id])).get(key.id)).toMatchObject({
       balanceNanos: 900,
@@ -143,7 +143,7 @@ function describeEnding(setUp: () => Promise<Pair>): void {
   test('are ended at once by a process that ends its own, as at its stop', async () => {
     const { first, second, closable } = await setUp();
     await first.endLease();
-    expect(await closable(second)).toEqual(['of first']);
+    expect(await closable(second)).toEqual([idOf('of first')]);
     expect(await second.closeLostRecords()).toBe(1);
     expect(await second.renewLease()).toBe(false);
   });
@@ -152,7 +152,7 @@ function describeEnding(setUp: () => Promise<Pair>): void {
     const { engine, first, second } = await setUp();
     const hasty = joinStore(engine);
     await hasty.renewLease();
-    await hasty.open({ ...opened('of tomorrow'), createdAtMs: startMs + 24 * hourMs });
+    await hasty.open({ ...opened(''), requestId: idOf('of tomorrow', startMs + 24 * hourMs) });
     const sweep = (sweeper: Store): Promise<number> => sweepOrphans(sweeper, () => false, startMs);
     expect([await sweep(first), await sweep(second)]).toEqual([0, 0]);
     await hasty.endLease();
@@ -182,7 +182,7 @@ function describeEnding(setUp: () => Promise<Pair>): void {
     };
     await first.endLease();
     const listed = await second.listClosable(0, Number.MAX_SAFE_INTEGER);
-    expect(listed).toEqual(['of first']);
+    expect(listed).toEqual([idOf('of first')]);
     await engine.run([lease]);
     expect(await second.closeAsLost(listed)).toBe(0);
     expect((await first.accounts([key.id])).get(key.id)).toMatchObject({ heldNanos: 400 });
@@ -202,7 +202,7 @@ function describeReturning(setUp: () => Promise<Pair>): void {
     expect(first.owner()).not.toBe(before);
     expect(await first.renewLease()).toBe(false);
     await first.open(opened('of its new owner', 10));
-    expect(await closable(second)).toEqual(['of a moment']);
+    expect(await closable(second)).toEqual([idOf('of a moment')]);
     expect(await second.closeLostRecords()).toBe(1);
     for (const id of ['of first', 'of a moment', 'of its new owner']) await first.settle(settled(id, 40));
     expect((await first.accounts([key.id])).get(key.id)).toMatchObject({

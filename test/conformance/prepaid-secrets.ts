@@ -10,6 +10,7 @@ import { hashKey } from '../../src/shared/digest.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { idOf } from './store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -47,11 +48,16 @@ function subjectOf(engine: Engine): Subject {
         ports,
       ),
     async spend(keyId) {
-      const requestId = randomUUID();
+      const requestId = idOf(randomUUID());
       const price = { ...free, request: 1 };
       const hold = { nanos: 1, leastNanos: 1 };
       if (!(await store.open({ ...openedRecord, requestId, keyId, price, hold })).granted) return false;
-      await store.settle({ ...settledRecord, requestId, price });
+      await store.settle({
+        ...settledRecord,
+        requestId,
+        begun: { ...settledRecord.begun, keyId, price },
+        price,
+      });
       return true;
     },
     faults: async () => (await verifyLedger(createLedgerAudit(engine))).faults,
@@ -183,7 +189,8 @@ function describeMoves(start: Start): void {
     const price = { ...free, request: 1 };
     await store.open({ ...openedRecord, keyId: eve?.id ?? '', price, hold: { nanos: 1, leastNanos: 1 } });
     await declare({ bob: 'h2', eve: 'h1' });
-    await store.settle({ ...settledRecord, price });
+    const begun = { ...settledRecord.begun, keyId: eve?.id ?? '', price };
+    await store.settle({ ...settledRecord, begun, price });
     expect((await holderOf('h1'))?.account).toEqual({ balanceNanos: -1, heldNanos: 0, spentNanos: 1 });
     expect(await faults()).toEqual([]);
   });

@@ -10,7 +10,7 @@ import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { dayMs } from './retention.ts';
-import { key, opened, settled, startMs } from './store.ts';
+import { idOf, key, opened, settled, startMs } from './store.ts';
 
 /** A step of a history. Days pass; a request has the day on which it was begun for ever. */
 type Step =
@@ -80,17 +80,17 @@ async function takeSteps(engine: Engine, plain: Engine, run: string, steps: read
   for (const action of steps)
     switch (action.kind) {
       case 'use': {
-        const requestId = `${run} ${requests.length}`;
+        const requestId = idOf(`${run} ${requests.length}`, startMs + lastDay * dayMs);
         const record = {
-          ...opened(requestId, 40),
+          ...opened('', 40),
+          requestId,
           keyId: keyIds[action.account] ?? '',
-          createdAtMs: startMs + lastDay * dayMs,
         };
         requests.push({ day: lastDay, record });
         await both((store) => store.open(record));
         if (action.settles)
           await both((store) =>
-            store.settle({ ...settled(requestId, action.charge), begun: beginningOf(record) }),
+            store.settle({ ...settled('', action.charge), requestId, begun: beginningOf(record) }),
           );
         break;
       }
@@ -103,7 +103,11 @@ async function takeSteps(engine: Engine, plain: Engine, run: string, steps: read
         if (action.kind === 'lose') await both((store) => store.closeAsLost([record.requestId]));
         else
           await both((store) =>
-            store.settle({ ...settled(record.requestId, action.charge), begun: beginningOf(record) }),
+            store.settle({
+              ...settled('', action.charge),
+              requestId: record.requestId,
+              begun: beginningOf(record),
+            }),
           );
         break;
       }

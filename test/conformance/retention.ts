@@ -10,7 +10,7 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
-import { key, opened, settled, startMs } from './store.ts';
+import { idOf, key, opened, settled, startMs } from './store.ts';
 
 export const dayMs = 86_400_000;
 
@@ -50,9 +50,13 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       retention: createRetention(engine),
       async use(requestId, day, chargeNanos) {
         nowMs = startMs + day * dayMs;
-        const begun = { ...opened(requestId, 100), createdAtMs: nowMs };
+        const begun = { ...opened('', 100), requestId: idOf(requestId, nowMs) };
         await store.open(begun);
-        await store.settle({ ...settled(requestId, chargeNanos), begun: beginningOf(begun) });
+        await store.settle({
+          ...settled('', chargeNanos),
+          requestId: begun.requestId,
+          begun: beginningOf(begun),
+        });
       },
       faults: async () => (await verifyLedger(createLedgerAudit(engine))).faults,
       async ledger() {
@@ -65,7 +69,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
   describe(`${name}: the end of old records`, () => {
     test('removes records and folds their postings: balances, later postings and the audit stay exact', async () => {
       const { store, retention, use, faults, ledger } = await setUp();
-      for (let day = 0; day < 4; day++) await use(`req_${day}`, day, 10 + day);
+      for (let day = 0; day < 4; day++) await use(`${day}`, day, 10 + day);
       const before = await store.accounts([key.id]);
       expect(await removeAll(retention, startMs + 2 * dayMs)).toBe(2);
       expect(await ledger()).toEqual([
@@ -74,11 +78,11 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       ]);
       expect(await store.accounts([key.id])).toEqual(before);
       expect(await faults()).toEqual([]);
-      await use('req_9', 9, 5);
+      await use('9', 9, 5);
       expect((await ledger()).at(-1)).toEqual({ number: 7, delta: -5 });
       expect(await removeAll(retention, startMs + 10 * dayMs)).toBe(3);
       expect(await ledger()).toEqual([]);
-      await use('req_10', 10, 1);
+      await use('10', 10, 1);
       expect(await ledger()).toEqual([{ number: 8, delta: -1 }]);
       expect(await faults()).toEqual([]);
       expect((await store.accounts([key.id])).get(key.id)).toEqual({
@@ -92,7 +96,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
 
     test('still refuses the reference of a credit that is folded', async () => {
       const { store, retention, use, ledger } = await setUp();
-      await use('req_0', 0, 10);
+      await use('0', 0, 10);
       await removeAll(retention, startMs + dayMs);
       expect(await ledger()).toEqual([]);
       const credit = { keyId: key.id, nanos: 50, reference: 'paid' };
@@ -104,68 +108,82 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
 
     test('charges nothing for a settlement that is offered again after its record is removed', async () => {
       const { store, retention, use, faults } = await setUp();
-      await use('req_0', 0, 10);
-      await use('req_1', 1, 10);
-      const again = settled('req_0', 10);
+      await use('0', 0, 10);
+      await use('1', 1, 10);
+      const again = settled('0', 10);
       const offer = (): Promise<number> => store.settle(again);
       const records = await retention.listOldest(startMs + dayMs, null, 10);
-      await retention.removeRecords([{ requestId: 'req_0', isLost: false }], startMs + dayMs);
+      await retention.removeRecords([{ requestId: idOf('0'), isLost: false }], startMs + dayMs);
       expect(records).toHaveLength(1);
-      await expect(offer()).rejects.toThrow('no open record of req_0');
+      await expect(offer()).rejects.toThrow(`no open record of ${idOf('0')}`);
       await retention.foldLedgers(setImmediate);
-      await expect(offer()).rejects.toThrow('no open record of req_0');
+      await expect(offer()).rejects.toThrow(`no open record of ${idOf('0')}`);
       expect((await store.accounts([key.id])).get(key.id)?.spentNanos).toBe(20);
       expect(await faults()).toEqual([]);
     });
 
     test('keeps a record that was closed as lost, and settled after it was read', async () => {
       const { store, retention, faults } = await setUp();
-      await store.open(opened('req_late', 100));
-      await store.closeAsLost(['req_late']);
+      await store.open(opened('late', 100));
+      await store.closeAsLost([idOf('late')]);
       const read = await retention.listOldest(startMs + dayMs, null, 10);
       expect(read.map(({ outcome }) => outcome)).toEqual(['lost']);
-      await store.settle(settled('req_late', 7));
-      expect(await retention.removeRecords([{ requestId: 'req_late', isLost: true }], startMs + dayMs)).toBe(
-        0,
-      );
-      expect(await store.findRecord('req_late', null)).toMatchObject({ chargeNanos: 7 });
+      await store.settle(settled('late', 7));
+      expect(
+        await retention.removeRecords([{ requestId: idOf('late'), isLost: true }], startMs + dayMs),
+      ).toBe(0);
+      expect(await store.findRecord(idOf('late'), null)).toMatchObject({ chargeNanos: 7 });
       expect(await retention.foldLedgers(setImmediate)).toBe(2);
       expect(await faults()).toEqual([]);
     });
 
     test('removes nothing twice, no open request, and nothing that is younger than it was told', async () => {
       const { store, retention, use } = await setUp();
-      await use('req_0', 0, 1);
-      await use('req_5', 5, 1);
-      await store.open(opened('req_open', 10));
-      const all = ['req_0', 'req_5', 'req_open'].map((requestId) => ({ requestId, isLost: false }));
+      await use('0', 0, 1);
+      await use('5', 5, 1);
+      await store.open(opened('open', 10));
+      const all = [idOf('0'), idOf('5', startMs + 5 * dayMs), idOf('open')].map((requestId) => ({
+        requestId,
+        isLost: false,
+      }));
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(1);
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(0);
       // An earlier time does not undo what a later one has set.
       await retention.removeRecords(all, startMs);
       expect(await retention.removedBefore()).toBe(startMs + dayMs);
       expect(await store.countOpen()).toBe(1);
-      await store.settle({ ...settled('req_open', 3), begun: beginningOf(opened('req_open', 10)) });
-      expect(await store.findRecord('req_open', null)).toMatchObject({ chargeNanos: 3 });
+      await store.settle({ ...settled('open', 3), begun: beginningOf(opened('open', 10)) });
+      expect(await store.findRecord(idOf('open'), null)).toMatchObject({ chargeNanos: 3 });
     });
 
     test('folds no ledger that lacks a posting, and deletes none that no fold stands for', async () => {
       const { engine, retention, use, faults, ledger } = await setUp();
-      for (let number = 0; number < 4; number++) await use(`req_${number}`, 0, 1);
-      await expect(engine.run([say('DELETE FROM ledger WHERE number = 3')])).rejects.toThrow(/append-only/);
-      await expect(engine.run([say('UPDATE ledger SET delta = 0')])).rejects.toThrow(/append-only/);
+      for (let number = 0; number < 4; number++) await use(`${number}`, 0, 1);
+      await expect(engine.run([say('UPDATE record_rows SET charge = 0')])).rejects.toThrow(/never changed/);
+      await expect(engine.run([say('DELETE FROM record_rows')])).rejects.toThrow(/append-only/);
+      const read = await retention.listOldest(startMs + dayMs, null, 10);
+      expect(
+        await retention.removeRecords(
+          read.map(({ requestId }) => ({ requestId, isLost: false })),
+          startMs + dayMs,
+        ),
+      ).toBe(4);
+      await expect(engine.run([say('DELETE FROM ledger_rows WHERE number = 3')])).rejects.toThrow(
+        /append-only/,
+      );
+      await expect(engine.run([say('UPDATE ledger_rows SET delta = 0')])).rejects.toThrow(/append-only/);
       // A fold that someone wrote by hand lets one posting go that it does not sum up.
       const forged = `INSERT INTO ledger_folds (key_id, number, credits, charges) VALUES ('${key.id}', 3, 0, 0)`;
       await expect(engine.run([say(forged)])).rejects.toThrow(/not sealed/);
       await engine.run([
         say(`INSERT INTO ledger_seals (key_id, number, hash, balance) VALUES ('${key.id}', 3, 'x', 0)`),
         say(forged),
-        say('DELETE FROM ledger WHERE number = 3'),
+        say('DELETE FROM ledger_rows WHERE number = 3'),
         say('DELETE FROM ledger_folds'),
       ]);
       const damage = await faults();
       expect(damage).not.toEqual([]);
-      await removeAll(retention, startMs + dayMs);
+      await retention.foldLedgers(setImmediate);
       expect((await ledger()).map(({ number }) => number)).toEqual([4, 5, 6]);
       expect((await faults()).length).toBeGreaterThan(0);
     });
@@ -179,7 +197,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
         return found;
       })();
       for (let day = 1; day < 6; day++) {
-        await Promise.all([1, 2].map((number) => use(`req_${day}_${number}`, day, number)));
+        await Promise.all([1, 2].map((number) => use(`${day}_${number}`, day, number)));
         await removeAll(retention, startMs + day * dayMs);
       }
       over.abort();

@@ -11,7 +11,7 @@ import { beginningOf } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { say } from './engine.ts';
-import { key, opened, settled, startMs } from './store.ts';
+import { idOf, key, opened, settled, startMs } from './store.ts';
 
 /** A step of one process. Its key is that of the request, which has the same one in every step. */
 type Step =
@@ -21,7 +21,6 @@ type Step =
       readonly request: number;
       readonly charge: number;
       readonly outcome: SettledRecord['outcome'];
-      readonly knowsBeginning: boolean;
       readonly hasUpstream: boolean;
     }
   | { readonly kind: 'close as lost'; readonly requests: readonly number[] }
@@ -51,7 +50,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       request,
       charge,
       outcome: fc.constantFrom('completed', 'drained'),
-      knowsBeginning: fc.boolean(),
       hasUpstream: fc.boolean(),
     }),
   },
@@ -120,18 +118,18 @@ async function take(store: Store, run: string, action: Step): Promise<unknown> {
       return store.open({ ...record, keyId: keyIdOf(run, action.request) });
     }
     case 'settle': {
-      const { request: number, charge: nanos, outcome, knowsBeginning, hasUpstream } = action;
-      const requestId = `${run} ${number}`;
-      const begun = { ...beginningOf(opened(requestId, 7)), keyId: keyIdOf(run, number) };
+      const { request: number, charge: nanos, outcome, hasUpstream } = action;
+      const name = `${run} ${number}`;
+      const begun = { ...beginningOf(opened(name, 7)), keyId: keyIdOf(run, number) };
       return store.settle({
-        ...settled(requestId, nanos),
+        ...settled(name, nanos),
         outcome,
         upstream: hasUpstream ? 'another' : null,
-        begun: knowsBeginning ? begun : null,
+        begun,
       });
     }
     case 'close as lost':
-      return store.closeAsLost(action.requests.map((number) => `${run} ${number}`));
+      return store.closeAsLost(action.requests.map((number) => idOf(`${run} ${number}`)));
     case 'credit': {
       const { account, nanos } = action;
       return store.credit({ keyId: keyIdOf(run, account), nanos, reference: `${account} ${nanos}` });
@@ -154,11 +152,18 @@ async function readRows(engine: Engine, run: string): Promise<readonly (readonly
       say(`SELECT * FROM ${table} WHERE key_id LIKE ? ORDER BY ${order}`, `${run} key %`),
     ),
   );
-  return found.map((rows) => rows.map(withoutNulls));
+  return found.map((rows) => rows.map(comparable));
 }
 
-function withoutNulls(row: Row): Row {
-  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
+/** A row without what is null in it, and with bytes as PostgreSQL writes them. */
+function comparable(row: Row): Row {
+  const values = Object.entries(row).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    values.map(([name, value]: [string, unknown]) => [
+      name,
+      value instanceof Uint8Array ? `\\x${Buffer.from(value).toString('hex')}` : (value as Row[string]),
+    ]),
+  );
 }
 
 /** What a step answered, or its error: engines have words of their own for a request that was begun already. */

@@ -12,7 +12,7 @@ import { propertyRun } from '../support/property-run.ts';
 import { faultsOf, statementsOver } from '../support/statement-tools.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { dayMs } from './retention.ts';
-import { key, opened, settled, startMs } from './store.ts';
+import { idOf, key, opened, settled, startMs } from './store.ts';
 
 /** How many histories share a database: each has accounts of its own, over all of which roots are made. */
 const perDatabase = 25;
@@ -103,14 +103,14 @@ async function play(engine: Engine, run: string, steps: readonly Step[]) {
   for (const [number, id] of accounts.entries())
     await store.createKey({ ...key, id, name: id, hasBalance: number === 0 }, id, number === 0 ? 500 : null);
   const use = async (number: number, charge: number, backMs = 0): Promise<void> => {
-    const requestId = `${run} request ${++ids}`;
-    const begun = { ...opened(requestId, 0), keyId: accounts[number] ?? '', createdAtMs: nowMs() };
+    const requestId = idOf(`${run} request ${++ids}`, nowMs());
+    const begun = { ...opened('', 0), requestId, keyId: accounts[number] ?? '' };
     await store.open(begun);
     // Rows have the time of the store's clock.
     const days = backMs / dayMs;
     lastDay -= days;
     await store
-      .settle({ ...settled(requestId, charge), begun: beginningOf(begun) })
+      .settle({ ...settled('', charge), requestId, begun: beginningOf(begun) })
       .finally(() => (lastDay += days));
   };
   const made: { readonly account: number; readonly text: string }[] = [];

@@ -13,12 +13,16 @@ import { statementsOver } from '../support/statement-tools.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
 import { dayMs } from './retention.ts';
-import { key, opened, settled, startMs } from './store.ts';
+import { idOf, key, opened, settled, startMs } from './store.ts';
 
 /** What may be changed by hand behind the statements. */
 export const handChanges = [
-  ['an amount', 'ledger', 'UPDATE ledger SET delta = delta - 1 WHERE number = 3'],
-  ['a request', 'ledger', `UPDATE ledger SET request_id = 'req_other' WHERE number = 3`],
+  ['an amount', 'record_rows', 'UPDATE record_rows SET charge = charge + 1 WHERE number = 2'],
+  [
+    'a request',
+    'record_rows',
+    `UPDATE record_rows SET created_at = created_at + 1, settled_ms = settled_ms - 1 WHERE number = 2`,
+  ],
   ['a seal', 'ledger_seals', `UPDATE ledger_seals SET hash = 'x' WHERE number = 1000`],
   ['a root', 'ledger_roots', `UPDATE ledger_roots SET created_at = 5 WHERE number = 1`],
   ['the head of an account', 'ledger_heads', `UPDATE ledger_heads SET number = 2`],
@@ -44,17 +48,17 @@ export function describeStatements(
       ...tools,
       use: async (day: number, chargeNanos: number, of = key.id) => {
         nowMs = startMs + day * dayMs;
-        const requestId = `req_${randomUUID()}`;
-        const begun = { ...opened(requestId, 1), keyId: of, createdAtMs: nowMs };
+        const requestId = idOf(randomUUID(), nowMs);
+        const begun = { ...opened('', 1), requestId, keyId: of };
         await store.open(begun);
-        await store.settle({ ...settled(requestId, chargeNanos), begun: beginningOf(begun) });
+        await store.settle({ ...settled('', chargeNanos), requestId, begun: beginningOf(begun) });
       },
       /** Adds rows of one nano-USD each, faster than requests do. */
       addRows: async (from: number, to: number) => {
         const inserted = say(
           `WITH RECURSIVE numbers (number) AS (
              SELECT CAST(${from} AS BIGINT) UNION ALL SELECT number + 1 FROM numbers WHERE number < ${to})
-           INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+           INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting)
            SELECT '${key.id}', number, ${startMs}, 'credit', 1, 'reference ' || number, 'posting' FROM numbers`,
         );
         const count = to - from + 1;
@@ -135,8 +139,8 @@ export function describeStatements(
       await engine.run([
         say(`INSERT INTO ledger_folds (key_id, number, credits, charges) VALUES ('${key.id}', 1, 1000, 0)`),
         say(`INSERT INTO folded_credits (key_id, number, created_at, delta, reference, posting)
-             SELECT key_id, number, created_at, delta, reference, posting FROM ledger`),
-        say('DELETE FROM ledger'),
+             SELECT key_id, number, created_at, delta, reference, posting FROM ledger_rows`),
+        say('DELETE FROM ledger_rows'),
       ]);
       for (let day = 0; day < 3; day++) await use(day, 10);
       await makeRoot();
@@ -250,7 +254,7 @@ export function describeStatements(
         await engine.run([say(sql)]);
         const found = await faults();
         expect(found.some((fault) => /not what was sealed|ledger root/.test(fault))).toBe(true);
-        if (table !== 'ledger') return;
+        if (table !== 'record_rows') return;
         // What contradicts its seal is kept as evidence, and its statement says so to its reader.
         expect(await removeBefore(3)).toBe(0);
         expect(await faultsOf(await state(key.id))).not.toEqual([]);
@@ -262,8 +266,8 @@ export function describeStatements(
       for (let number = 0; number < 30; number++)
         await store.createKey({ ...key, id: `key_${number}`, name: `${number}` }, `hash ${number}`, 5);
       await makeRoot();
-      await allowChanges(engine, 'ledger');
-      await engine.run([say(`UPDATE ledger SET created_at = 1 WHERE key_id IN ('key_0', 'key_9')`)]);
+      await allowChanges(engine, 'ledger_rows');
+      await engine.run([say(`UPDATE ledger_rows SET created_at = 1 WHERE key_id IN ('key_0', 'key_9')`)]);
       const audit = createLedgerAudit(engine);
       const found: string[] = [];
       for (let turn = 0; turn < 5; turn++)

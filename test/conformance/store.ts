@@ -11,6 +11,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { maxNanos } from '../../src/shared/money.ts';
+import { requestIdFor, requestName } from '../support/request-ids.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 
 export const startMs = 1_800_000_000_000;
@@ -38,11 +39,15 @@ export const key: ApiKey = {
   isDeclared: false,
 };
 
-export function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
+/** The id of a request with a name, which arrived at the usual time or at another one. */
+export function idOf(name: string, createdAtMs = startMs): string {
+  return requestIdFor(name, createdAtMs);
+}
+
+export function opened(name: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
   return {
-    requestId,
+    requestId: idOf(name),
     keyId: key.id,
-    createdAtMs: startMs,
     protocol: 'chat',
     mode: 'sync',
     model: 'm',
@@ -55,10 +60,10 @@ export function opened(requestId: string, holdNanos = 0, leastNanos = 1): Opened
   };
 }
 
-export function settled(requestId: string, chargeNanos = 0): SettledRecord {
+export function settled(name: string, chargeNanos = 0): SettledRecord {
   return {
-    requestId,
-    begun: beginningOf(opened(requestId)),
+    requestId: idOf(name),
+    begun: beginningOf(opened(name)),
     outcome: 'completed',
     upstream: null,
     attempts: [],
@@ -177,7 +182,7 @@ function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Ben
     expect(await account()).toEqual({ balanceNanos: 300, heldNanos: 700, spentNanos: 0 });
     await store.settle(settled('a', 40));
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-    expect(await store.findRecord('a', key.id)).toMatchObject({
+    expect(await store.findRecord(idOf('a'), key.id)).toMatchObject({
       outcome: 'completed',
       totalMs: 3,
       chargeNanos: 40,
@@ -218,7 +223,7 @@ function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Ben
     await store.open(opened('a', 100));
     await store.settle(settled('a', 10));
     await expect(store.settle({ ...settled('a', 99), outcome: 'drained' })).rejects.toThrow(
-      'no open record of a',
+      `no open record of ${idOf('a')}`,
     );
     expect(await account()).toEqual({ balanceNanos: 990, heldNanos: 0, spentNanos: 10 });
     expect(await store.isSettled(settled('a', 10))).toBe(true);
@@ -227,12 +232,10 @@ function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Ben
 
   test('undoes nothing of the requests that begin at once with one whose id is taken', async () => {
     const { store, account } = await setUp(1_000);
-    const begun = await Promise.allSettled(
-      ['a', 'b', 'a', 'c'].map((requestId) => store.open(opened(requestId, 100))),
-    );
+    const begun = await Promise.allSettled(['a', 'b', 'a', 'c'].map((name) => store.open(opened(name, 100))));
     expect(begun.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
     expect(await account()).toEqual({ balanceNanos: 700, heldNanos: 300, spentNanos: 0 });
-    await Promise.all(['a', 'b', 'c'].map((requestId) => store.settle(settled(requestId, 10))));
+    await Promise.all(['a', 'b', 'c'].map((name) => store.settle(settled(name, 10))));
     expect(await account()).toEqual({ balanceNanos: 970, heldNanos: 0, spentNanos: 30 });
   });
 
@@ -264,51 +267,25 @@ function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
   });
 
-  test('settles by its own row a request of which a spool of an earlier version has no beginning', async () => {
-    const { store, faults, account } = await setUp(1_000);
-    await store.open(opened('a', 700));
-    await store.settle({ ...settled('a', 40), begun: null });
-    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-    expect(await store.findRecord('a', key.id)).toMatchObject({ upstream: 'u', price, holdNanos: 700 });
-    await expect(store.settle({ ...settled('b', 40), begun: null })).rejects.toThrow('no open record of b');
-    expect(faults).toEqual([]);
-  });
-
-  test('charges once a request that was closed as lost, of which its settlement has no beginning', async () => {
-    const { store, account } = await setUp(1_000);
-    const unknown = { ...settled('a', 40), begun: null };
-    await store.open(opened('a', 700));
-    expect(await store.closeAsLost(['a'])).toBe(1);
-    await store.settle(unknown);
-    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-    expect(await store.findRecord('a', key.id)).toMatchObject({
-      outcome: 'completed',
-      holdNanos: 700,
-      price,
-    });
-    await expect(store.settle(unknown)).rejects.toThrow('no open record of a');
-    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-  });
-
   test('keeps the hold of a forgotten beginning in its record, for the audit of a charge that was cut to it', async () => {
     const { store, account } = await setUp(1_000);
     const begun = beginningOf(opened('a', 30));
     const cut = { ...settled('a', 30), begun, usageSource: 'counted' } as const;
     await store.settle({ ...cut, usage: settled('a', 50).usage });
-    expect(await store.findRecord('a', key.id)).toMatchObject({ holdNanos: 30, chargeNanos: 30 });
+    expect(await store.findRecord(idOf('a'), key.id)).toMatchObject({ holdNanos: 30, chargeNanos: 30 });
     expect(await account()).toEqual({ balanceNanos: 970, heldNanos: 0, spentNanos: 30 });
   });
 
   test('tells how much of a charge is not booked, because its key has spent as much as can be kept', async () => {
     const { store, faults, account } = await setUp(null);
-    for (const [requestId, charge, unbooked] of [
+    for (const [name, charge, unbooked] of [
       ['a', maxNanos - 10, 0],
       ['b', 25, 15],
       ['c', 25, 25],
     ] as const) {
-      await store.open(opened(requestId));
-      expect(await store.settle(settled(requestId, charge))).toBe(unbooked);
-      expect(await store.findRecord(requestId, key.id)).toMatchObject({ chargeNanos: charge - unbooked });
+      await store.open(opened(name));
+      expect(await store.settle(settled(name, charge))).toBe(unbooked);
+      expect(await store.findRecord(idOf(name), key.id)).toMatchObject({ chargeNanos: charge - unbooked });
     }
     expect(await account()).toMatchObject({ spentNanos: maxNanos });
     expect(faults).toHaveLength(2);
@@ -327,9 +304,12 @@ function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench
     await store.settle(settled('a', 40));
     await store.open(opened('a', 700));
     expect(await account()).toEqual({ balanceNanos: 260, heldNanos: 700, spentNanos: 40 });
-    expect(await store.closeAsLost(['a'])).toBe(1);
+    expect(await store.closeAsLost([idOf('a')])).toBe(1);
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-    expect(await store.findRecord('a', key.id)).toMatchObject({ outcome: 'completed', chargeNanos: 40 });
+    expect(await store.findRecord(idOf('a'), key.id)).toMatchObject({
+      outcome: 'completed',
+      chargeNanos: 40,
+    });
   });
 }
 
@@ -337,14 +317,18 @@ function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench
 function describePages(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
   test('are one list of what is open and what has ended, newest first, in pages of any size', async () => {
     const { store } = await setUp(null);
-    const ids = Array.from({ length: 12 }, (_, number) => `req_${String(number).padStart(2, '0')}`);
+    const ids = Array.from({ length: 12 }, (_, number) =>
+      idOf(`${number}`, startMs + Math.floor(number / 2)),
+    );
     for (const [number, id] of ids.entries())
-      await store.open({
-        ...opened(id),
-        createdAtMs: startMs + Math.floor(number / 2),
-        model: `m${number % 3}`,
-      });
-    for (const id of ids.filter((_, number) => number % 4 < 2)) await store.settle(settled(id));
+      await store.open({ ...opened(''), requestId: id, model: `m${number % 3}` });
+    for (const [number, id] of ids.entries())
+      if (number % 4 < 2)
+        await store.settle({
+          ...settled(''),
+          requestId: id,
+          begun: { ...settled('').begun, model: `m${number % 3}` },
+        });
     const newest = ids.toReversed();
     for (const size of [1, 3, 5, 12, 20]) {
       const listed: string[] = [];
@@ -357,17 +341,17 @@ function describePages(setUp: (balanceNanos: number | null) => Promise<Bench>): 
       expect(listed).toEqual(newest);
     }
     const some = await store.listRecords({ model: 'm1', from: startMs + 1, to: startMs + 5 }, 20, null);
-    expect(some?.records.map(({ requestId, outcome }) => [requestId, outcome])).toEqual([
-      ['req_07', null],
-      ['req_04', 'completed'],
+    expect(some?.records.map(({ requestId, outcome }) => [requestName(requestId), outcome])).toEqual([
+      ['7', null],
+      ['4', 'completed'],
     ]);
     expect(await store.listRecords({}, 5, 'none')).toBeNull();
-    expect(await store.findRecord('req_02', key.id)).toMatchObject({
+    expect(await store.findRecord(idOf('2', startMs + 1), key.id)).toMatchObject({
       outcome: null,
       totalMs: null,
       attempts: [],
     });
-    expect(await store.findRecord('req_02', 'other')).toBeNull();
+    expect(await store.findRecord(idOf('2', startMs + 1), 'other')).toBeNull();
   });
 }
 
@@ -427,29 +411,29 @@ function describeOwners(setUp: (balanceNanos: number | null) => Promise<Bench>):
     const { store, account } = await setUp(1_000);
     await store.open(opened('a', 700));
     await store.open(opened('b', 100));
-    expect(await sweepOrphans(store, (requestId) => requestId === 'b', later)).toBe(1);
+    expect(await sweepOrphans(store, (requestId) => requestId === idOf('b'), later)).toBe(1);
     expect(await account()).toEqual({ balanceNanos: 900, heldNanos: 100, spentNanos: 0 });
   });
 
   test('settles a record that was closed as lost once more, with its charge, and reports it', async () => {
     const { store, faults, account } = await setUp(1_000);
     await store.open(opened('a', 700));
-    expect(await store.closeAsLost(['a'])).toBe(1);
-    expect(await store.findRecord('a', key.id)).toMatchObject({
+    expect(await store.closeAsLost([idOf('a')])).toBe(1);
+    expect(await store.findRecord(idOf('a'), key.id)).toMatchObject({
       outcome: 'lost',
       status: 500,
       chargeNanos: 0,
     });
     await store.settle(settled('a', 40));
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-    expect(await store.findRecord('a', key.id)).toMatchObject({
+    expect(await store.findRecord(idOf('a'), key.id)).toMatchObject({
       outcome: 'completed',
       holdNanos: 700,
       chargeNanos: 40,
     });
     expect(faults).toEqual(['a record that was closed as lost was settled late']);
     await expect(store.settle(settled('a', 40))).rejects.toThrow('no open record');
-    expect(await store.closeAsLost(['a'])).toBe(0);
+    expect(await store.closeAsLost([idOf('a')])).toBe(0);
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
   });
 }

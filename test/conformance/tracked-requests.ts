@@ -32,7 +32,8 @@ export const loseStep = fc.record({ kind: fc.constant('lose' as const), which: f
 
 /** A request that begins: for which key, on which of the two processes, and what it asks. */
 interface Asked {
-  readonly requestId: string;
+  /** A name of the request alone. */
+  readonly name: string;
   readonly keyId: string;
   readonly hasBalance: boolean;
   readonly process: number;
@@ -72,18 +73,10 @@ export class TrackedRequests {
   }
 
   /** Begins a request: it holds as much as the balance and every budget have room for, or is refused. */
-  async begin({
-    requestId,
-    keyId,
-    hasBalance,
-    process,
-    claims,
-    nanos,
-    isStrict: whole,
-  }: Asked): Promise<void> {
+  async begin({ name, keyId, hasBalance, process, claims, nanos, isStrict: whole }: Asked): Promise<void> {
     const least = whole ? nanos : 1;
-    const { budgets: _none, ...given } = { ...opened(requestId, nanos, least), keyId };
-    const { requestId: _id, hold: _hold, ...record } = given;
+    const { budgets: _none, ...given } = { ...opened(name, nanos, least), keyId };
+    const { requestId, hold: _hold, ...record } = given;
     const store = this.#stores[process % 2] ?? this.store;
     const reservation = await store.open({ ...given, budgets: claims });
     const periods = reservation.periods ?? [];
@@ -114,8 +107,8 @@ export class TrackedRequests {
     const request = unsettled[which % unsettled.length];
     if (request === undefined) return;
     request.charge = Math.floor(request.hold * part);
-    const record = { ...settled(request.id, request.charge), begun: request.beginning };
-    await this.#stores[which % 2 === 0 ? 0 : 1].settle(record);
+    const end = { ...settled('', request.charge), requestId: request.id, begun: request.beginning };
+    await this.#stores[which % 2 === 0 ? 0 : 1].settle(end);
     request.state = 'settled';
   }
 

@@ -13,7 +13,7 @@ import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
-import { key, opened, settled } from './store.ts';
+import { idOf, key, opened, settled } from './store.ts';
 import { readUsage, sumRecords } from '../support/usage-sums.ts';
 import type { AskedUsage, KeptRecords } from '../support/usage-sums.ts';
 
@@ -143,9 +143,9 @@ async function takeSteps(
     switch (action.kind) {
       case 'use': {
         const request: OpenedRecord = {
-          ...opened(`${name} ${run} ${lastRequest++}`, 40),
+          ...opened('', 40),
+          requestId: idOf(`${name} ${run} ${lastRequest++}`, nowMs - action.age * hourMs),
           keyId: keyIds[action.account] ?? '',
-          createdAtMs: nowMs - action.age * hourMs,
           model: models[action.model] ?? '',
           tag: tags[action.tag] ?? null,
           group: groups[action.group] ?? null,
@@ -197,7 +197,7 @@ async function takeSteps(
     outcome: Outcome = 'completed',
   ): Promise<void> {
     const { requestId } = request;
-    const end = { ...settled(requestId, chargeNanos), outcome, upstream: upstreams[at] ?? null };
+    const end = { ...settled('', chargeNanos), requestId, outcome, upstream: upstreams[at] ?? null };
     await store.settle({ ...end, begun: beginningOf(request) }).catch((error: unknown) => {
       expect(String(error)).toContain('no open record');
     });

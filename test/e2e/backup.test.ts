@@ -38,7 +38,7 @@ function beginBackup({ adminUrl, adminToken }: TestGateway): Promise<IncomingMes
 describe('GET /admin/backup', () => {
   test('makes one copy at a time, and deletes it when the client disconnects halfway', async () => {
     // More than the socket buffers hold, so that sending it takes until the client reads.
-    const gateway = await start(30_000);
+    const gateway = await start(100_000);
     const first = await beginBackup(gateway);
     expect(first.statusCode).toBe(200);
     expect(Number(first.headers['content-length'])).toBeGreaterThan(10_000_000);

@@ -13,9 +13,12 @@ import {
   startUpstream,
 } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
+import { opened, storeOver } from '../support/used-database.ts';
 
 /** One dollar for a million input tokens: a thousand nano-USD per token. */
 const price = { input: '1', cacheWrite: '1', output: '2' };
@@ -329,8 +332,13 @@ describe('the ledger', () => {
     for (let round = 0; round < 3; round++) await (await ask()).text();
     await gateway.close();
     const database = new DatabaseSync(file, { timeout: 5_000 });
-    expect(() => database.exec('UPDATE ledger SET delta = 0')).toThrow('append-only');
-    expect(() => database.exec('DELETE FROM ledger')).toThrow('append-only');
+    for (const [statement, reason] of [
+      ['UPDATE ledger_rows SET delta = 0', 'append-only'],
+      ['DELETE FROM ledger_rows', 'append-only'],
+      ['UPDATE record_rows SET charge = 0', 'never changed'],
+      ['DELETE FROM record_rows', 'append-only'],
+    ] as const)
+      expect(() => database.exec(statement)).toThrow(reason);
     const rows = database.prepare('SELECT number, kind, delta FROM ledger ORDER BY number').all();
     expect(rows).toEqual([
       { number: 1, kind: 'credit', delta: 1_000_000_000 },
@@ -346,15 +354,11 @@ describe('a process killed with requests in progress', () => {
     await open();
     const { id } = await makeKey(1_000_000_000);
     await gateway.close();
-    const database = new DatabaseSync(file, { timeout: 5_000 });
-    database.exec(`UPDATE accounts SET balance = balance - 300, held = 300 WHERE key_id = '${id}'`);
-    for (const hold of [100, 200])
-      database.exec(
-        `INSERT INTO open_requests (request_id, key_id, owner, created_at, protocol, mode, model, upstream, queued_ms,
-           price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
-         VALUES ('req_${hold}', '${id}', 'gone', 0, 'chat', 'sync', 'small', 'local', 0, 0, 0, 0, 0, 0, ${hold})`,
-      );
-    database.close();
+    const engine = openTestEngine(file);
+    const store = storeOver(engine);
+    for (const hold of [100, 200]) await store.open(opened(requestIdFor(String(hold)), id, hold));
+    expect((await store.accounts([id])).get(id)).toMatchObject({ balanceNanos: 999_999_700, heldNanos: 300 });
+    await engine.close();
     gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });
     expect(await accountOf(id)).toEqual({ balance: '1.00', held: '0.00', spent: '0.00' });
     expect(readRecords(file).map(({ outcome, charge }) => [outcome, charge])).toEqual([

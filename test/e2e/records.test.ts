@@ -11,9 +11,12 @@ import {
   startUpstream,
 } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
+import { opened, storeOver } from '../support/used-database.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
@@ -107,21 +110,15 @@ describe('the consumption record', () => {
 
   test('has the rows closed that a killed process left open', async () => {
     const { gateway, file } = await startRecording();
-    const { DatabaseSync } = await import('node:sqlite');
-    const database = new DatabaseSync(file, { timeout: 5_000 });
-    const keyId = String(database.prepare('SELECT id FROM api_keys').get()?.['id']);
-    database
-      .prepare(
-        `INSERT INTO open_requests (request_id, key_id, owner, created_at, protocol, mode, model, upstream, queued_ms,
-           price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
-         VALUES ('req_lost', ?, 'gone', 0, 'chat', 'sync', 'small', 'local', 0, 0, 0, 0, 0, 0, 0)`,
-      )
-      .run(keyId);
-    database.close();
+    const { key } = await gateway.gateway.createKey('killed');
     await gateway.close();
+    const engine = openTestEngine(file);
+    await storeOver(engine).open(opened(requestIdFor('lost'), key.id, 0));
+    await engine.close();
+    expect(readRecords(file)).toMatchObject([{ request_id: requestIdFor('lost'), outcome: null }]);
     const restarted = await startGateway({ upstreamUrl: upstream.url, storage: file });
     expect(readRecords(file)).toMatchObject([
-      { request_id: 'req_lost', outcome: 'lost', usage_source: 'none' },
+      { request_id: requestIdFor('lost'), outcome: 'lost', usage_source: 'none' },
     ]);
     await restarted.close();
   });
@@ -132,7 +129,7 @@ describe('the consumption record', () => {
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(file, { timeout: 5_000 });
     database.exec(
-      `CREATE TRIGGER full BEFORE INSERT ON open_requests BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
+      `CREATE TRIGGER full BEFORE INSERT ON open_rows BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
     );
     database.close();
     for (const stream of [false, true]) {

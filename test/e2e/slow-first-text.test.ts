@@ -227,6 +227,8 @@ test('a client that leaves while its request waits for the next upstream pays no
   const first = await ask();
   call(0).end();
   await eventually('the only permit is taken', () => held[1]?.length === 1);
+  // The newest record is the one that is read.
+  clock.advance(1);
   const left = new AbortController();
   const gone = gateway.post('/v1/chat/completions', chat, { signal: left.signal }).catch(() => null);
   await eventually('the first upstream is asked again', () => held[0]?.length === 2);

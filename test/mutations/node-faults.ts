@@ -202,8 +202,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a settlement that locks its request before its account',
     file: 'src/storage/records/settle-record.ts',
-    find: "{ table: 'accounts', where: `key_id = ${begunKey}` },",
-    replace: "{ table: 'open_requests', where: 'request_id = ?1' },",
+    find: "locks: [{ table: 'accounts', where: 'key_id = :key_id' }],",
+    replace: "locks: [{ table: 'open_rows', where: isThisRequest }],",
     tests: ['test/storage/postgres-deadlocks.long.test.ts'],
   },
   {
@@ -216,8 +216,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a settlement that does not overtake a closing as lost',
     file: 'src/storage/records/settle-record.ts',
-    find: "WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL",
-    replace: 'WHERE request_id = :request_id AND 1 = 0',
+    find: 'WHERE ${isThisRequest} AND settled_ms IS NULL AND',
+    replace: 'WHERE ${isThisRequest} AND 1 = 0 AND',
     tests: ['test/simulation/memory-books.test.ts'],
   },
 ];

@@ -7,35 +7,35 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'a settlement that overtakes another one',
     file: 'src/storage/records/settle-record.ts',
-    find: "WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL",
-    replace: 'WHERE request_id = :request_id',
+    find: 'WHERE ${isThisRequest} AND settled_ms IS NULL AND',
+    replace: 'WHERE ${isThisRequest} AND',
     tests: [model],
   },
   {
     name: 'a settlement that leaves its request open',
     file: 'src/storage/records/settle-record.ts',
-    find: "'DELETE FROM open_requests WHERE request_id = :request_id',",
+    find: '`DELETE FROM open_rows WHERE ${isThisRequest}`,',
     replace: '',
     tests: [model],
   },
   {
     name: 'a settlement without a beginning that charges nothing',
     file: 'src/storage/records/settle-record.ts',
-    find: '(SELECT key_id FROM open_requests WHERE request_id = :request_id), :begun_key_id)',
-    replace: '(SELECT key_id FROM open_requests WHERE request_id = :request_id))',
+    find: 'FROM accounts LEFT JOIN open_rows AS begun',
+    replace: 'FROM accounts JOIN open_rows AS begun',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a hold that is given back twice, at the closing as lost and at the late settlement',
     file: 'src/storage/records/settle-record.ts',
-    find: "returning('coalesce((SELECT hold FROM open_requests WHERE request_id = :request_id), 0)')",
+    find: 'returning(`coalesce((SELECT hold FROM open_rows WHERE ${isThisRequest}), 0)`)',
     replace: "returning('hold')",
     tests: [model],
   },
   {
     name: 'a start that closes the open records of live owners',
     file: 'src/storage/leases.ts',
-    find: "export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = open_requests.owner)';",
+    find: "export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';",
     replace: "export const hasNoLease = '1 = 1';",
     tests: ['test/conformance/sqlite.test.ts'],
   },
@@ -77,24 +77,25 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/records/record-store.ts',
-    find: 'const settled = readSettlement(await engine.call(settlementFor(record), values));',
+    find: 'const row = await settleAs(known ?? (await kinds.ask(kind)));',
     replace:
-      'const { pickValues, toPlain } = await import("../engine.ts"); let decided: any = null; ' +
+      'const { pickValues, toPlain } = await import("../engine.ts"); const { settleRecord } = await import("./settle-record.ts"); ' +
+      'const values = valuesToSettle({ ...record, kind: known ?? (await kinds.ask(kind)), settledAtMs: now(), attemptsText }); let decided: any = null; ' +
       'const run = (sql: string, all: any) => { const plain = toPlain(sql, settleRecord); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
       'for (const sql of settleRecord.decisions) decided ??= (await run(sql, values)).flat().map((row) => Object.values(row))[0]; ' +
       'if (decided) for (const sql of settleRecord.changes) await run(sql, [...values, ...decided]); ' +
-      'const settled = readSettlement(decided?.slice(3) ?? null);',
+      'const row = decided?.slice(2) ?? null;',
     tests: [],
     script: ['test/chaos/kill.ts', '--kills', '30'],
   },
   {
     name: 'a hold that reads the balance first and takes it later',
     file: 'src/storage/records/record-store.ts',
-    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));',
+    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, kind, owner.id)));',
     replace:
       'const [[account] = []] = await engine.read([{ sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }]); const balance = Number(account?.["balance"]); ' +
       'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
-      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, owner.id)));',
+      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, kind, owner.id)));',
     tests: ['test/e2e/money.test.ts'],
   },
   {

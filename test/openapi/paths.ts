@@ -229,7 +229,7 @@ const oneRequest = inPath('request_id');
 
 const records = read(
   'listRecords',
-  'Lists the usage record, newest first.',
+  'Lists the usage record, newest first. A page of one model may have fewer rows than `limit`, or none, and not be the last: only `next` says so.',
   'RecordPage',
   inQuery(recordQuery),
 );

@@ -6,6 +6,8 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { maxNanos } from '../../src/shared/money.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
+import { requestIdFor } from '../support/request-ids.ts';
+import { beginningOf, openedRecord } from '../support/stored-rows.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
 
 const price = modelPrice({
@@ -36,25 +38,21 @@ async function write(
   settled: Partial<SettledRecord>,
   opened: Partial<OpenedRecord> = {},
 ): Promise<string> {
-  const requestId = `req_${randomUUID()}`;
-  await pipeline.store.open({
-    requestId,
+  const id = requestIdFor(randomUUID());
+  const record: OpenedRecord = {
+    ...openedRecord,
+    requestId: id,
     keyId,
-    createdAtMs: 1,
-    protocol: 'chat',
     mode: 'stream',
-    model: 'm',
-    upstream: 'u',
-    tag: null,
-    group: null,
     queuedMs: 1,
     price,
     hold: { nanos: 20, leastNanos: 1 },
     ...opened,
-  });
+  };
+  await pipeline.store.open(record);
   await pipeline.store.settle({
-    requestId,
-    begun: null,
+    requestId: id,
+    begun: beginningOf(record),
     outcome: 'completed',
     upstream: null,
     attempts: [],
@@ -67,7 +65,7 @@ async function write(
     totalMs: 2,
     ...settled,
   });
-  return requestId;
+  return id;
 }
 
 describe('a record is verified by its outcome', () => {

@@ -82,18 +82,12 @@ test('a request with three upstreams is answered if one works, and charged once'
     expect(seen.text).toBe(whole ? 'one two' : last.means === 'midway' && isStream ? 'one ' : '');
     expect(whole ? [null] : calls.map(({ code }) => code)).toContain(seen.code);
 
-    const [rows] = await pipeline.engine.run([
-      {
-        sql: 'SELECT outcome, upstream, attempts, charge FROM records WHERE request_id = ?',
-        values: [request.id],
-      },
-    ]);
-    const record = rows?.[0];
-    const made = JSON.parse(String(record?.['attempts'])) as { upstream: string; result: string }[];
+    const record = await pipeline.store.findRecord(request.id, null);
+    const made = record?.attempts ?? [];
     expect(made.map(({ result }) => result)).toEqual(calls.map(({ result }) => result));
     expect(made.map(({ upstream }) => upstream)).toEqual(dispatched);
-    expect(dispatched).toContain(record?.['upstream']);
-    const charge = Number(record?.['charge']);
+    expect(dispatched).toContain(record?.upstream);
+    const charge = record?.chargeNanos ?? Number.NaN;
     const isPart = last.means === 'midway' && isStream;
     const [least, most] = whole ? [wholeCharge, wholeCharge] : isPart ? [1, wholeCharge] : [0, 0];
     expect(charge).toBeGreaterThanOrEqual(least);

@@ -141,15 +141,6 @@ const plan = fc.record({
 const oneAtATime = ['0', '1', '2'].map((upstream) => {
   return [upstream, limiterSettings({ maxInFlight: 1, queue: 10, queueWaitMs: 1_000 })] as const;
 });
-
-/** What the record says of an attempt. */
-interface Made {
-  readonly upstream: string;
-  readonly result: string;
-  readonly startedMs: number;
-  readonly durationMs: number;
-}
-
 test('one answer, one charge, and no call after the first text, with second requests and deadlines', async () => {
   const pipeline = await openPipeline(price, 100);
   const { clock } = pipeline;
@@ -226,24 +217,17 @@ test('one answer, one charge, and no call after the first text, with second requ
     expect(whole ? ['one two'] : ['', 'one ']).toContain(answer.text);
 
     // The record: the calls in their order, one of them answered, and what it cost.
-    const [rows] = await pipeline.engine.run([
-      {
-        sql: 'SELECT outcome, upstream, attempts, charge FROM records WHERE request_id = ?',
-        values: [request.id],
-      },
-    ]);
-    expect(rows).toHaveLength(1);
-    const record = rows?.[0];
-    const made = JSON.parse(String(record?.['attempts'])) as Made[];
+    const record = await pipeline.store.findRecord(request.id, null);
+    const made = record?.attempts ?? [];
     expect(made.map(({ upstream }) => upstream)).toEqual(calls.map(({ upstream }) => upstream));
     const answered = made.filter(({ result }) => result === 'ok');
     const lost = made.filter(({ result }) => result === 'hedge_lost');
     expect(answered).toHaveLength(whole ? 1 : 0);
     expect(lost.length).toBeLessThanOrEqual(second.length);
     expect(whole ? [answered[0]?.upstream] : calls.map(({ upstream }) => upstream)).toContain(
-      record?.['upstream'],
+      record?.upstream,
     );
-    const charge = Number(record?.['charge']);
+    const charge = record?.chargeNanos ?? Number.NaN;
     expect(charge).toBeGreaterThanOrEqual(whole ? wholeCharge : 0);
     expect(charge).toBeLessThanOrEqual(answer.text === '' ? 0 : wholeCharge);
     charged += charge;

@@ -125,10 +125,7 @@ async function askTwice(instead: Partial<Ports> = {}): Promise<DrivenRequest> {
 const textOf = ({ sent }: DrivenRequest): string => readAnswerBody('chat', true, sent.text).text;
 
 async function resultsOf({ id }: DrivenRequest): Promise<readonly string[]> {
-  const [rows] = await pipeline.engine.run([
-    { sql: 'SELECT attempts FROM records WHERE request_id = ?', values: [id] },
-  ]);
-  const made = JSON.parse(String(rows?.[0]?.['attempts'])) as { upstream: string; result: string }[];
+  const made = (await pipeline.store.findRecord(id, null))?.attempts ?? [];
   return made.map(({ upstream, result }) => `${upstream} ${result}`);
 }
 

@@ -92,10 +92,9 @@ export class ClientRequest {
   async #begin(): Promise<RecordBeginning | null> {
     const { key, holdNanos, isStrict } = this.#planned;
     const { keyId: _keyId, requestId: _requestId, hold: _hold, budgets: _budgets, ...common } = openedRecord;
-    const createdAtMs = this.#process.clock.now();
-    const begun = { ...common, createdAtMs, keyId: key.id };
+    const begun = { ...common, keyId: key.id };
     const hold = { nanos: holdNanos, leastNanos: isStrict ? holdNanos : 1 };
-    const budgets = this.#claims(createdAtMs);
+    const budgets = this.#claims(this.#process.clock.now());
     let reservation: Reservation;
     try {
       const counting = budgets.length === 0 ? {} : { budgets };

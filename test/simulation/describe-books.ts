@@ -90,7 +90,7 @@ export function describeBooks(name: string, open: () => Promise<TimedDatabase>):
 
 /** Takes some steps on the database and on the lists in memory; returns what each of them answered. */
 async function compareSteps({ engine, move }: TimedDatabase, prefix: string, steps: readonly Step[]) {
-  await engine.run(['owners', 'open_requests'].map((table) => ({ sql: `DELETE FROM ${table}`, values: [] })));
+  await engine.run(['owners', 'open_rows'].map((table) => ({ sql: `DELETE FROM ${table}`, values: [] })));
   const stores: readonly Store[] = [0, 1, 2].map(() => joinStore(engine));
   const keyId = `key of ${prefix}`;
   await stores[0]?.createKey({ ...key, id: keyId, name: keyId }, keyId, 100);
@@ -109,11 +109,11 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
     const owner = store.owner();
     switch (action.kind) {
       case 'begin': {
-        const requestId = `${prefix} ${action.request}`;
+        const name = `${prefix} ${action.request}`;
         // A request is begun once.
-        if (begun.has(requestId)) break;
-        begun.add(requestId);
-        const plain = { ...opened(requestId, action.hold, action.least), keyId };
+        if (begun.has(name)) break;
+        begun.add(name);
+        const plain = { ...opened(name, action.hold, action.least), keyId };
         const budgets = claimsOf(keyId, action);
         const record = budgets.length === 0 ? plain : { ...plain, budgets };
         const reservation = await store.open(record);
@@ -124,15 +124,15 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
           ...boundsOf(reservation.periods?.[at] ?? claim),
           holdNanos: 0,
         });
-        if (budgets.length > 0) counted.set(requestId, budgets.map(of));
+        if (budgets.length > 0) counted.set(name, budgets.map(of));
         break;
       }
       case 'settle': {
-        const requestId = `${prefix} ${action.request}`;
-        const record = settled(requestId, action.charge);
+        const name = `${prefix} ${action.request}`;
+        const record = settled(name, action.charge);
         const ended = {
           ...record,
-          begun: record.begun && { ...record.begun, keyId, ...budgetsOf(counted.get(requestId)) },
+          begun: { ...record.begun, keyId, ...budgetsOf(counted.get(name)) },
         };
         found.push(await failureOf(async () => void (await store.settle(ended))));
         expected.push(await failureOf(async () => books.settle(ended)));

@@ -1,6 +1,7 @@
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { Chance } from './chance.ts';
 import { Checks } from './checks/checks.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { ClientRequest } from './client-request.ts';
 import { noCounts } from './counts.ts';
 import type { Counts } from './counts.ts';
@@ -122,7 +123,12 @@ class History {
   #serve(planned: PlannedRequest, repeats: number): void {
     const process = this.#nodes[planned.node]?.process;
     if (process === undefined || process === null || !process.isServing) return;
-    const request = new ClientRequest(`r${++this.#requests}`, planned, process, this.world);
+    const request = new ClientRequest(
+      requestIdFor(`${++this.#requests}`, Math.max(0, Math.floor(process.clock.now()))),
+      planned,
+      process,
+      this.world,
+    );
     const { time, chance } = this.world;
     request.serve().then((admission) => {
       if (admission === 'granted' || repeats === 0) return;

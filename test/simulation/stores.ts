@@ -69,7 +69,7 @@ export function simulateRecords(
       });
     },
     settle(record) {
-      return wire.call(`settle ${record.requestId}`, record.begun?.keyId ?? statements, () => {
+      return wire.call(`settle ${record.requestId}`, record.begun.keyId, () => {
         books.settle(record);
         checks.money.settled(record);
         return 0;

@@ -12,12 +12,13 @@ import type { Store } from '../../src/storage/store.ts';
 import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { requestIdFor, requestName } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
-const request = (requestId: string) => ({ ...openedRecord, requestId });
+const request = (name: string) => ({ ...openedRecord, requestId: requestIdFor(name) });
 
 /** A process as it starts: it opens the database, takes its lease, closes what is lost, and only then begins requests. */
 async function startProcess(url: string) {
@@ -74,7 +75,7 @@ async function openRequests(engine: Engine): Promise<readonly unknown[]> {
   const [rows = []] = await engine.read([
     { sql: 'SELECT request_id FROM open_requests ORDER BY request_id', values: [] },
   ]);
-  return rows.map((row) => row['request_id']);
+  return rows.map((row) => requestName(String(row['request_id'])));
 }
 
 /** A connection of the test itself. */
@@ -100,7 +101,7 @@ describe.skipIf(postgresAbsence !== null)(`processes that share PostgreSQL${abse
     onTestFinished(() => started.stop());
     expect(started.closedAtStart).toBe(0);
     expect(await openRequests(engine)).toEqual(['living']);
-    await living.records.settle({ ...settledRecord, requestId: 'living' });
+    await living.records.settle({ ...settledRecord, requestId: requestIdFor('living') });
     expect([...living.faults, ...started.faults]).toEqual([]);
   });
 
@@ -149,7 +150,8 @@ describe.skipIf(postgresAbsence !== null)(`processes that share PostgreSQL${abse
     const { url, living } = await setUp();
     const slots = createSlotStore(living.engine, () => living.store.owner());
     const limits = { concurrency: 2, requestsPerMinute: 10, queueWaitMs: 0 };
-    const ask = (requestId: string) => slots.take({ keyId: payingKey.id, requestId, limits, mayWait: false });
+    const ask = (name: string) =>
+      slots.take({ keyId: payingKey.id, requestId: requestIdFor(name), limits, mayWait: false });
     expect(await ask('before')).toMatchObject({ inFlight: 1 });
     const locking = await connectTo(url);
     await locking.query('BEGIN');

@@ -7,6 +7,8 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { functionOf } from '../../src/storage/postgres/database-function.ts';
+import { createKindNumbers } from '../../src/storage/records/kind-numbers.ts';
+import { settledKind } from '../../src/storage/records/record-kinds.ts';
 import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -56,7 +58,7 @@ async function openNodes() {
   const keyIds = Array.from({ length: accounts }, (_, number) => `key_${number}`);
   for (const id of keyIds) await one.createKey({ ...payingKey, id, name: id }, id, 1_000_000);
   await first.run([
-    say(`INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+    say(`INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting)
          SELECT 'key_0', 1 + number, 7, 'credit', 1, 'credit ' || number, 'p' FROM generate_series(1, ${credits}) AS number`),
     say(
       `UPDATE accounts SET balance = balance + ${credits}, postings = postings + ${credits} WHERE key_id = 'key_0'`,
@@ -106,13 +108,15 @@ describe.skipIf(postgresAbsence !== null)(`an audit on PostgreSQL${absent}`, () 
     await client.connect();
     onTestFinished(() => client.end());
     const settle = functionOf(settleRecord);
+    const kind = await createKindNumbers(engine).ask(settledKind(requestOf('key_1').settlement, ''));
     for (let commitAt = 0; commitAt < 6; commitAt++) {
       const [slow, quick] = [requestOf('key_1'), requestOf('key_2')];
       await node.open(slow.begun);
       await node.open(quick.begun);
       await client.query('BEGIN');
-      const posting = `posting_${commitAt}`;
-      await client.query(settle.call(valuesToSettle(slow.settlement, posting, 7)));
+      await client.query(
+        settle.call(valuesToSettle({ ...slow.settlement, kind, settledAtMs: 7, attemptsText: null })),
+      );
       await node.settle(quick.settlement);
       let reads = 0;
       const audit = createLedgerAudit({

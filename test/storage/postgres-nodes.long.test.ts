@@ -8,6 +8,7 @@ import {
   joinNodes,
 } from '../../src/composition/storage/shared-services.ts';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
+import type { OpenedRecord } from '../../src/domain/money/consumption.ts';
 import type { RunningRequest } from '../../src/domain/ports/running-requests.ts';
 import { InFlight } from '../../src/pipeline/in-flight.ts';
 import { hashKey } from '../../src/shared/digest.ts';
@@ -110,25 +111,25 @@ async function write(
   node: Node,
   table: 'slots' | 'waiting_requests' | 'open_requests',
   requestId: string,
-  keyId = 'key_a',
+  begun: Partial<OpenedRecord> = {},
 ) {
+  const keyId = 'key_a';
+  if (table === 'open_requests') {
+    await node.engine.run([say('INSERT INTO accounts (key_id) VALUES (?) ON CONFLICT DO NOTHING', keyId)]);
+    const record = {
+      ...openedRecord,
+      keyId,
+      protocol: 'responses',
+      mode: 'stream',
+      ...begun,
+      requestId,
+    } as const;
+    await node.store.open(record);
+    return;
+  }
   const more = {
     slots: {},
     waiting_requests: { ticket: Math.trunc(Math.random() * 1e9), concurrency: 1, requests_per_minute: 1 },
-    open_requests: {
-      created_at: arrivedMs + 1,
-      protocol: 'responses',
-      mode: 'stream',
-      model: 'm',
-      upstream: 'u',
-      queued_ms: 0,
-      price_input: 0,
-      price_cached_input: 0,
-      price_cache_write: 0,
-      price_output: 0,
-      price_request: 0,
-      hold: 0,
-    },
   }[table];
   const row = { request_id: requestId, key_id: keyId, owner: node.owner, ...more };
   const places = Object.keys(row).map(() => '?');
@@ -264,15 +265,7 @@ describe.skipIf(postgresAbsence !== null)(`requests of several nodes on PostgreS
     await write(other, 'slots', admitted);
     await write(other, 'slots', begun);
     await write(other, 'open_requests', begun);
-    await write(other, 'open_requests', passed);
-    await one.engine.run([
-      say(`UPDATE open_requests SET created_at = ? WHERE request_id = ?`, arrivedMs + 4, begun),
-      say(
-        `UPDATE open_requests SET created_at = ?, protocol = 'passthrough', model = '/v1/x' WHERE request_id = ?`,
-        arrivedMs + 5,
-        passed,
-      ),
-    ]);
+    await write(other, 'open_requests', passed, { protocol: 'passthrough', model: '/v1/x' });
     await write(dead, 'open_requests', lost);
     await dead.endLease();
 

@@ -9,6 +9,7 @@ import { createStore } from '../../src/storage/store.ts';
 import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { requestIdFor as idOf } from '../support/request-ids.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
@@ -66,7 +67,7 @@ describe.skipIf(postgresAbsence !== null)(`what a process does for itself on Pos
       await move(5_000);
       clock.advance(5_000);
       await eventually('the lease is renewed', () => clock.scheduled === 2);
-      const requestId = `after ${passedMs}`;
+      const requestId = idOf(`${passedMs}`);
       expect(await slots.take({ keyId: payingKey.id, requestId, limits, mayWait: false })).toMatchObject({
         verdict: 'granted',
       });
@@ -87,7 +88,7 @@ describe.skipIf(postgresAbsence !== null)(`what a process does for itself on Pos
     await other.query(`INSERT INTO accounts (key_id) SELECT 'key_' || n FROM generate_series(0, 127) AS n`);
     await other.query('BEGIN');
     await other.query('SELECT 1 FROM accounts FOR UPDATE');
-    const begun = keyIds.map((keyId) => store.open({ ...openedRecord, requestId: `of ${keyId}`, keyId }));
+    const begun = keyIds.map((keyId) => store.open({ ...openedRecord, requestId: idOf(keyId), keyId }));
     let refused = 0;
     for (const each of begun) each.catch(() => refused++);
     await move(5_000);

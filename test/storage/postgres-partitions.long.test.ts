@@ -23,7 +23,10 @@ const startMs = Date.UTC(2091, 11, 15);
 const inMonth = (month: number, ...rest: readonly number[]) => Date.UTC(2092, month - 1, ...rest);
 
 /** The partitions that every database has. */
-const fixed = new Set(['records_default', 'records_high', 'records_earlier']);
+const fixed = new Set(['records_default', 'records_earlier']);
+
+/** The last tail of an id. */
+const latest = 'f'.repeat(20);
 
 /** The id of a request at a time. */
 function idAt(atMs: number, rest = '00000000000000000000'): string {
@@ -88,19 +91,20 @@ async function openNode(at?: string) {
 /** The partitions of months, in order. */
 async function monthsOf(url: string): Promise<readonly string[]> {
   const rows = await onServer(
-    `SELECT relid::regclass::text AS name FROM pg_partition_tree('records') WHERE isleaf ORDER BY 1`,
+    `SELECT relid::regclass::text AS name FROM pg_partition_tree('record_rows') WHERE isleaf ORDER BY 1`,
     url,
   );
   return rows.map(({ name }) => String(name)).filter((name) => !fixed.has(name));
 }
 
-const insertRecords = (
-  ids: string,
-) => `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream,
-  queued_ms, outcome, status) SELECT ${ids}, 'key_a', 1, 'chat', 'sync', 'm', 'u', 0, 'completed', 200`;
+/** Writes records with a charge whose times are those of an expression, and their tails those of another one. */
+const insertRecords = (times: string, tails = `'00000000000000000000'`) =>
+  `INSERT INTO record_rows (created_at, tail, account, kind, queued_ms, settled_ms, charge, number)
+   SELECT ${times}, unhex(${tails}), 1, 1, 0, 0, 1, 1`;
 
 /** The partition of each record. */
-const places = 'SELECT request_id AS id, tableoid::regclass::text AS place FROM records ORDER BY request_id';
+const places = `SELECT 'req_' || lpad(to_hex(created_at), 12, '0') || encode(tail, 'hex') AS id,
+  tableoid::regclass::text AS place FROM record_rows ORDER BY created_at, tail`;
 
 describe.skipIf(postgresAbsence !== null)(`the partitions of the records on PostgreSQL${absent}`, () => {
   test('are there for this month and the next one, from the first moment of each month on', async () => {
@@ -121,21 +125,20 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     await store.createKey(payingKey, 'hash', 1_000);
     for (const month of [1, 3]) await time.waitRound(inMonth(month, 20));
     const ids = [
-      ['a', 'records_earlier'],
-      ['req_00', 'records_earlier'],
-      [idAt(inMonth(0) - 1, 'ffff'), 'records_default'],
+      [idAt(0), 'records_earlier'],
+      [idAt(1), 'records_earlier'],
+      [idAt(inMonth(0) - 1, latest), 'records_default'],
       [idAt(inMonth(0)), 'records_2091_12'],
-      [idAt(inMonth(0, 31, 23, 59, 59, 999), 'ffff'), 'records_2091_12'],
+      [idAt(inMonth(0, 31, 23, 59, 59, 999), latest), 'records_2091_12'],
       [idAt(inMonth(1)), 'records_2092_01'],
       [idAt(inMonth(2, 29)), 'records_2092_02'],
-      [idAt(inMonth(3) - 1, 'ffff'), 'records_2092_02'],
+      [idAt(inMonth(3) - 1, latest), 'records_2092_02'],
       [idAt(inMonth(3)), 'records_2092_03'],
       [idAt(inMonth(3, 31, 23, 59)), 'records_2092_03'],
       [idAt(inMonth(4)), 'records_2092_04'],
       [idAt(inMonth(4, 30, 23, 59)), 'records_2092_04'],
       [idAt(inMonth(5)), 'records_default'],
-      ['req_8d7d07f8', 'records_high'],
-      ['z', 'records_high'],
+      [idAt(2 ** 48 - 1, latest), 'records_default'],
     ] as const;
     for (const [requestId] of ids) {
       const begun = { ...openedRecord, requestId };
@@ -160,9 +163,7 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
   test('have a February of 28 days in the year 2100, which has no leap day', async () => {
     const { sql, time } = await openNode();
     await time.waitRound(Date.UTC(2100, 0, 31));
-    await sql(
-      insertRecords(`unnest(ARRAY['${idAt(Date.UTC(2100, 1, 28, 23))}', '${idAt(Date.UTC(2100, 2))}'])`),
-    );
+    await sql(insertRecords(`unnest(ARRAY[${Date.UTC(2100, 1, 28, 23)}, ${Date.UTC(2100, 2)}])`));
     expect(await sql(places)).toMatchObject([{ place: 'records_2100_02' }, { place: 'records_default' }]);
   });
 
@@ -175,7 +176,7 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     await time.waitRound(thisMonthMs - 1);
     const name = `records_${now.toISOString().slice(0, 7).replace('-', '_')}`;
     expect(await monthsOf(url)).toEqual([name, 'records_2091_12', 'records_2092_01']);
-    await sql(insertRecords(`unnest(ARRAY['${idAt(thisMonthMs - 1, 'ffff')}', '${idAt(thisMonthMs)}'])`));
+    await sql(insertRecords(`unnest(ARRAY[${thisMonthMs - 1}, ${thisMonthMs}])`));
     expect(await sql(places)).toMatchObject([{ place: 'records_earlier' }, { place: name }]);
     expect(faults).toEqual([]);
   });
@@ -192,7 +193,7 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
   test('get the rows of their month that were written before them', async () => {
     const early = idAt(inMonth(2, 3));
     const { time, sql, faults } = await openNode();
-    await sql(insertRecords(`'${early}'`));
+    await sql(insertRecords(`${inMonth(2, 3)}`));
     expect(await sql(places)).toEqual([{ id: early, place: 'records_default' }]);
     await time.waitRound(inMonth(1));
     expect(await sql(places)).toEqual([{ id: early, place: 'records_2092_02' }]);
@@ -201,9 +202,8 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
 
   test('are not created for a month that has too many rows already, which stay where they are', async () => {
     const { url, sql, faults, time } = await openNode();
-    const early = idAt(inMonth(2), '');
     await sql(
-      `${insertRecords(`'${early}' || lpad(number::text, 20, '0')`)} FROM generate_series(1, 1001) AS number`,
+      `${insertRecords(`${inMonth(2)}`, `lpad(number::text, 20, '0')`)} FROM generate_series(1, 1001) AS number`,
     );
     await time.waitRound(inMonth(1));
     await time.waitRound(inMonth(2));
@@ -255,13 +255,8 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     const retention = createRetention(engine);
     await store.createKey(payingKey, 'hash', 1_000);
     const [first, second] = [idAt(inMonth(0, 20)), idAt(inMonth(1, 2))] as const;
-    for (const [requestId, createdAtMs] of [
-      [first, inMonth(0, 20)],
-      [second, inMonth(1, 2)],
-    ] as const) {
-      const begun = { ...openedRecord, requestId, createdAtMs };
-      await store.settle({ ...settledRecord, requestId, begun: beginningOf(begun) });
-    }
+    for (const requestId of [first, second])
+      await store.settle({ ...settledRecord, requestId, begun: beginningOf(openedRecord) });
     await retention.removeRecords([{ requestId: first, isLost: false }], inMonth(1) - 1);
     await time.waitRound(inMonth(1, 3));
     // Empty, but a record of its last millisecond could still be listed.
@@ -269,14 +264,14 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     await retention.removeRecords([{ requestId: first, isLost: false }], inMonth(1));
     await time.waitRound(inMonth(1, 4));
     expect(await monthsOf(url)).toEqual(['records_2092_01', 'records_2092_02']);
-    await retention.removeRecords([{ requestId: 'none', isLost: false }], inMonth(2));
+    await retention.removeRecords([{ requestId: idAt(1), isLost: false }], inMonth(2));
     await time.waitRound(inMonth(2, 3));
     // One record of it was never read, and so not removed.
     expect(await sql(places)).toEqual([{ id: second, place: 'records_2092_01' }]);
     expect(await retention.foldLedgers(async () => {})).toBe(2);
     expect(await verifyLedger(createLedgerAudit(engine))).toMatchObject({ records: 1, imbalanceNanos: 0 });
     // A request of the month that is gone may end late: its record is kept beside those of no month.
-    const late = { ...openedRecord, requestId: idAt(inMonth(0, 21)), createdAtMs: inMonth(0, 21) };
+    const late = { ...openedRecord, requestId: idAt(inMonth(0, 21)) };
     await store.open(late);
     await store.settle({ ...settledRecord, requestId: late.requestId, begun: beginningOf(late) });
     expect(await sql(places)).toContainEqual({ id: late.requestId, place: 'records_default' });
@@ -285,7 +280,7 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
 
   test('stay while another transaction reads them, and are dropped an hour later', async () => {
     const { engine, time, url, faults } = await openNode();
-    await createRetention(engine).removeRecords([{ requestId: 'none', isLost: false }], inMonth(1));
+    await createRetention(engine).removeRecords([{ requestId: idAt(1), isLost: false }], inMonth(1));
     const other = new Client({ connectionString: url });
     await other.connect();
     onTestFinished(() => other.end());

@@ -49,7 +49,7 @@ describe.skipIf(postgresAbsence !== null)(
           values: [],
         },
         {
-          sql: 'CREATE TRIGGER refuse_once BEFORE INSERT ON open_requests EXECUTE FUNCTION refuse_once()',
+          sql: 'CREATE TRIGGER refuse_once BEFORE INSERT ON open_rows EXECUTE FUNCTION refuse_once()',
           values: [],
         },
       ]);

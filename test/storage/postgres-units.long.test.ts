@@ -12,6 +12,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
@@ -48,6 +49,10 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL whose answers are
     let last = 0;
     const store = createStore(engine, { nextId: () => `id_${++last}`, now: () => 7, report: () => {} });
     await store.createKey(payingKey, 'hash', 1_000);
+    // What such a settlement needs to know of the database before, this node has asked by then.
+    const earlier = { ...openedRecord, requestId: requestIdFor('earlier') };
+    await store.open(earlier);
+    await store.settle({ ...settledRecord, requestId: earlier.requestId, chargeNanos: 0 });
     await store.open(openedRecord);
     const account = async () => (await bench.sql('SELECT balance, held, spent FROM accounts'))[0];
     expect(await account()).toEqual({ balance: '995', held: '5', spent: '0' });

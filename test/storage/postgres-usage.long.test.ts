@@ -4,6 +4,7 @@ import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { eventually } from '../support/eventually.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { compared, openStore, startMs } from '../support/usage-scene.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { Client } from 'pg';
@@ -21,8 +22,8 @@ describe.skipIf(postgresAbsence !== null)(`usage on PostgreSQL${absent}`, () => 
     onTestFinished(() => other.end().catch(() => {}));
     other.on('error', () => {});
     // As a settlement that hangs behind its last statement.
-    await other.query(`BEGIN; INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms,
-      outcome, status, charge) VALUES ('req_slow', 'key_a', ${startMs + 5}, 'chat', 'sync', 'm', 'u', 0, 'completed', 200, 3)`);
+    await other.query(`BEGIN; INSERT INTO record_rows (created_at, tail, account, kind, queued_ms, settled_ms, charge)
+      SELECT ${startMs + 5}, unhex('00000000000000000000'), account, kind, 0, 1, 3 FROM record_rows`);
     const rollups = createUsageRollups(engine);
     await rollups.rollUp(startMs + 3 * dayMs, setImmediate);
     const rolled = { sql: `SELECT count(*) AS count FROM usage_periods WHERE state = 'rolled'`, values: [] };
@@ -67,7 +68,10 @@ describe.skipIf(postgresAbsence !== null)(`usage on PostgreSQL${absent}`, () => 
     };
     const settle = async (keyId: string, at: number): Promise<void> => {
       for (let request = 0; request < 25; request++)
-        await use({ keyId, createdAtMs: startMs + ((at + request * 7) % 30) * dayMs }, { chargeNanos: 1 });
+        await use(
+          { keyId, requestId: requestIdFor(`${at} ${request}`, startMs + ((at + request * 7) % 30) * dayMs) },
+          { chargeNanos: 1 },
+        );
     };
     const rolling = [rollUp(), rollUp()];
     await Promise.all(keyIds.map(settle));

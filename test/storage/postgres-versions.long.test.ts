@@ -8,6 +8,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
@@ -20,7 +21,7 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
     const engine = await openPostgres();
     onTestFinished(() => engine.close());
     const { url } = engine.database;
-    await onServer('ALTER TABLE records ADD COLUMN later TEXT', url);
+    await onServer('ALTER TABLE record_rows ADD COLUMN later TEXT', url);
     await onServer('ALTER TABLE key_limits ADD COLUMN later TEXT', url);
     await onServer(
       `INSERT INTO migrations VALUES (${migrations.length + 1}, 'later', 'x', ${runsWith})`,
@@ -56,7 +57,7 @@ const laterSteps: readonly Migration[] = [
     number: migrations.length + 1,
     runsWith: migrations.length,
     name: 'a further step',
-    sql: 'ALTER TABLE records ADD COLUMN later TEXT; ALTER TABLE open_requests ADD COLUMN later TEXT',
+    sql: 'ALTER TABLE record_rows ADD COLUMN later TEXT; ALTER TABLE open_rows ADD COLUMN later TEXT',
   },
 ];
 
@@ -102,7 +103,7 @@ describe.skipIf(postgresAbsence !== null)(`nodes that start together on PostgreS
     for (const [at, node] of nodes.entries()) {
       const store = createStore(node, { nextId: () => `id ${at}`, now: () => 7, report: () => {} });
       await store.createKey({ ...payingKey, id: `key_${at}` }, `hash ${at}`, 1_000);
-      const opened = { ...openedRecord, requestId: `req_${at}`, keyId: `key_${at}` };
+      const opened = { ...openedRecord, requestId: requestIdFor(`${at}`), keyId: `key_${at}` };
       expect(await store.open(opened)).toMatchObject({ granted: true });
     }
     const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
@@ -117,9 +118,9 @@ describe.skipIf(postgresAbsence !== null)(
     async function openEarlier() {
       const { url } = await makeEarlier();
       const [reader, settler] = [await connect(url), await connect(url)];
-      // As a list of records; of the two sides, the steps find the deadlock.
+      // As what reads records; of the two sides, the steps find the deadlock.
       await reader.query(
-        `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
+        `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM record_rows`,
       );
       const engine = createPostgresEngine({ url, clock: systemClock, steps: laterSteps });
       onTestFinished(() => engine.close());
@@ -127,13 +128,13 @@ describe.skipIf(postgresAbsence !== null)(
         const waiting = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`;
         return (await onServer(waiting, url)).length > 0;
       };
-      await eventually('a step waits', waits('records'));
+      await eventually('a step waits', waits('record_rows'));
       return { reader, settler, engine, waits };
     }
 
     test('may meet the steps of that one in a deadlock, after which they are made again', async () => {
       const { reader, engine } = await openEarlier();
-      await reader.query('SELECT * FROM open_requests; COMMIT');
+      await reader.query('SELECT * FROM open_rows; COMMIT');
       await engine.ready;
       expect(
         await engine.read([{ sql: 'SELECT max(number) AS number FROM migrations', values: [] }]),
@@ -144,11 +145,11 @@ describe.skipIf(postgresAbsence !== null)(
       const { reader, settler, engine, waits } = await openEarlier();
       await settler.query(`SET deadlock_timeout = '1min'`);
       const settled = settler.query(
-        `SELECT 1 FROM accounts WHERE key_id = (SELECT key_id FROM open_requests WHERE request_id = 'x') FOR UPDATE`,
+        `SELECT 1 FROM accounts WHERE number = (SELECT account FROM open_rows WHERE created_at = 0) FOR UPDATE`,
       );
       await eventually(
         'the settlement waits',
-        async () => (await waits('accounts')()) || waits('open_requests')(),
+        async () => (await waits('accounts')()) || waits('open_rows')(),
       );
       const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
       await reader.query('COMMIT');

@@ -39,10 +39,12 @@ import {
   payingKey,
   twiceBudgetedRecord,
 } from '../support/stored-rows.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 
 /** Whole readings that are meant: of tables with a row per key or process, of the open requests, the clock, and values. */
 const meantScans = new Set([
-  'SCAN open_requests',
+  'SCAN open',
+  'SCAN open_rows',
   'SCAN closed',
   'SCAN accounts',
   'SCAN budgets',
@@ -50,6 +52,12 @@ const meantScans = new Set([
   'SCAN outages',
   'SCAN clock',
   'SCAN CONSTANT ROW',
+  'SCAN 2 CONSTANT ROWS',
+  // Rows of an account with numbers in a range, of both parts of its ledger, which are found by their indexes.
+  'SCAN ledger',
+  // The next records, among which those of a model are looked for: some thousand.
+  'SCAN passed',
+  'SCAN last',
   'SCAN json_each VIRTUAL TABLE INDEX 1:',
   'SCAN wanted',
   // What a page of usage is added up from: a few thousand rows, found by an index.
@@ -65,8 +73,7 @@ const waitingScan = 'SCAN webhook_deliveries USING INDEX webhook_deliveries_olde
 
 /** The rows of a page come in the index's order, and no more of them are read than the page has. */
 const pageScans = new Set([
-  'SCAN records USING INDEX records_by_time',
-  'SCAN records USING COVERING INDEX records_by_time',
+  'SCAN record',
   'SCAN api_keys USING INDEX api_keys_by_creation',
   'SCAN webhook_deliveries USING INDEX sqlite_autoindex_webhook_deliveries_1',
   'SCAN webhook_deliveries USING INDEX webhook_deliveries_oldest',
@@ -74,10 +81,10 @@ const pageScans = new Set([
 
 /** Searches that find one row of a growing table, or none, or as many as the numbers in a range that an audit or a fold chose. */
 const findsFew =
-  /INDEX sqlite_autoindex_(records|ledger)_1\b|ledger USING PRIMARY KEY \(key_id=\? AND number=\?\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger USING PRIMARY KEY \(key_id=\? AND (number>\? AND )?number<\?\)/;
+  /PRIMARY KEY \(created_at=\? AND tail=\?\)|records_by_number \(account=\? AND number(=\?|>\? AND number<\?)\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger_rows USING PRIMARY KEY \(key_id=\? AND (number=\?|(number>\? AND )?number<\?)\)/;
 
-/** How an INSERT of several keys asks whether records refer to their new ids already: there are none. */
-const findsNone = /^SEARCH records USING COVERING INDEX records_by_key(_and_model)? \(key_id=\?\)$/;
+/** How an INSERT of accounts asks whether records refer to their new numbers already: there are none. */
+const findsNone = /^SEARCH record_rows USING (COVERING )?INDEX records_by_key \(account=\?\)$/;
 
 const key: ApiKey = { ...payingKey, id: 'key_new' };
 const declared: DeclaredKey = {
@@ -94,13 +101,13 @@ const declared: DeclaredKey = {
   weight: 1,
   compatibility: {},
 };
-const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
+const opened: OpenedRecord = { ...openedRecord, requestId: requestIdFor('new'), keyId: key.id };
 /** One for each set of budgets that a request may count in. */
 const budgeted: readonly OpenedRecord[] = [budgetedRecord, groupedRecord, twiceBudgetedRecord].map((record) =>
   Object.assign({}, record, { keyId: key.id }),
 );
 const settled: SettledRecord = {
-  requestId: 'req_new',
+  requestId: opened.requestId,
   begun: beginningOf(opened),
   outcome: 'completed',
   upstream: null,
@@ -172,7 +179,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
     for (const record of budgeted) await store.open(record);
   },
   listClosable: (store) => store.listClosable(9_999_999_999_999, 9_999_999_999_999),
-  closeAsLost: (store) => store.closeAsLost([opened.requestId, 'req_none']),
+  closeAsLost: (store) => store.closeAsLost([opened.requestId, requestIdFor('none')]),
   renewLease: (store) => store.renewLease(),
   endOverLeases: (store) => store.endOverLeases(),
   endLease: (store) => store.endLease(),
@@ -287,9 +294,8 @@ beforeAll(async () => {
   const retention = createRetention(recording);
   const [oldest] = await retention.listOldest(Number.MAX_SAFE_INTEGER, null, 1);
   if (oldest === undefined) throw new Error('the database is empty');
-  const { requestId, createdAtMs } = oldest;
-  const removed = [false, true].map((isLost) => ({ requestId, isLost }));
-  await retention.removeRecords(removed, createdAtMs + 1);
+  const removed = [false, true].map((isLost) => ({ requestId: oldest.requestId, isLost }));
+  await retention.removeRecords(removed, oldest.createdAtMs + 1);
   await retention.foldLedgers(async () => {});
   await retention.oldestRecord();
   await useUsage(recording, 1_700_000_000_000);
@@ -332,14 +338,15 @@ function planOf(database: DatabaseSync, { sql, values }: Statement): readonly st
 
 /** The lines of a plan by which a statement would take longer with every request that was ever made. */
 function slowSteps(database: DatabaseSync, statement: Statement): readonly string[] {
-  const isPage = /ORDER BY .* LIMIT \?$/s.test(statement.sql);
-  const insertsKeys = statement.sql.includes('INSERT INTO api_keys');
-  const isOfOpen = /FROM open_requests\s+WHERE owner/.test(statement.sql);
+  const isPage = /ORDER BY .* LIMIT (\?|1 OFFSET \?)$/s.test(statement.sql);
+  const insertsKeys = statement.sql.includes('INSERT INTO accounts');
+  const isOfOpen = /FROM open_rows\s+WHERE owner/.test(statement.sql);
+  const isOfLedger = /FROM ledger\s+WHERE key_id = \? AND number > \? AND number <= \?/.test(statement.sql);
   // Some hundred events at most.
   const isOfRouting = statement.sql.includes('INSERT INTO webhook_deliveries');
   const isUsage = /FROM usage_(hours|rollups)\b/.test(statement.sql);
   const sorts = (step: string): boolean =>
-    !isOfOpen && !isUsage && !isOfRouting && step.includes('TEMP B-TREE');
+    !isOfOpen && !isOfLedger && !isUsage && !isOfRouting && step.includes('TEMP B-TREE');
   const isOfOrphans = statement.sql.includes('webhook NOT IN (SELECT name FROM wanted)');
   const scans = (step: string): boolean =>
     step.startsWith('SCAN') &&
@@ -348,7 +355,7 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
     !meantScans.has(step) &&
     !(isPage && pageScans.has(step));
   const searchesMany = (step: string): boolean =>
-    /^SEARCH (records|ledger)\b/.test(step) &&
+    /^SEARCH (record|record_rows|ledger_rows)\b/.test(step) &&
     !isPage &&
     !findsFew.test(step) &&
     !(insertsKeys && findsNone.test(step));
@@ -358,7 +365,7 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
 describe('the statements of the product, on a filled database without statistics', () => {
   test('are all recorded: every method of the store and of the ledger audit is used', () => {
     expect(asked.size).toBeGreaterThan(50);
-    expect([...asked.keys()].filter((sql) => /FROM records.*LIMIT \?$/s.test(sql))).toHaveLength(29);
+    expect([...asked.keys()].filter((sql) => /FROM records.*LIMIT \?$/s.test(sql))).toHaveLength(30);
     expect(
       filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
     ).toEqual({ n: 0 });
@@ -380,10 +387,14 @@ describe('the statements of the product, on a filled database without statistics
         sql.includes(`SELECT request_id, charge FROM records WHERE ${column} = ?`),
       );
       expect(sums).toHaveLength(1);
-      for (const step of sums.flatMap((statement) => planOf(filled, statement)))
-        expect(step).toMatch(
-          new RegExp(`^SEARCH records USING INDEX records_by_${column} \\(${column}=\\? AND`),
-        );
+      const steps = sums.flatMap((statement) => planOf(filled, statement));
+      expect(steps).toEqual([
+        expect.stringMatching(
+          new RegExp(`^SEARCH record USING INDEX records_by_${column} \\(${column}=\\? AND`),
+        ),
+        'SEARCH accounts USING INTEGER PRIMARY KEY (rowid=?)',
+        'SEARCH record_kinds USING INTEGER PRIMARY KEY (rowid=?)',
+      ]);
     },
   );
 
@@ -424,24 +435,25 @@ describe('the statements of the product, on a filled database without statistics
     expect([...asked.values()].flatMap((statement) => slowSteps(restored, statement))).toEqual([]);
   });
 
-  test('page through one key and one model by the index of both, whatever the time and the cursor', () => {
+  test('look for one model among the records of one key by its index, whatever the time and the cursor', () => {
     const pages = [...asked.values()].filter(({ sql }) =>
-      /FROM records.*key_id = \? AND model = \?/s.test(sql),
+      /SELECT created_at, tail, model FROM records WHERE key_id = \?/.test(sql),
     );
     expect(pages.length).toBeGreaterThan(5);
-    for (const page of pages)
-      expect(planOf(filled, page)).toEqual([
-        expect.stringMatching(
-          /^SEARCH records USING INDEX records_by_key_and_model \(key_id=\? AND model=\?/,
-        ),
+    for (const page of pages) {
+      const steps = planOf(filled, page).filter((step) => /^(SEARCH|SCAN) record\b/.test(step));
+      expect(steps).toEqual([
+        expect.stringMatching(/^SEARCH record USING INDEX records_by_key \(account=\?/),
+        'SEARCH record USING PRIMARY KEY (created_at=? AND tail=?)',
       ]);
+    }
   });
 
   test.each([
     'SELECT sum(hold) FROM records WHERE outcome IS NULL GROUP BY key_id',
     'SELECT min(created_at), max(number) FROM ledger',
     'SELECT * FROM records ORDER BY total_ms LIMIT ?',
-    "SELECT 1 FROM ledger WHERE key_id = 'a' AND posting = 'b'",
+    "SELECT 1 FROM ledger_rows WHERE key_id = 'a' AND posting = 'b'",
   ])('are found slow where they are: %s', (sql) => {
     const values = sql.includes('?') ? [1] : [];
     expect(slowSteps(filled, { sql, values })).not.toEqual([]);

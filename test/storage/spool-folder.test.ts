@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettlementSpool } from '../../src/domain/ports/records.ts';
 import { createSpoolInFolder } from '../../src/storage/spool/spool-folder.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
+import { requestIdFor, requestName } from '../support/request-ids.ts';
 import { settledRecord } from '../support/settled-record.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -12,7 +13,7 @@ beforeEach(() => {
   folder = join(makeTemporaryFolder(), 'spools');
 });
 
-/** Opens a spool as a new process would; `left` are the ids of what it found. */
+/** Opens a spool as a new process would; `left` are the names of the requests that it found. */
 async function open(
   faults: string[] = [],
   database = 'ours',
@@ -24,7 +25,7 @@ async function open(
   });
   onTestFinished(() => spool.close());
   const { records } = await spool.open();
-  return { spool, left: records.map(({ requestId }) => requestId) };
+  return { spool, left: records.map((record) => requestName(record.requestId)) };
 }
 
 const spools = (): readonly string[] => readdirSync(folder).filter((name) => name.endsWith('.spool'));
@@ -52,22 +53,22 @@ describe('the spools in a folder', () => {
   test('of dead processes are taken over whole, while those of others stay theirs', async () => {
     const [first, second, third] = [await open(), await open(), await open()];
     for (const [index, { spool }] of [first, second, third].entries())
-      await spool.append(settledRecord(`req_${index}`));
+      await spool.append(settledRecord(String(index)));
     await first.spool.close();
     await third.spool.close();
     const next = await open();
-    expect(next.left).toEqual(['req_0', 'req_2']);
+    expect(next.left).toEqual(['0', '2']);
     expect(spools().toSorted()).toEqual(['textgate-ours-0.spool', 'textgate-ours-1.spool']);
-    expect(readFileSync(join(folder, 'textgate-ours-0.spool'), 'utf8')).toContain('req_2');
+    expect(readFileSync(join(folder, 'textgate-ours-0.spool'), 'utf8')).toContain(requestIdFor('2'));
     // What was taken over is removed with the rest of the own spool, and only then is it gone.
     await next.spool.close();
     const last = await open();
-    expect(last.left).toEqual(['req_0', 'req_2']);
+    expect(last.left).toEqual(['0', '2']);
     await last.spool.clear();
     await last.spool.close();
     expect((await open()).left).toEqual([]);
     await second.spool.close();
-    expect((await open()).left).toEqual(['req_1']);
+    expect((await open()).left).toEqual(['1']);
   });
 
   test('of another version stay whole, whose settlements would be lost with what they meant', async () => {

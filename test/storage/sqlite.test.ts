@@ -7,6 +7,7 @@ import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { requestIdFor } from '../support/request-ids.ts';
 import { openedRecord, payingKey } from '../support/stored-rows.ts';
 
 const tools = { nextId: () => randomUUID(), now: () => 7, report: () => {} };
@@ -68,7 +69,7 @@ describe('a process on a file', () => {
     const engine = await openEngine(path);
     const store = createStore(engine, tools);
     await store.renewLease();
-    await store.open({ ...opened, requestId: 'req_2', hold: { nanos: 5, leastNanos: 1 } });
+    await store.open({ ...opened, requestId: requestIdFor('2'), hold: { nanos: 5, leastNanos: 1 } });
     expect(await store.closeLostRecords()).toBe(1);
     expect((await store.accounts(['key_a'])).get('key_a')).toEqual({
       balanceNanos: 995,

@@ -1,11 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { hashKey } from '../../src/shared/digest.ts';
 
 /** The size of a database, and the balance of its keys. */
 interface Filling {
   readonly keys: number;
-  /** Number of records, each settled and with a ledger entry. */
+  /** Number of records, each settled and charged. */
   readonly records: number;
   readonly models?: readonly string[];
   /** The time of the first record, in milliseconds since 1970; one follows every millisecond. */
@@ -33,36 +32,33 @@ export function fillDatabase(
     'INSERT INTO accounts (key_id, balance, spent, postings) VALUES (?, ?, ?, ?)',
   );
   const credit = database.prepare(
-    `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting) VALUES (?, 1, ?, 'credit', ?, 'first', ?)`,
+    `INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting) VALUES (?, 1, ?, 'credit', ?, 'first', ?)`,
   );
-  for (let number = 0; number < keys; number++) {
+  // Numbered by the database, behind the accounts and kinds that a gateway has made already.
+  const accountNumbers = Array.from({ length: keys }, (_, number) => {
     const charges = Math.floor(records / keys) + (number < records % keys ? 1 : 0);
     const spent = chargeNanos * charges;
     key.run(keyIdOf(number), hashKey(secretOf(number)), `key ${number}`, startMs + number);
-    account.run(keyIdOf(number), balanceNanos, spent, charges + 1);
     credit.run(keyIdOf(number), startMs, balanceNanos + spent, `opening-${number}`);
-  }
+    return account.run(keyIdOf(number), balanceNanos, spent, charges + 1).lastInsertRowid;
+  });
+  const kind = database.prepare(
+    `INSERT INTO record_kinds (protocol, mode, model, upstream, attempt_model, tag, group_name, outcome, status,
+       usage_source, price_input, price_cached_input, price_cache_write, price_output, price_request)
+     VALUES ('chat', 'stream', ?, 'local', 'tiny', '', '', 'completed', 200, 'upstream', 1000000000, 1000000000, 0,
+       2000000000, 0)`,
+  );
+  const kindNumbers = models.map((model) => kind.run(model).lastInsertRowid);
   const record = database.prepare(
-    `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, outcome, status,
-       input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, usage_source, first_byte_ms, total_ms,
-       price_input, price_cached_input, price_output, hold, charge, settlement, attempts)
-     VALUES (?, ?, ?, 'chat', 'stream', ?, 'local', 1, 'completed', 200, 10, 0, 10, 0, 'upstream', 120, 900,
-       1000000000, 1000000000, 2000000000, ?, ?, ?, ?)`,
+    `INSERT INTO record_rows (created_at, tail, account, kind, charge, number, hold, input_tokens, output_tokens, queued_ms,
+       settled_ms, first_byte_ms, total_ms, attempt_started_ms, attempt_ms)
+     VALUES (?, randomblob(10), ?, ?, ?, ?, ?, 10, 10, 1, 0, 120, 900, 1, 899)`,
   );
-  const posting = database.prepare(
-    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting) VALUES (?, ?, ?, 'charge', ?, ?, ?)`,
-  );
-  const attempts = JSON.stringify([
-    { upstream: 'local', model: 'tiny', result: 'ok', durationMs: 900, usage: null },
-  ]);
   for (let number = 0; number < records; number++) {
-    const requestId = `req_${randomBytes(16).toString('hex')}`;
-    const settlement = randomBytes(16).toString('hex');
-    const keyId = keyIdOf(number % keys);
-    const atMs = startMs + number;
-    const model = models[number % models.length] ?? '';
-    record.run(requestId, keyId, atMs, model, chargeNanos, chargeNanos, settlement, attempts);
-    posting.run(keyId, 2 + Math.floor(number / keys), atMs, -chargeNanos, requestId, settlement);
+    const posting = 2 + Math.floor(number / keys);
+    const accountNumber = accountNumbers[number % keys] ?? 0;
+    const kindNumber = kindNumbers[number % models.length] ?? 0;
+    record.run(startMs + number, accountNumber, kindNumber, chargeNanos, posting, chargeNanos);
   }
   // Flushed before any measurement: the gateway's first commit would wait for all of it.
   database.exec('COMMIT; PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');

@@ -8,8 +8,11 @@ import type {
   Statement,
 } from '../../src/storage/engine.ts';
 import { valuesToOpenBudgeted, valuesToOpen } from '../../src/storage/records/open-record.ts';
+import { openKind } from '../../src/storage/records/record-kinds.ts';
+import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import {
+  beginningOf,
   budgetClaim,
   budgetedRecord,
   groupClaim,
@@ -21,16 +24,24 @@ import {
   twiceBudgetedRecord,
 } from './stored-rows.ts';
 
+/** The kind of the records, which is the only one. */
+const kind = 1;
+
+function settlement(record: SettledRecord, settledAtMs: number) {
+  return { ...record, kind, settledAtMs, attemptsText: null };
+}
+
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */
 export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
-  open_record: valuesToOpen(openedRecord, 'owner'),
-  settle_record: valuesToSettle(settledRecord, 'posting', 7),
-  open_budgeted: valuesToOpenBudgeted(budgetedRecord, [budgetClaim], 'owner'),
-  settle_budgeted: valuesToSettle(settledBudgeted, 'budgeted posting', 8),
-  open_grouped: valuesToOpenBudgeted(groupedRecord, [groupClaim], 'owner'),
-  settle_grouped: valuesToSettle(settlementOf(groupedRecord), 'grouped posting', 9),
-  open_both: valuesToOpenBudgeted(twiceBudgetedRecord, [budgetClaim, groupClaim], 'owner'),
-  settle_both: valuesToSettle(settlementOf(twiceBudgetedRecord), 'posting in both', 10),
+  number_kind: [kind, ...openKind(beginningOf(openedRecord))],
+  open_record: valuesToOpen(openedRecord, kind, 'owner'),
+  settle_record: valuesToSettle(settlement(settledRecord, 7)),
+  open_budgeted: valuesToOpenBudgeted(budgetedRecord, [budgetClaim], kind, 'owner'),
+  settle_budgeted: valuesToSettle(settlement(settledBudgeted, 8)),
+  open_grouped: valuesToOpenBudgeted(groupedRecord, [groupClaim], kind, 'owner'),
+  settle_grouped: valuesToSettle(settlement(settlementOf(groupedRecord), 9)),
+  open_both: valuesToOpenBudgeted(twiceBudgetedRecord, [budgetClaim, groupClaim], kind, 'owner'),
+  settle_both: valuesToSettle(settlement(settlementOf(twiceBudgetedRecord), 10)),
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],
   check_writes: [],

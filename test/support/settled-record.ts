@@ -1,11 +1,12 @@
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { free } from '../../src/domain/money/pricing.ts';
+import { requestIdFor } from './request-ids.ts';
 import { beginningOf, openedRecord } from './stored-rows.ts';
 
-/** The settlement of a request that was completed. */
-export function settledRecord(requestId: string): SettledRecord {
+/** The settlement of a request with a name, which was completed. */
+export function settledRecord(name: string): SettledRecord {
   return {
-    requestId,
+    requestId: requestIdFor(name),
     begun: beginningOf(openedRecord),
     outcome: 'completed',
     upstream: 'u',

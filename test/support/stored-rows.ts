@@ -9,6 +9,7 @@ import type {
 } from '../../src/domain/money/consumption.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import { free } from '../../src/domain/money/pricing.ts';
+import { requestIdFor } from './request-ids.ts';
 
 /** A key without settings of its own, which pays for its requests. */
 export const payingKey: ApiKey = {
@@ -32,9 +33,8 @@ export const payingKey: ApiKey = {
 
 /** A record of that key's, as it begins, with a hold of 5 nano-USD. */
 export const openedRecord: OpenedRecord = {
-  requestId: 'req_1',
+  requestId: requestIdFor('1'),
   keyId: payingKey.id,
-  createdAtMs: 1,
   protocol: 'chat',
   mode: 'sync',
   model: 'm',
@@ -69,17 +69,21 @@ export const groupClaim: BudgetClaim = {
 /** A record that counts in it. */
 export const budgetedRecord: OpenedRecord = {
   ...openedRecord,
-  requestId: 'req_2',
+  requestId: requestIdFor('2'),
   budgets: [budgetClaim],
 };
 
 /** One that counts in the budget of a group. */
-export const groupedRecord: OpenedRecord = { ...budgetedRecord, requestId: 'req_3', budgets: [groupClaim] };
+export const groupedRecord: OpenedRecord = {
+  ...budgetedRecord,
+  requestId: requestIdFor('3'),
+  budgets: [groupClaim],
+};
 
 /** One that counts in both. */
 export const twiceBudgetedRecord: OpenedRecord = {
   ...budgetedRecord,
-  requestId: 'req_4',
+  requestId: requestIdFor('4'),
   budgets: [budgetClaim, groupClaim],
 };
 

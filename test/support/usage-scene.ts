@@ -4,6 +4,7 @@ import type { UsageQuery } from '../../src/domain/ports/usage.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
+import { requestIdFor } from './request-ids.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from './stored-rows.ts';
 import { readUsage, sumRecords } from './usage-sums.ts';
 
@@ -21,8 +22,7 @@ export async function openStore(engine: Engine) {
   const use = async (begun: Partial<OpenedRecord>, ended: Partial<SettledRecord> = {}): Promise<void> => {
     const opened: OpenedRecord = {
       ...openedRecord,
-      requestId: `req_${++ids}`,
-      createdAtMs: startMs,
+      requestId: requestIdFor(`${++ids}`, startMs),
       ...begun,
     };
     await store.settle({

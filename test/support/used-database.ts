@@ -9,6 +9,7 @@ import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
+import { requestIdFor } from './request-ids.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
 import { createDeliveries } from '../../src/storage/outbox/deliveries.ts';
 import { createOutbox } from '../../src/storage/outbox/outbox.ts';
@@ -28,7 +29,7 @@ const plainRecords = 2_100;
 export const oddName = `"O'Neil", {NULL} \\ \u{1F600} \u2028 é`;
 
 /** The ids of the requests that the last process left open: one settled in the spool, one lost. */
-export const leftOpen = { spooled: 'req_spooled', lost: 'req_left' };
+export const leftOpen = { spooled: requestIdFor('spooled'), lost: requestIdFor('left') };
 
 /** The store over an engine, at the time at which the database is used. */
 export function storeOver(engine: Engine): Store {
@@ -45,12 +46,11 @@ const poorBudget: Budget = {
 };
 
 /** A request of a key as it begins. */
-export function opened(requestId: string, keyId: string, holdNanos: number, createdAtMs = 1): OpenedRecord {
+export function opened(requestId: string, keyId: string, holdNanos: number): OpenedRecord {
   return {
     ...openedRecord,
     requestId,
     keyId,
-    createdAtMs,
     price,
     hold: { nanos: holdNanos, leastNanos: 1 },
   };
@@ -87,23 +87,22 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   await createKeys(store);
   await leaveEvents(engine);
   const numbers = Array.from({ length: plainRecords }, (_, number) => number);
+  await Promise.all(numbers.map((number) => store.open(opened(plainId(number), keyOf(number), 100))));
   await Promise.all(
-    numbers.map((number) => store.open(opened(`req_${number}`, keyOf(number), 100, 1 + (number >> 2)))),
-  );
-  await Promise.all(
-    numbers.map((number) => store.settle(ended(`req_${number}`, keyOf(number), number % 200))),
+    numbers.map((number) => store.settle(ended(plainId(number), keyOf(number), number % 200))),
   );
   const budgets = [
     claimOf('key', 'key_poor', poorBudget, usedAtMs),
     claimOf('group', groupIdOf('poor'), poorBudget, usedAtMs),
   ];
-  const dear = { ...opened('req_dear', 'key_poor', 10), budgets };
+  const dear = { ...opened(requestIdFor('dear'), 'key_poor', 10), budgets };
   await store.open(dear);
-  await store.settle({ ...ended('req_dear', 'key_poor', 50), begun: beginningOf(dear) });
-  for (const requestId of ['req_late', 'req_closed']) await store.open(opened(requestId, 'key_a', 7));
-  await store.closeAsLost(['req_late', 'req_closed']);
-  await store.settle(ended('req_late', 'key_a', 5));
-  for (const requestId of Object.values(leftOpen)) await store.open(opened(requestId, 'key_a', 1_000));
+  await store.settle({ ...ended(requestIdFor('dear'), 'key_poor', 50), begun: beginningOf(dear) });
+  const closed = ['late', 'closed'].map((name) => requestIdFor(name));
+  for (const id of closed) await store.open(opened(id, 'key_a', 7));
+  await store.closeAsLost(closed);
+  await store.settle(ended(requestIdFor('late'), 'key_a', 5));
+  for (const id of Object.values(leftOpen)) await store.open(opened(id, 'key_a', 1_000));
   await engine.close();
   writeFileSync(`${path}-settlements`, writeSpoolLine(ended(leftOpen.spooled, 'key_a', 600)));
 }
@@ -119,6 +118,11 @@ async function leaveEvents(engine: Engine): Promise<void> {
   await deliveries.route([{ name: 'ops', types: ['key.expiring'] }]);
   const [due] = await deliveries.listDue('ops', 1);
   if (due !== undefined) await deliveries.end(due, 'ops', 'delivered', 'status 200');
+}
+
+/** The id of a request that ended as most do; four of them arrive in a millisecond. */
+function plainId(number: number): string {
+  return requestIdFor(String(number), 1 + (number >> 2));
 }
 
 function keyOf(number: number): string {

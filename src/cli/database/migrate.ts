@@ -87,7 +87,7 @@ function describe(file: string, { target, rows }: Moved): string {
     `Keep ${file} as a backup. Do not start a gateway on it again: there would be two ledgers, and each of them would allow a key its whole balance.`,
   ];
   return [
-    `${target} has ${count(rowsOf('api_keys'), 'key')} and ${count(rowsOf('records'), 'record')}; all rows were compared, and the ledger balances`,
+    `${target} has ${count(rowsOf('api_keys'), 'key')} and ${count(rowsOf('record_rows'), 'record')}; all rows were compared, and the ledger balances`,
     '',
     ...next.flatMap((line) => wrap(line, maxColumns)),
   ].join('\n');

@@ -89,9 +89,7 @@ async function withSource<Result>(
 const noMetrics = { holdsExpired: () => {}, keyLookUpShed: () => {} };
 
 async function requireNothingOpen(file: string, { engine, records }: StorageServices): Promise<void> {
-  const [[row] = []] = await engine.read([
-    { sql: 'SELECT count(*) AS count FROM open_requests', values: [] },
-  ]);
+  const [[row] = []] = await engine.read([{ sql: 'SELECT count(*) AS count FROM open_rows', values: [] }]);
   const open = Number(row?.['count']);
   if (open > 0 || records.waiting > 0)
     throw new Error(

@@ -56,10 +56,9 @@ export type RequestKind = Protocol | 'passthrough';
 
 /** The consumption record's first half, written when a request is dispatched. */
 export interface OpenedRecord {
+  /** `req_`, the milliseconds since 1970 in 12 hexadecimal digits, and 20 more of them. */
   readonly requestId: string;
   readonly keyId: string;
-  /** Milliseconds since 1970. */
-  readonly createdAtMs: number;
   readonly protocol: RequestKind;
   readonly mode: Mode;
   readonly model: string;
@@ -139,8 +138,8 @@ export interface RecordedFailure {
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
   readonly requestId: string;
-  /** How it was begun, for a database that has forgotten it; `null` where that is not known. */
-  readonly begun: RecordBeginning | null;
+  /** How it was begun: a database may have forgotten it. */
+  readonly begun: RecordBeginning;
   readonly outcome: Outcome;
   /** The upstream whose answer or failure the client got; `null` when nothing was sent. */
   readonly upstream: string | null;
@@ -161,6 +160,8 @@ export interface SettledRecord {
 
 /** A whole consumption record, as the holder of its key may read it. */
 export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'> {
+  /** When it arrived, in milliseconds since 1970. */
+  readonly createdAtMs: number;
   /** `null` while the request runs, as are all fields that its end decides. */
   readonly outcome: Outcome | null;
   readonly status: number | null;

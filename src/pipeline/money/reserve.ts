@@ -23,7 +23,7 @@ import type { Dispatched, Recorded, PassthroughWork, TextWork } from '../stages.
  */
 export async function reserve(
   dispatched: Dispatched,
-  { requestId, arrivedAtMs: createdAtMs, arrivedMs, protocol }: Exchange,
+  { requestId, arrivedMs, protocol }: Exchange,
   { balanceMode, clock, records, telemetry }: Ports,
 ): Promise<Recorded | Refusal> {
   const { key, admission, work, dispatchedMs } = dispatched;
@@ -33,7 +33,7 @@ export async function reserve(
   const queuedMs = dispatchedMs - arrivedMs;
   const { tag } = admission;
   const group = admission.group?.name ?? null;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag, group };
+  const begun = { keyId: key.id, protocol, queuedMs, model, upstream, mode, price, tag, group };
   const hold = { nanos: wanted.nanos, leastNanos };
   try {
     const budgets = claimsOf(key, admission.group, clock.now());

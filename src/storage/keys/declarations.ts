@@ -217,7 +217,7 @@ function endWithoutBalance(wanted: Statement, posting: string, nowMs: number): r
     // Locked first, as by every unit that moves money.
     sql`${wanted} UPDATE accounts SET held = held WHERE ${isPrepaid}`,
     sql`${wanted}
-      INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+      INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting)
       SELECT key_id, postings + 1, CAST(${nowMs} AS BIGINT), 'credit', spent, ${coveringReference}, ${posting} FROM accounts
       WHERE spent > 0 AND balance IS NULL AND ${isPrepaid}`,
     sql`${wanted}

@@ -45,15 +45,15 @@ export function bookCredit(
   posting: string,
   bookedAt: number,
 ): readonly Statement[] {
-  const isBooked = sql`EXISTS (SELECT 1 FROM ledger WHERE key_id = ${keyId} AND reference = ${reference} AND posting = ${posting})`;
+  const isBooked = sql`EXISTS (SELECT 1 FROM ledger_rows WHERE key_id = ${keyId} AND reference = ${reference} AND posting = ${posting})`;
   return [
     lockAccount(keyId),
-    sql`INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+    sql`INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting)
       SELECT key_id, postings + 1, CAST(${bookedAt} AS BIGINT), 'credit', CAST(${nanos} AS BIGINT), ${reference}, ${posting} FROM accounts
       WHERE key_id = ${keyId} AND coalesce(balance, 0) + held + spent <= ${maxNanos - nanos}
         AND NOT EXISTS (SELECT 1 FROM folded_credits WHERE key_id = ${keyId} AND reference = ${reference})
       ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
-    sql`INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+    sql`INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, reference, posting)
       SELECT key_id, postings + 2, CAST(${bookedAt} AS BIGINT), 'credit', spent, ${coveringReference}, ${posting} FROM accounts
       WHERE key_id = ${keyId} AND balance IS NULL AND spent > 0 AND ${isBooked}
       ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
@@ -61,7 +61,7 @@ export function bookCredit(
         postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
         balance = coalesce(balance, 0) + ${nanos}
       WHERE key_id = ${keyId} AND ${isBooked}`,
-    sql`SELECT delta, posting FROM ledger WHERE key_id = ${keyId} AND reference = ${reference}
+    sql`SELECT delta, posting FROM ledger_rows WHERE key_id = ${keyId} AND reference = ${reference}
       UNION ALL SELECT delta, posting FROM folded_credits WHERE key_id = ${keyId} AND reference = ${reference}`,
     selectAccounts([keyId]),
   ];

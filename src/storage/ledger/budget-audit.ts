@@ -3,6 +3,8 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
 import { columnsOfBudget } from '../records/open-record.ts';
+import { isBehind, requestKeyOf } from '../records/request-key.ts';
+import type { RequestKey } from '../records/request-key.ts';
 import { raw, readRows, sql } from '../statements.ts';
 import { readPeriod, selectBudgets } from './accounts.ts';
 
@@ -10,7 +12,7 @@ import { readPeriod, selectBudgets } from './accounts.ts';
 const budgetsPerRead = 20;
 const recordsPerRead = 200;
 
-const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_requests
+const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_rows
   WHERE budget IS NOT NULL OR group_budget IS NOT NULL`;
 
 const removals: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
@@ -41,8 +43,8 @@ interface Counted {
   readonly startMs: number;
   readonly spentNanos: number;
   chargedNanos: number;
-  /** The last record that was added; `null` when none is left. */
-  last: string | null;
+  /** The last record that was added, before the first one none; `null` when none is left. */
+  last: RequestKey | 'none' | null;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function* auditSpending(
   for await (const rows of readPages(next, budgetsPerRead, pause)) {
     const counted = rows.map((row): Counted => {
       const { startMs, spentNanos } = readPeriod(row);
-      return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: '' };
+      return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: 'none' };
     });
     await addUp(engine, counted, pause);
     yield await compare(engine, counted);
@@ -72,7 +74,7 @@ async function addUp(engine: Pick<Engine, 'read'>, counted: readonly Counted[], 
     for (const [at, budget] of left.entries()) {
       const rows = results[at] ?? [];
       for (const row of rows) budget.chargedNanos += Number(row['charge']);
-      budget.last = rows.length < recordsPerRead ? null : String(rows.at(-1)?.['request_id']);
+      budget.last = rows.length < recordsPerRead ? null : requestKeyOf(String(rows.at(-1)?.['request_id']));
     }
     await pause();
   }
@@ -100,7 +102,7 @@ function selectBudgetsAfter(id: SqlValue): Statement {
 
 function selectCharges({ id, startMs, last }: Counted): Statement {
   const columns = columnsOfBudget(id);
+  const behind = last === null || last === 'none' ? raw('') : sql`AND ${isBehind(last)}`;
   return sql`SELECT request_id, charge FROM records WHERE ${raw(columns.id)} = ${id}
-    AND ${raw(columns.period)} = ${startMs} AND request_id > ${last}
-    ORDER BY request_id LIMIT ${recordsPerRead}`;
+    AND ${raw(columns.period)} = ${startMs} ${behind} ORDER BY created_at, tail LIMIT ${recordsPerRead}`;
 }

@@ -3,7 +3,8 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRecord } from '../records/record-pages.ts';
-import { listOf, readRows, sql } from '../statements.ts';
+import { isBehind, requestKeyOf } from '../records/request-key.ts';
+import { listOf, raw, readRows, sql } from '../statements.ts';
 import { readExtent } from '../usage/usage-plan.ts';
 import {
   readKeyUsage,
@@ -18,7 +19,7 @@ import { createSealAudit } from './seal-audit.ts';
 const accountsPerRead = 500;
 const recordsPerRead = 200;
 
-const openHolds: Statement = sql`SELECT key_id, hold FROM open_requests`;
+const openHolds: Statement = sql`SELECT key_id, hold FROM open_rows JOIN accounts ON accounts.number = account`;
 
 /** How often accounts are read again whose postings are folded, or whose usage is rolled up, while they are added up. */
 const maxRepeats = 10;
@@ -94,7 +95,10 @@ async function auditPage(
 
 /** The columns of an account that is audited. A commit adds to its postings and to its ledger at once, or folds some. */
 const auditedColumns = sql`accounts.key_id AS key_id, balance, held, spent, postings,
-  (SELECT ledger.number FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY ledger.number DESC LIMIT 1) AS last_number,
+  (SELECT ledger_rows.number FROM ledger_rows WHERE ledger_rows.key_id = accounts.key_id
+    ORDER BY ledger_rows.number DESC LIMIT 1) AS last_row,
+  (SELECT record_rows.number FROM record_rows WHERE account = accounts.number AND record_rows.number IS NOT NULL
+    ORDER BY record_rows.number DESC LIMIT 1) AS last_charge,
   ledger_folds.number AS folded, credits, charges,
   (SELECT sum(delta) FROM folded_credits WHERE folded_credits.key_id = ledger_folds.key_id) AS kept_credits
   FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id`;
@@ -114,11 +118,9 @@ function selectFolds(keyIds: readonly string[]): Statement {
 
 /** In the order in which they were made, in which they also lie on the disk: by their ids every row would be a jump. */
 function selectSettledAfter(last: Row | null): Statement {
-  const { created_at: createdAt = Number.MIN_SAFE_INTEGER, request_id: requestId = '' } = last ?? {};
-  return sql`SELECT records.*, coalesce(-delta, 0) AS posted FROM records
-    LEFT JOIN ledger ON ledger.request_id = records.request_id
-    WHERE (records.created_at, records.request_id) > (${createdAt}, ${requestId})
-    ORDER BY records.created_at, records.request_id LIMIT ${recordsPerRead}`;
+  const behind = last === null ? raw('') : sql`WHERE ${isBehind(requestKeyOf(String(last['request_id'])))}`;
+  return sql`SELECT *, CASE WHEN number IS NULL THEN 0 ELSE charge END AS posted FROM records ${behind}
+    ORDER BY created_at, tail LIMIT ${recordsPerRead}`;
 }
 
 /** What the open requests of every key hold. */
@@ -133,7 +135,8 @@ function sumHolds(open: readonly Row[]): ReadonlyMap<string, number> {
 
 function readLedger(row: Row): NumberedLedger {
   const folded = Number(row['folded'] ?? 0);
-  return { keyId: String(row['key_id']), folded, lastNumber: Number(row['last_number'] ?? folded) };
+  const last = Math.max(folded, Number(row['last_row']), Number(row['last_charge']));
+  return { keyId: String(row['key_id']), folded, lastNumber: last };
 }
 
 /** An account with the sum of its ledger: of what is folded, and of the rows behind it. */
@@ -231,7 +234,8 @@ function readsOf(ranges: readonly LedgerRange[]): readonly (readonly LedgerRange
 }
 
 function sumRange({ keyId, after, upTo }: LedgerRange): Statement {
-  return sql`SELECT count(*) AS count, coalesce(sum(delta), 0) AS total,
+  // A number that is there twice counts three times, so that it never stands for one that is missing.
+  return sql`SELECT 2 * count(*) - count(DISTINCT number) AS count, coalesce(sum(delta), 0) AS total,
       coalesce(sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS charges
     FROM ledger WHERE key_id = ${keyId} AND number > ${after} AND number <= ${upTo}`;
 }

@@ -20,7 +20,7 @@ const lockMs = 10_000;
 const idleMs = 3_600_000;
 
 /** The tables that have to be empty. */
-const emptyTables = [...copiedTables, 'open_requests'];
+const emptyTables = [...copiedTables, 'open_rows'];
 
 /**
  * A PostgreSQL database that is filled in one transaction, schema included: whatever ends the process or the connection
@@ -54,7 +54,7 @@ export class PostgresTarget {
   async columnsOf(table: string): Promise<readonly TargetColumn[]> {
     const rows = await this.#rows(
       `SELECT column_name, data_type, is_nullable = 'YES' AS nullable,
-         column_default IS NOT NULL OR is_generated = 'ALWAYS' AS filled
+         column_default IS NOT NULL OR is_generated = 'ALWAYS' OR is_identity = 'YES' AS filled
        FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = '${table}'`,
     );
     return rows.map((row) => ({
@@ -78,7 +78,12 @@ export class PostgresTarget {
   /** Adds a table up on the server. */
   async sums({ table, columns }: TablePlan): Promise<TableSums> {
     const parts = columns.flatMap(({ name, type }, at) => {
-      const amount = type === 'text' ? `octet_length(convert_to(${name}, 'UTF8'))` : name;
+      const amount =
+        type === 'text'
+          ? `octet_length(convert_to(${name}, 'UTF8'))`
+          : type === 'bytea'
+            ? `octet_length(${name})`
+            : name;
       return [`count(${name})::text AS values_${at}`, `coalesce(sum(${amount}), 0)::text AS sum_${at}`];
     });
     const [row = {}] = await this.#rows(`SELECT count(*)::text AS rows, ${parts.join(', ')} FROM ${table}`);
@@ -101,7 +106,11 @@ export class PostgresTarget {
   }
 
   async commit(): Promise<void> {
-    await this.#send({ text: 'ALTER TABLE records ENABLE TRIGGER usage_of_records' });
+    // The numbers of the source are taken.
+    await this.#send({
+      text: `SELECT setval(pg_get_serial_sequence('accounts', 'number'), (SELECT coalesce(max(number), 0) + 1 FROM accounts), false)`,
+    });
+    await this.#send({ text: 'ALTER TABLE record_rows ENABLE TRIGGER usage_of_records' });
     const [result] = await this.#session.send([{ text: 'COMMIT' }]).catch((error: unknown) => {
       throw new Error(
         `whether ${this.name} has committed is not known, because the connection failed meanwhile: ${(error as Error).message}. Run the command again: it copies everything, or refuses because everything is there`,
@@ -134,7 +143,7 @@ export class PostgresTarget {
       await this.#session.send([
         { text: `LOCK TABLE ${emptyTables.join(', ')} IN SHARE ROW EXCLUSIVE MODE` },
         // Usage is copied, too: otherwise what is copied of the records would be counted once more.
-        { text: 'ALTER TABLE records DISABLE TRIGGER usage_of_records' },
+        { text: 'ALTER TABLE record_rows DISABLE TRIGGER usage_of_records' },
       ]);
     } catch (error) {
       if (error instanceof StorageError && error.reason === 'locked')

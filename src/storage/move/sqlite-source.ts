@@ -35,7 +35,7 @@ function checkSchema(path: string): void {
   const database = openForReading(path);
   try {
     const tables = tableNames(database);
-    if (!['migrations', 'api_keys', 'records'].every((table) => tables.includes(table)))
+    if (!['migrations', 'api_keys', 'accounts'].every((table) => tables.includes(table)))
       throw new Error('it is no database of textgate');
     findPending(migrations, madeSteps(database));
   } finally {
@@ -100,7 +100,7 @@ export class SqliteSource {
   /** Adds a table up without reading it into this process. */
   sums({ table, columns }: TablePlan): TableSums {
     const parts = columns.flatMap(({ name, type }) =>
-      type === 'text'
+      type === 'text' || type === 'bytea'
         ? [`count(${name})`, `0`, `coalesce(sum(length(CAST(${name} AS BLOB))), 0)`]
         : [`count(${name})`, ...['/', '%'].map((part) => `coalesce(sum(${name} ${part} ${sumUnit}), 0)`)],
     );
@@ -136,13 +136,16 @@ function nameRow(keys: readonly string[], row: Readonly<Record<string, SQLOutput
   return keys
     .map((key) => {
       const value = row[key] ?? null;
+      if (value instanceof Uint8Array) return `${key} x'${Buffer.from(value).toString('hex')}'`;
       return `${key} ${typeof value === 'string' ? JSON.stringify(value) : String(value)}`;
     })
     .join(', ');
 }
 
+type IntegerType = Exclude<ColumnType, 'text' | 'bytea'>;
+
 /** The largest integers of the types; the smallest are one below their negatives. */
-const largest: Readonly<Record<Exclude<ColumnType, 'text'>, bigint>> = {
+const largest: Readonly<Record<IntegerType, bigint>> = {
   bigint: 2n ** 63n - 1n,
   integer: 2n ** 31n - 1n,
 };
@@ -158,7 +161,13 @@ type FittedValue =
  */
 export function fitValue(value: unknown, { type, isNullable }: CopiedColumn): FittedValue {
   if (value === null) return isNullable ? { kind: 'fits', text: null } : unfit('is null, and needs a value');
+  if (type === 'bytea') return fitBytes(value);
   return type === 'text' ? fitText(value) : fitInteger(value, type);
+}
+
+function fitBytes(value: unknown): FittedValue {
+  if (!(value instanceof Uint8Array)) return unfit('is no bytes');
+  return { kind: 'fits', text: `\\x${Buffer.from(value).toString('hex')}` };
 }
 
 function fitText(value: unknown): FittedValue {
@@ -167,7 +176,7 @@ function fitText(value: unknown): FittedValue {
   return { kind: 'fits', text: value };
 }
 
-function fitInteger(value: unknown, type: Exclude<ColumnType, 'text'>): FittedValue {
+function fitInteger(value: unknown, type: IntegerType): FittedValue {
   if (typeof value !== 'bigint') return unfit('is no whole number');
   if (value > largest[type] || value < -largest[type] - 1n)
     return unfit(`is too large for PostgreSQL's ${type}`);

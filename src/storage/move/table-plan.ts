@@ -1,5 +1,5 @@
 /** The types of columns that can be copied, as `information_schema` writes them. */
-const columnTypes = ['text', 'bigint', 'integer'] as const;
+const columnTypes = ['text', 'bigint', 'integer', 'bytea'] as const;
 
 export type ColumnType = (typeof columnTypes)[number];
 
@@ -66,8 +66,9 @@ export const copiedTables = [
   'api_keys',
   'old_secrets',
   'accounts',
-  'records',
-  'ledger',
+  'record_kinds',
+  'record_rows',
+  'ledger_rows',
   'ledger_seals',
   'ledger_heads',
   'ledger_roots',
@@ -90,7 +91,7 @@ export const copiedTables = [
 const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
-  ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['open_rows', 'it is empty: every open request was settled or closed before'],
   ['upstream_outage_nodes', 'what processes that have ended saw of upstreams'],
   ['usage_rollups', 'they are sums of the hours, and made again'],
   ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
@@ -98,7 +99,7 @@ const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['moved_to', 'the mark of an earlier copy, which is of the file alone'],
 ]);
 
-/** What a column amounts to: how many values it has, and the sum of its integers, or of the bytes of its texts. */
+/** What a column amounts to: how many values it has, and the sum of its integers, or of the bytes of its texts and bytes. */
 interface ColumnSum {
   readonly values: bigint;
   readonly sum: bigint;

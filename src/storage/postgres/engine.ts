@@ -101,10 +101,10 @@ export function createPostgresEngine({
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
       if (spreadBy === null) return readFixedRow(await whenReady(() => callOn(own, called.call(values))));
-      const keyId = values[Object.keys(takes).indexOf(spreadBy)] ?? null;
-      // Those whose key is not known have different accounts: one that is locked says nothing of the others.
-      const rows = keyId === null ? null : `account of ${keyId}`;
-      return readFixedRow(await callFunction(called, String(keyId), values, rows));
+      const whose = String(values[Object.keys(takes).indexOf(spreadBy)]);
+      // A model may be named like a key: a lock of one's rows says nothing of the other's.
+      const rows = `${spreadBy === 'key_id' ? 'account' : 'kinds of records'} of ${whose}`;
+      return readFixedRow(await callFunction(called, whose, values, rows));
     },
     read: (asked) => whenReady(() => readSnapshot(reads, asked)),
     lookUp: (asked) => whenReady(() => readSnapshot(lookUps, asked)),

@@ -27,7 +27,7 @@ export const migrationLimits: ServerLimits = { statementMs: stepMs, lockMs: step
  * Locks the tables that steps change and requests write, in the order in which requests lock them: otherwise each step that
  * takes a while would have settlements of other nodes wait for one of them with a lock of another one, in a deadlock.
  */
-const lockChanged: Statement = sql`LOCK TABLE api_keys, accounts, open_requests, records IN ACCESS EXCLUSIVE MODE`;
+const lockChanged: Statement = sql`LOCK TABLE api_keys, accounts, open_rows, record_rows IN ACCESS EXCLUSIVE MODE`;
 
 /** Sends statements one behind the other. */
 type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]>;

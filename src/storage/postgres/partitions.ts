@@ -62,12 +62,10 @@ const maxMovedRows = 1_000;
 /** Sends queries one behind the other on one connection. */
 type Send = (queries: readonly QueryConfig[]) => Promise<readonly QueryResult[]>;
 
-/** The partition of a month: its ids are from the first one to the one before the end. */
+/** The partition of a month: its times are in milliseconds since 1970, and the end is the start of the next one. */
 interface Partition {
   readonly name: string;
-  readonly first: string;
-  readonly end: string;
-  /** When the month ends, in milliseconds since 1970. */
+  readonly startMs: number;
   readonly endMs: number;
 }
 
@@ -115,21 +113,15 @@ function partitionsAt(nowMs: number): readonly Partition[] {
 function partitionOf(year: number, month: number): Partition {
   const startMs = Date.UTC(year, month);
   const name = `records_${new Date(startMs).toISOString().slice(0, 7).replace('-', '_')}`;
-  const endMs = Date.UTC(year, month + 1);
-  return { name, first: firstId(startMs), end: firstId(endMs), endMs };
-}
-
-/** The lowest id that a request can have at a time: ids begin with the milliseconds since 1970 (`next-id.ts`). */
-function firstId(atMs: number): string {
-  return `req_${atMs.toString(16).padStart(12, '0')}`;
+  return { name, startMs, endMs: Date.UTC(year, month + 1) };
 }
 
 /**
  * Creates a partition inside a transaction. It is made beside the table and attached then, which locks only the default
  * partition against others, whose rows of that range have to be moved before. The unit lock is not needed.
  */
-function creationOf({ name, first, end }: Partition): readonly QueryConfig[] {
-  const rows = `records_default WHERE request_id >= '${first}' AND request_id < '${end}'`;
+function creationOf({ name, startMs, endMs }: Partition): readonly QueryConfig[] {
+  const rows = `records_default WHERE created_at >= ${startMs} AND created_at < ${endMs}`;
   return [
     { text: `SELECT pg_advisory_xact_lock(${partitionLock})` },
     {
@@ -137,9 +129,12 @@ function creationOf({ name, first, end }: Partition): readonly QueryConfig[] {
         IF to_regclass('${name}') IS NULL
           AND (SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${maxMovedRows + 1}) AS early) <= ${maxMovedRows} THEN
           LOCK TABLE records_default IN ACCESS EXCLUSIVE MODE;
-          CREATE TABLE ${name} (LIKE records INCLUDING ALL);
+          CREATE TABLE ${name} (LIKE record_rows INCLUDING ALL);
+          -- A charge that moves is not lost.
+          ALTER TABLE records_default DISABLE TRIGGER charge_is_kept_without_its_record;
           WITH moved AS (DELETE FROM ${rows} RETURNING *) INSERT INTO ${name} SELECT * FROM moved;
-          ALTER TABLE records ATTACH PARTITION ${name} FOR VALUES FROM ('${first}') TO ('${end}');
+          ALTER TABLE records_default ENABLE TRIGGER charge_is_kept_without_its_record;
+          ALTER TABLE record_rows ATTACH PARTITION ${name} FOR VALUES FROM (${startMs}) TO (${endMs});
         END IF;
       EXCEPTION WHEN invalid_object_definition THEN
         -- The partition of all earlier records has this month.
@@ -158,7 +153,7 @@ const lookMs = 1_000;
 async function dropEmptyPartitions(send: Send): Promise<void> {
   const [removals, found] = await send([
     { text: 'SELECT removed_before FROM record_removals WHERE id = 1' },
-    { text: `SELECT relid::regclass::text AS name FROM pg_partition_tree('records') WHERE isleaf` },
+    { text: `SELECT relid::regclass::text AS name FROM pg_partition_tree('record_rows') WHERE isleaf` },
   ]);
   const [removal] = (removals?.rows ?? []) as readonly { readonly removed_before: number }[];
   if (removal === undefined) return;
@@ -184,7 +179,7 @@ function dropOf(name: string): readonly QueryConfig[] {
     {
       text: `DO $drop$ BEGIN
         IF to_regclass('${name}') IS NOT NULL THEN
-          ALTER TABLE records DETACH PARTITION ${name};
+          ALTER TABLE record_rows DETACH PARTITION ${name};
           IF EXISTS (SELECT 1 FROM ${name}) THEN RAISE EXCEPTION 'the partition ${name} has a row again'; END IF;
           DROP TABLE ${name};
         END IF;

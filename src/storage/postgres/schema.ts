@@ -2,8 +2,11 @@ import type { Migration } from '../migration.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { filled, id, sql } from '../schema/parts.ts';
+import { views } from '../schema/requests.ts';
 
 const functions = sql`
+-- As SQLite has it. A function of SQL alone is written into the statements that call it.
+CREATE FUNCTION unhex(TEXT) RETURNS BYTEA LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT decode($1, 'hex') $$;
 CREATE FUNCTION now_ms() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) $$;
 -- A transaction with a number below the oldest one has ended, and what begins later sees what it did.
@@ -15,13 +18,11 @@ CREATE FUNCTION oldest_transaction() RETURNS BIGINT LANGUAGE sql VOLATILE AS
 
 const partitions = sql`
 -- Partitions of months begin with the month, in UTC, in which the table is made, as the creation of each reads the whole
--- default partition. Records that come from another database are earlier, or have ids that do not begin with a time: the last
--- time of a month here is in the year 2109.
-DO $$ BEGIN EXECUTE format('CREATE TABLE records_earlier PARTITION OF records FOR VALUES FROM (MINVALUE) TO (%L)',
-  'req_' || lpad(to_hex(CAST(extract(epoch FROM date_trunc('month', now(), 'UTC')) * 1000 AS BIGINT)), 12, '0'));
+-- default partition. Records that come from another database are earlier.
+DO $$ BEGIN EXECUTE format('CREATE TABLE records_earlier PARTITION OF record_rows FOR VALUES FROM (MINVALUE) TO (%L)',
+  CAST(extract(epoch FROM date_trunc('month', now(), 'UTC')) * 1000 AS BIGINT));
 END $$;
-CREATE TABLE records_high PARTITION OF records FOR VALUES FROM ('req_04') TO (MAXVALUE);
-CREATE TABLE records_default PARTITION OF records DEFAULT;
+CREATE TABLE records_default PARTITION OF record_rows DEFAULT;
 `;
 
 /** What processes that share a database have to know of each other. */
@@ -100,7 +101,7 @@ CREATE TRIGGER balance_begun AFTER UPDATE OF balance ON accounts FOR EACH ROW
 -- The ledger, its seals and roots only grow, but for rows that are folded.
 CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
-CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR TRUNCATE ON ledger
+CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR TRUNCATE ON ledger_rows
   EXECUTE FUNCTION refuse_ledger_change();
 CREATE FUNCTION refuse_unfolded_deletion() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
@@ -109,8 +110,22 @@ CREATE FUNCTION refuse_unfolded_deletion() RETURNS trigger LANGUAGE plpgsql AS
     END IF;
     RETURN OLD;
   END $$;
-CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger
+CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger_rows
   FOR EACH ROW EXECUTE FUNCTION refuse_unfolded_deletion();
+CREATE FUNCTION refuse_charge_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'a settled record is never changed'; END $$;
+CREATE TRIGGER charge_is_never_changed BEFORE UPDATE ON record_rows
+  FOR EACH ROW WHEN (OLD.settled_ms IS NOT NULL) EXECUTE FUNCTION refuse_charge_change();
+CREATE FUNCTION refuse_charge_loss() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF NOT EXISTS (SELECT 1 FROM ledger_rows JOIN accounts ON accounts.key_id = ledger_rows.key_id
+      WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.number) THEN
+      RAISE EXCEPTION 'the ledger is append-only';
+    END IF;
+    RETURN OLD;
+  END $$;
+CREATE TRIGGER charge_is_kept_without_its_record BEFORE DELETE ON record_rows
+  FOR EACH ROW WHEN (OLD.number IS NOT NULL) EXECUTE FUNCTION refuse_charge_loss();
 CREATE FUNCTION refuse_seal_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
 CREATE TRIGGER ledger_seals_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_seals
@@ -120,7 +135,7 @@ CREATE TRIGGER ledger_roots_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE O
 -- What is folded could not be hashed any more, and no statement could begin behind it.
 CREATE FUNCTION refuse_unsealed_fold() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
-    IF EXISTS (SELECT 1 FROM ledger WHERE key_id = NEW.key_id AND number <= NEW.number)
+    IF EXISTS (SELECT 1 FROM ledger_rows WHERE key_id = NEW.key_id AND number <= NEW.number)
       AND NOT EXISTS (SELECT 1 FROM ledger_seals WHERE key_id = NEW.key_id AND number = NEW.number) THEN
       RAISE EXCEPTION 'the postings of a fold are not sealed';
     END IF;
@@ -138,7 +153,7 @@ CREATE FUNCTION count_usage() RETURNS trigger LANGUAGE plpgsql AS
     ${countRecord('NEW', '')}
     RETURN NULL;
   END $$;
-CREATE TRIGGER usage_of_records AFTER INSERT OR UPDATE ON records FOR EACH ROW EXECUTE FUNCTION count_usage();
+CREATE TRIGGER usage_of_records AFTER INSERT OR UPDATE ON record_rows FOR EACH ROW EXECUTE FUNCTION count_usage();
 
 CREATE FUNCTION give_mark() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN NEW.low_mark := ${markOf('NEW.key_id')}; RETURN NEW; END $$;
@@ -171,6 +186,6 @@ export const migrations: readonly Migration[] = [
   {
     number: 1,
     name: 'the first tables',
-    sql: sql`${functions}${tables}${partitions}${shared}${triggers}`('postgres'),
+    sql: sql`${functions}${tables}${partitions}${views}${shared}${triggers}`('postgres'),
   },
 ];

@@ -1,42 +1,40 @@
 import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
 import { groupNameOf } from '../../domain/limits/groups.ts';
-import type { OpenedRecord, RecordBeginning, Reservation } from '../../domain/money/consumption.ts';
+import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Taken } from '../engine.ts';
+import { requestKeyOf } from './request-key.ts';
 
-/** How a record begins, but for its key and hold, by columns: what its opening writes and its settlement repeats. */
-export const beginning: Taken<Omit<RecordBeginning, 'holdNanos' | 'budgets'>> = [
-  ['created_at', 'bigint', ({ createdAtMs }) => createdAtMs],
-  ['protocol', 'text', ({ protocol }) => protocol],
-  ['mode', 'text', ({ mode }) => mode],
-  ['model', 'text', ({ model }) => model],
-  ['upstream', 'text', ({ upstream }) => upstream],
-  ['queued_ms', 'bigint', ({ queuedMs }) => Math.round(queuedMs)],
-  ['price_input', 'bigint', ({ price }) => price.input],
-  ['price_cached_input', 'bigint', ({ price }) => price.cachedInput],
-  ['price_cache_write', 'bigint', ({ price }) => price.cacheWrite],
-  ['price_output', 'bigint', ({ price }) => price.output],
-  ['price_request', 'bigint', ({ price }) => price.request],
-  ['tag', 'text', ({ tag }) => tag],
-  ['group_name', 'text', ({ group }) => group],
+/** What an opening takes of a record, with the number of its kind: its key, what it asks to hold, and how it begins. */
+interface Opening extends OpenedRecord {
+  readonly kind: number;
+}
+
+/** A request's id, as values. */
+export const requestKey: Taken<{ readonly requestId: string }> = [
+  ['created_at', 'bigint', ({ requestId }) => requestKeyOf(requestId).createdAtMs],
+  ['tail', 'text', ({ requestId }) => requestKeyOf(requestId).tail],
 ];
 
-/** What an opening takes of a record: its key, what it asks to hold, and how it begins. */
-const opened: Taken<OpenedRecord> = [
+const opened: Taken<Opening> = [
   ['key_id', 'text', ({ keyId }) => keyId],
-  ['request_id', 'text', ({ requestId }) => requestId],
+  ...requestKey,
   ['hold', 'bigint', ({ hold }) => hold.nanos],
   ['least_hold', 'bigint', ({ hold }) => hold.leastNanos],
-  ...beginning,
+  ['kind', 'bigint', ({ kind }) => kind],
+  ['queued_ms', 'bigint', ({ queuedMs }) => Math.round(queuedMs)],
 ];
+
+/** Finds the row of a request by its id. */
+export const isThisRequest = 'created_at = :created_at AND tail = unhex(:tail)';
 
 /** As much of a wanted hold as the balance has; nothing where there is no balance, or one below zero. */
 const holdable =
   '(CASE WHEN balance IS NULL OR balance < 0 THEN 0 WHEN balance < :hold THEN balance ELSE :hold END)';
 
-/** The columns of an open request but for what it holds, and the values of the same names. */
-const openColumns = ['owner', 'key_id', 'request_id', ...beginning.map(([name]) => name)];
-const openValues = openColumns.map((name) => `:${name}`).join(', ');
+/** The columns of an open request but for what it holds, and their values. */
+const openColumns = 'owner, created_at, tail, account, kind, queued_ms';
+const openValues = ':owner, CAST(:created_at AS BIGINT), unhex(:tail), @account, :kind, :queued_ms';
 
 /**
  * Begins a record and sets its hold aside. One update decides: it returns a hold if there is enough. Otherwise the account
@@ -51,15 +49,16 @@ export const openRecord: FixedUnit<'open_record'> = {
   locks: [],
   preparations: [],
   decisions: [
-    `UPDATE accounts SET last_request = :request_id, last_hold = ${holdable}, held = held + ${holdable},
+    `UPDATE accounts SET last_request = unhex(:tail), last_hold = ${holdable}, held = held + ${holdable},
        balance = balance - ${holdable}
      WHERE key_id = :key_id AND (balance IS NULL OR balance >= :least_hold OR CAST(:hold AS BIGINT) = 0)
-     RETURNING balance, held, last_hold`,
-    'SELECT balance, held, CASE WHEN last_request = :request_id THEN last_hold END FROM accounts WHERE key_id = :key_id',
+     RETURNING balance, held, last_hold, number`,
+    `SELECT balance, held, CASE WHEN last_request = unhex(:tail) THEN last_hold END, number FROM accounts
+     WHERE key_id = :key_id`,
   ],
-  decided: { balance: 'bigint', held: 'bigint', hold: 'bigint' },
+  decided: { balance: 'bigint', held: 'bigint', hold: 'bigint', account: 'bigint' },
   changes: [
-    `INSERT INTO open_requests (${openColumns.join(', ')}, hold)
+    `INSERT INTO open_rows (${openColumns}, hold)
      SELECT ${openValues}, CAST(@hold AS BIGINT)
      WHERE CAST(@hold AS BIGINT) IS NOT NULL`,
   ],
@@ -67,8 +66,8 @@ export const openRecord: FixedUnit<'open_record'> = {
 };
 
 /** The values of `openRecord`. */
-export function valuesToOpen(record: OpenedRecord, owner: string): readonly SqlValue[] {
-  return [owner, ...takeValues(opened, record)];
+export function valuesToOpen(record: OpenedRecord, kind: number, owner: string): readonly SqlValue[] {
+  return [owner, ...takeValues(opened, { ...record, kind })];
 }
 
 /** What `openRecord` did, from its row. */
@@ -152,15 +151,15 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
     ),
     decisions: [
       `SELECT balance, held, ${decidedPeriods.join(', ')},
-       CASE WHEN EXISTS (SELECT 1 FROM open_requests WHERE request_id = :request_id) OR CAST(:hold AS BIGINT) = 0 THEN 0
-         WHEN room < :least_hold THEN NULL WHEN room < :hold THEN room ELSE CAST(:hold AS BIGINT) END AS hold
-     FROM (SELECT balance, accounts.held AS held, ${periods.join(', ')},
+       CASE WHEN EXISTS (SELECT 1 FROM open_rows WHERE ${isThisRequest}) OR CAST(:hold AS BIGINT) = 0 THEN 0
+         WHEN room < :least_hold THEN NULL WHEN room < :hold THEN room ELSE CAST(:hold AS BIGINT) END AS hold, account
+     FROM (SELECT balance, accounts.held AS held, accounts.number AS account, ${periods.join(', ')},
          ${['balance', ...owners.map(roomOf)].reduceRight((least, room) => smaller(room, least))} AS room
        FROM accounts ${owners.map((owner) => `JOIN budgets AS of_${owner} ON of_${owner}.id = :${owner}_budget`).join(' ')}
        WHERE accounts.key_id = :key_id) AS rooms`,
     ],
     decided: Object.fromEntries(
-      ['balance', 'held', ...decidedPeriods, 'hold'].map((column) => [column, 'bigint']),
+      ['balance', 'held', ...decidedPeriods, 'hold', 'account'].map((column) => [column, 'bigint']),
     ),
     changes: [
       `UPDATE accounts SET held = held + CAST(@hold AS BIGINT), balance = balance - CAST(@hold AS BIGINT)
@@ -169,7 +168,7 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
         (owner) => `UPDATE budgets SET held = held + CAST(@hold AS BIGINT)
      WHERE id = :${owner}_budget AND CAST(@hold AS BIGINT) IS NOT NULL`,
       ),
-      `INSERT INTO open_requests (${openColumns.join(', ')}, hold, budget_hold${written.join('')})
+      `INSERT INTO open_rows (${openColumns}, hold, budget_hold${written.join('')})
      SELECT ${openValues},
        CASE WHEN CAST(@balance AS BIGINT) IS NULL THEN 0 ELSE CAST(@hold AS BIGINT) END,
        CAST(@hold AS BIGINT)${begun.join('')}
@@ -196,10 +195,11 @@ export function openingOf(budgets: readonly Pick<BudgetClaim, 'owner'>[]): Fixed
 export function valuesToOpenBudgeted(
   record: OpenedRecord,
   budgets: readonly BudgetClaim[],
+  kind: number,
   owner: string,
 ): readonly SqlValue[] {
   return [
-    ...valuesToOpen(record, owner),
+    ...valuesToOpen(record, kind, owner),
     ...budgets.flatMap((budget) => takeValues(claims[budget.owner], budget)),
   ];
 }

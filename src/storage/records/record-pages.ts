@@ -1,46 +1,56 @@
-import type {
-  Attempt,
-  ConsumptionRecord,
-  RecordedFailure,
-  RecordFilter,
-} from '../../domain/money/consumption.ts';
+import type { ConsumptionRecord, RecordFilter } from '../../domain/money/consumption.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
-import type { Engine, Results, Row, Statement } from '../engine.ts';
-import { raw, sql, where } from '../statements.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
+import { raw, readRows, sql } from '../statements.ts';
+import { findEnded, searchLimits, wantedOf } from './find-records.ts';
+import { findRequestKey, isRequest, requestKeyOf } from './request-key.ts';
+import type { RequestKey } from './request-key.ts';
+import { readAttempts, readFailure } from './stored-attempts.ts';
 
 /** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
 const recordsAtOnce = 50;
 
 /** Reads consumption records in pages, beside the units that write them. */
-export function createRecordPages(engine: Engine): RecordPages {
+export function createRecordPages(engine: Engine, limits = searchLimits): RecordPages {
   return {
     async listRecords(filter, limit, before) {
-      const [row] = before === null ? [] : (await engine.read(selectCursor(before, filter.keyId))).flat();
-      if (before !== null && row === undefined) return null;
-      let cursor: RecordCursor | null =
-        before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
-      const found: ConsumptionRecord[] = [];
-      while (found.length <= limit) {
-        const wanted = Math.min(limit + 1 - found.length, recordsAtOnce);
-        const some = readPage(await engine.read(selectRecords(filter, wanted, cursor)), wanted);
-        found.push(...some);
-        if (some.length < wanted) break;
-        cursor = some.at(-1) ?? cursor;
+      let cursor: RequestKey | null = null;
+      if (before !== null) {
+        cursor = findRequestKey(before);
+        if (cursor === null) return null;
+        // It must be one of the page's key, where the page has one.
+        const found = await engine.read(selectRecord(cursor, filter.keyId));
+        if (found.flat().length === 0) return null;
       }
-      const records = found.slice(0, limit);
-      return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
+      // Open ones first, by their ids: one that ends meanwhile is found again, and is one record.
+      const found = new Map<string, ConsumptionRecord>();
+      const add = (rows: readonly Row[]): void => {
+        for (const record of rows.map(readRecord)) found.set(record.requestId, record);
+      };
+      add(await readRows(engine, selectOpen(filter, cursor)));
+      let searchedTo: string | null = null;
+      for (let ended = 0; ended <= limit && searchedTo === null;) {
+        const wanted = Math.min(limit + 1 - ended, recordsAtOnce);
+        const some = await findEnded(engine, filter, wanted, cursor, limits);
+        add(some.rows);
+        ended += some.rows.length;
+        ({ searchedTo } = some);
+        if (some.rows.length < wanted) break;
+        cursor = requestKeyOf(String(some.rows.at(-1)?.['request_id']));
+      }
+      const isSearched = (record: ConsumptionRecord): boolean =>
+        searchedTo === null || record.requestId >= searchedTo;
+      const records = [...found.values()].filter(isSearched).toSorted(newestFirst);
+      if (records.length <= limit) return { records, next: searchedTo };
+      return { records: records.slice(0, limit), next: records[limit - 1]?.requestId ?? null };
     },
     async findRecord(requestId, keyId) {
-      const [row] = (await engine.read(selectRecord(requestId, keyId))).flat();
+      const key = findRequestKey(requestId);
+      if (key === null) return null;
+      const [row] = (await engine.read(selectRecord(key, keyId ?? undefined))).flat();
       return row === undefined ? null : readRecord(row);
     },
   };
-}
-
-/** The record behind which a page begins, in the order of time and then of ids. */
-interface RecordCursor {
-  readonly createdAtMs: number;
-  readonly requestId: string;
 }
 
 /** Where records are: the open ones apart, as they are few and change, and the others are many and stay. */
@@ -50,67 +60,44 @@ const tables = ['records', 'open_requests'] as const;
 const columnsIn = {
   records: '*',
   open_requests: `*, NULL AS outcome, NULL AS status, NULL AS input_tokens, NULL AS output_tokens, NULL AS usage_source,
-    '[]' AS attempts, 0 AS charge, 0 AS unbooked, NULL AS first_byte_ms, NULL AS total_ms`,
+    NULL AS attempts, NULL AS attempt_ms, 0 AS charge, 0 AS unbooked, NULL AS first_byte_ms, NULL AS total_ms`,
 } as const;
 
-/** The record that a cursor names, in both tables; it must be one of the page's key, where the page has one. */
-function selectCursor(requestId: string, keyId: string | undefined): readonly Statement[] {
-  return selectById('created_at', requestId, keyId ?? null);
-}
-
 /** One record, of one key or of any, in both tables. */
-function selectRecord(requestId: string, keyId: string | null): readonly Statement[] {
-  return selectById(null, requestId, keyId);
-}
-
-function selectById(column: string | null, requestId: string, keyId: string | null): readonly Statement[] {
-  const ofKey = keyId === null ? raw('') : sql` AND key_id = ${keyId}`;
+function selectRecord(key: RequestKey, keyId: string | undefined): readonly Statement[] {
+  const ofKey = keyId === undefined ? raw('') : sql` AND key_id = ${keyId}`;
   return tables.map(
-    (table) =>
-      sql`SELECT ${raw(column ?? columnsIn[table])} FROM ${raw(table)} WHERE request_id = ${requestId}${ofKey}`,
+    (table) => sql`SELECT ${raw(columnsIn[table])} FROM ${raw(table)} WHERE ${isRequest(key)}${ofKey}`,
   );
 }
 
-/**
- * A page of ended records, newest first, and all open ones that belong on it or behind it. Each combination of filters has
- * an index that gives the page in its order.
- */
-function selectRecords(
-  filter: RecordFilter,
-  limit: number,
-  before: RecordCursor | null,
-): readonly Statement[] {
-  const { keyId, model, from, to } = filter;
-  // With both bounds at once SQLite searches by the time only, and reads every page before this one again.
-  const isBehindCursor = before !== null && (to === undefined || before.createdAtMs < to);
-  const conditions: Statement[] = [];
-  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
-  if (model !== undefined) conditions.push(sql`model = ${model}`);
-  if (from !== undefined) conditions.push(sql`created_at >= ${from}`);
-  if (isBehindCursor)
-    conditions.push(sql`(created_at, request_id) < (${before.createdAtMs}, ${before.requestId})`);
-  else if (to !== undefined) conditions.push(sql`created_at < ${to}`);
-  const wanted = where(conditions);
-  return [
-    sql`SELECT * FROM records${wanted} ORDER BY created_at DESC, request_id DESC LIMIT ${limit}`,
-    sql`SELECT ${raw(columnsIn.open_requests)} FROM open_requests${wanted}`,
-  ];
+/** All open records that belong on a page or behind it. */
+function selectOpen(filter: RecordFilter, before: RequestKey | null): Statement {
+  const ofModel = filter.model === undefined ? raw('') : sql` WHERE model = ${filter.model}`;
+  return sql`SELECT ${raw(columnsIn.open_requests)} FROM (SELECT * FROM open_requests${wantedOf(filter, before)}) AS open${ofModel}`;
 }
 
-/** The page itself, from the rows of `selectRecords`. */
-function readPage(results: Results, limit: number): readonly ConsumptionRecord[] {
-  return results.flat().map(readRecord).toSorted(newestFirst).slice(0, limit);
-}
-
+/** Ids are in the order of time. */
 function newestFirst(one: ConsumptionRecord, other: ConsumptionRecord): number {
-  if (one.createdAtMs !== other.createdAtMs) return other.createdAtMs - one.createdAtMs;
   return one.requestId < other.requestId ? 1 : -1;
 }
 
+/** A record, from a row of its view. */
 export function readRecord(row: Row): ConsumptionRecord {
   const number = (name: string): number | null => (row[name] === null ? null : Number(row[name]));
   const inputTokens = number('input_tokens');
   const outputTokens = number('output_tokens');
+  const usage =
+    inputTokens === null || outputTokens === null
+      ? null
+      : {
+          inputTokens,
+          cachedInputTokens: number('cached_input_tokens') ?? 0,
+          cacheWriteTokens: number('cache_write_tokens') ?? 0,
+          outputTokens,
+          reasoningTokens: number('reasoning_tokens') ?? 0,
+          totalTokens: inputTokens + outputTokens,
+        };
   return {
     requestId: String(row['request_id']),
     keyId: String(row['key_id']),
@@ -123,17 +110,7 @@ export function readRecord(row: Row): ConsumptionRecord {
     group: row['group_name'] as ConsumptionRecord['group'],
     outcome: row['outcome'] as ConsumptionRecord['outcome'],
     status: number('status'),
-    usage:
-      inputTokens === null || outputTokens === null
-        ? null
-        : {
-            inputTokens,
-            cachedInputTokens: number('cached_input_tokens') ?? 0,
-            cacheWriteTokens: number('cache_write_tokens') ?? 0,
-            outputTokens,
-            reasoningTokens: number('reasoning_tokens') ?? 0,
-            totalTokens: inputTokens + outputTokens,
-          },
+    usage,
     usageSource: row['usage_source'] as ConsumptionRecord['usageSource'],
     price: {
       input: Number(row['price_input']),
@@ -142,7 +119,7 @@ export function readRecord(row: Row): ConsumptionRecord {
       output: Number(row['price_output']),
       request: Number(row['price_request']),
     },
-    attempts: readAttempts(String(row['attempts'])),
+    attempts: readAttempts(row, usage),
     // Of a key without a balance, a budget alone has the hold.
     holdNanos: Math.max(Number(row['hold']), Number(row['budget_hold'] ?? 0)),
     chargeNanos: Number(row['charge']),
@@ -152,38 +129,4 @@ export function readRecord(row: Row): ConsumptionRecord {
     totalMs: number('total_ms'),
     failure: readFailure(row['failure']),
   };
-}
-
-/** The fields that older records do not have. Most attempts have no cause either, so an unset field is not written. */
-type Stored = Omit<Attempt, 'startedMs' | 'cause' | 'upstreamError'> &
-  Partial<Pick<Attempt, 'startedMs' | 'cause' | 'upstreamError'>>;
-
-/** The attempts of a request as a record holds them. */
-export function writeAttempts(attempts: readonly Attempt[]): string {
-  return JSON.stringify(
-    attempts.map(({ startedMs, cause, upstreamError, ...attempt }): Stored => ({
-      ...attempt,
-      ...(startedMs === null ? {} : { startedMs }),
-      ...(cause === null ? {} : { cause }),
-      ...(upstreamError === null ? {} : { upstreamError }),
-    })),
-  );
-}
-
-/** The attempts in a record, of this version or an older one. */
-export function readAttempts(text: string): readonly Attempt[] {
-  const stored = JSON.parse(text) as readonly Stored[];
-  return stored.map((attempt) =>
-    Object.assign({ startedMs: null, cause: null, upstreamError: null }, attempt),
-  );
-}
-
-/** Why a request failed, as a record holds it: as JSON, since not every text can be stored as it is. */
-export function writeFailure(failure: RecordedFailure | null | undefined): string | null {
-  return failure ? JSON.stringify(failure) : null;
-}
-
-/** Why a request failed, as its record says. */
-function readFailure(text: unknown): RecordedFailure | null {
-  return typeof text === 'string' ? (JSON.parse(text) as RecordedFailure) : null;
 }

@@ -1,15 +1,14 @@
 import { budgetOwners } from '../../domain/budgets/budget.ts';
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
-import type { NextId } from '../../domain/ports/clock.ts';
+import type { SettledRecord } from '../../domain/money/consumption.ts';
 import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
+import type { Engine, ResultRow, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
 import type { Owner } from '../leases.ts';
-import { listOf, lookUpRows, raw, readCount, sql } from '../statements.ts';
+import { lookUpRows, raw, readCount, sql } from '../statements.ts';
 import {
-  beginning,
   budgetColumns,
   openingOf,
   openRecord,
@@ -18,15 +17,17 @@ import {
   valuesToOpen,
   valuesToOpenBudgeted,
 } from './open-record.ts';
+import { createKindNumbers } from './kind-numbers.ts';
+import { openKind, settledKind } from './record-kinds.ts';
+import { isOneOf, requestKeyOf } from './request-key.ts';
 import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-record.ts';
+import { describedAttempt, writeAttempts } from './stored-attempts.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
 
 /** What the records need beside their engine. */
 export interface RecordStoreOptions {
-  /** Names for postings. */
-  readonly nextId: NextId;
   /** The time of day, in milliseconds since 1970. */
   readonly now: () => number;
   readonly report: ReportFault;
@@ -37,19 +38,35 @@ export interface RecordStoreOptions {
 /** Stores consumption records, with the holds and charges in them, over any engine. */
 export function createRecordStore(
   engine: Engine,
-  { nextId, now, report, owner }: RecordStoreOptions,
+  { now, report, owner }: RecordStoreOptions,
 ): RecoverableRecords & OpenRecords {
+  const kinds = createKindNumbers(engine);
+  const settle = async (record: SettledRecord): Promise<ResultRow> => {
+    const described = describedAttempt(record);
+    const kind = settledKind(record, described?.model ?? '');
+    const attemptsText = described === null ? writeAttempts(record.attempts) : null;
+    const known = kinds.find(kind);
+    const settleAs = (number: number): Promise<ResultRow> =>
+      engine.call(
+        settlementFor(record),
+        valuesToSettle({ ...record, kind: number, settledAtMs: now(), attemptsText }),
+      );
+    const row = await settleAs(known ?? (await kinds.ask(kind)));
+    // A database that was restored lacks kinds that this process remembers.
+    return row === null && known !== undefined ? settleAs(await kinds.ask(kind)) : row;
+  };
   return {
     async open(record) {
       const { budgets } = record;
+      const named = openKind(record);
+      const kind = kinds.find(named) ?? (await kinds.ask(named));
       if (budgets === undefined)
-        return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));
-      const values = valuesToOpenBudgeted(record, budgets, owner.id);
+        return readReservation(await engine.call(openRecord, valuesToOpen(record, kind, owner.id)));
+      const values = valuesToOpenBudgeted(record, budgets, kind, owner.id);
       return readBudgetedReservation(await engine.call(openingOf(budgets), values));
     },
     async settle(record) {
-      const values = valuesToSettle(record, nextId(), now());
-      const settled = readSettlement(await engine.call(settlementFor(record), values));
+      const settled = readSettlement(await settle(record));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       if (settled.found === 'lost')
         report('a record that was closed as lost was settled late', record.requestId);
@@ -72,7 +89,7 @@ export function createRecordStore(
     async closeLostRecords() {
       return readClosed(await engine.run(closeWithoutLease()));
     },
-    countOpen: () => readCount(engine, sql`SELECT count(*) AS count FROM open_requests`),
+    countOpen: () => readCount(engine, sql`SELECT count(*) AS count FROM open_rows`),
     async listClosable(ownBeforeMs, ownAfterMs) {
       // A unit, in line with the settlements: a read beside them could still find open what was settled meanwhile.
       const [open = []] = await engine.run([selectClosable(owner.id, ownBeforeMs, ownAfterMs)]);
@@ -106,38 +123,37 @@ function closeWithoutLease(): readonly Statement[] {
 /** Closes as lost those of some requests that are open and that one owner may close. */
 function closeOpen(requestIds: readonly string[], owner: string): readonly Statement[] {
   // Asked again, because an owner may have renewed its lease since its requests were listed.
-  return closeAsLost(sql`(owner = ${owner} OR ${raw(hasNoLease)}) AND request_id IN (${listOf(requestIds)})`);
+  return closeAsLost(
+    sql`(owner = ${owner} OR ${raw(hasNoLease)}) AND ${isOneOf(requestIds.map(requestKeyOf))}`,
+  );
 }
 
 /** The owner of the requests that a unit is closing: no process has such an id. */
-const closing = `'closing'`;
+const closing = raw(`'closing'`);
 
-/** What a record keeps of its open request. */
+/** What a record keeps of its open request: its kind, which says nothing of an end, is that of a lost one. */
 const kept = raw(
-  ['request_id', 'key_id', ...beginning.map(([name]) => name)]
-    .concat('hold', 'budget', 'budget_period', 'budget_hold', 'group_budget', 'group_period')
-    .join(', '),
+  `created_at, tail, account, kind, queued_ms, hold, budget, budget_period, budget_hold, group_budget, group_period`,
 );
 
 /**
- * Closes open requests under a condition: their holds go back, and nothing is charged. Their records get no settlement,
- * so that a true one may still overtake the closing. The accounts are locked first, like that of every money unit. Then
+ * Closes open requests under a condition: their holds go back, and nothing is charged. Their records are not settled, so that a
+ * true settlement may still overtake the closing. The accounts are locked first, like that of every money unit. Then
  * the requests are marked: what the condition finds may become another set while the unit runs, where others run beside it.
  * One that is marked without a lock of its account may meet its own settlement in a deadlock, which undoes one of the two.
  */
 function closeAsLost(condition: Statement): readonly Statement[] {
   return [
-    sql`UPDATE accounts SET held = held WHERE key_id IN (SELECT key_id FROM open_requests WHERE ${condition})`,
-    sql`UPDATE open_requests SET owner = ${raw(closing)} WHERE ${condition}`,
+    sql`UPDATE accounts SET held = held WHERE number IN (SELECT account FROM open_rows WHERE ${condition})`,
+    sql`UPDATE open_rows SET owner = ${closing} WHERE ${condition}`,
     sql`UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
         last_request = NULL, last_hold = NULL
-      FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${raw(closing)} GROUP BY key_id) AS closed
-      WHERE accounts.key_id = closed.key_id`,
+      FROM (SELECT account, sum(hold) AS hold FROM open_rows WHERE owner = ${closing} GROUP BY account) AS closed
+      WHERE accounts.number = closed.account`,
     // A settlement that overtook the beginning has written the record already.
-    sql`INSERT INTO records (${kept}, outcome, status, usage_source)
-      SELECT ${kept}, 'lost', 500, 'none' FROM open_requests WHERE owner = ${raw(closing)} ON CONFLICT (request_id) DO NOTHING`,
+    sql`INSERT INTO record_rows (${kept}) SELECT ${kept} FROM open_rows WHERE owner = ${closing} ON CONFLICT DO NOTHING`,
     ...budgetOwners.map(giveBackIn),
-    sql`DELETE FROM open_requests WHERE owner = ${raw(closing)} RETURNING request_id`,
+    sql`DELETE FROM open_rows WHERE owner = ${closing} RETURNING created_at`,
   ];
 }
 
@@ -148,8 +164,8 @@ function closeAsLost(condition: Statement): readonly Statement[] {
 function giveBackIn(owner: BudgetOwner): Statement {
   const { id, period } = budgetColumns[owner];
   return sql`UPDATE budgets SET held = budgets.held - closed.hold
-    FROM (SELECT ${raw(id)} AS id, ${raw(period)} AS period, sum(budget_hold) AS hold FROM open_requests
-      WHERE owner = ${raw(closing)} AND ${raw(id)} IS NOT NULL GROUP BY ${raw(id)}, ${raw(period)}) AS closed
+    FROM (SELECT ${raw(id)} AS id, ${raw(period)} AS period, sum(budget_hold) AS hold FROM open_rows
+      WHERE owner = ${closing} AND ${raw(id)} IS NOT NULL GROUP BY ${raw(id)}, ${raw(period)}) AS closed
     WHERE budgets.id = closed.id AND budgets.period_start = closed.period`;
 }
 

@@ -5,59 +5,52 @@ import { maxNanos } from '../../shared/money.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
 import { sql } from '../statements.ts';
-import { beginning, budgetColumns } from './open-record.ts';
-import { writeAttempts, writeFailure } from './record-pages.ts';
+import { budgetColumns, isThisRequest, requestKey } from './open-record.ts';
+import { writeFailure } from './stored-attempts.ts';
+import { isRequest, requestKeyOf } from './request-key.ts';
 
-/** The columns of a record whose values are its usage, and the prices that a settlement may set anew. */
-const tokens: Taken<SettledRecord> = [
+/** A record that is settled, with what its row needs beside it. */
+interface Settlement extends SettledRecord {
+  readonly kind: number;
+  readonly settledAtMs: number;
+  /** Its calls of upstreams, where its columns don't say everything of them. */
+  readonly attemptsText: string | null;
+}
+
+/** What a settlement takes of its end, under the names of the columns. */
+const ended: Taken<Settlement> = [
+  ['kind', 'bigint', ({ kind }) => kind],
   ['input_tokens', 'bigint', ({ usage }) => usage?.inputTokens ?? null],
-  ['cached_input_tokens', 'bigint', ({ usage }) => usage?.cachedInputTokens ?? null],
-  ['cache_write_tokens', 'bigint', ({ usage }) => usage?.cacheWriteTokens ?? null],
+  ['cached_input_tokens', 'bigint', ({ usage }) => usage?.cachedInputTokens || null],
+  ['cache_write_tokens', 'bigint', ({ usage }) => usage?.cacheWriteTokens || null],
   ['output_tokens', 'bigint', ({ usage }) => usage?.outputTokens ?? null],
-  ['reasoning_tokens', 'bigint', ({ usage }) => usage?.reasoningTokens ?? null],
-];
-const prices: Taken<SettledRecord> = [
-  ['price_input', 'bigint', ({ price }) => price?.input ?? null],
-  ['price_cached_input', 'bigint', ({ price }) => price?.cachedInput ?? null],
-  ['price_cache_write', 'bigint', ({ price }) => price?.cacheWrite ?? null],
-  ['price_output', 'bigint', ({ price }) => price?.output ?? null],
-];
-
-/** What a settlement takes of a record. How that was begun is for one whose beginning is nowhere. */
-const settled: Taken<SettledRecord> = [
-  ['outcome', 'text', ({ outcome }) => outcome],
-  ['upstream', 'text', ({ upstream }) => upstream],
-  ['attempts', 'text', ({ attempts }) => writeAttempts(attempts)],
-  ['status', 'bigint', ({ status }) => status],
-  ...tokens,
-  ['usage_source', 'text', ({ usageSource }) => usageSource],
-  ...prices,
+  ['reasoning_tokens', 'bigint', ({ usage }) => usage?.reasoningTokens || null],
   ['first_byte_ms', 'bigint', ({ firstTextMs }) => (firstTextMs === null ? null : Math.round(firstTextMs))],
   ['total_ms', 'bigint', ({ totalMs }) => Math.round(totalMs)],
+  ['attempts', 'text', ({ attemptsText }) => attemptsText],
+  [
+    'attempt_started_ms',
+    'bigint',
+    ({ attempts, attemptsText }) => (attemptsText === null ? (attempts[0]?.startedMs ?? null) : null),
+  ],
+  [
+    'attempt_ms',
+    'bigint',
+    ({ attempts, attemptsText }) => (attemptsText === null ? (attempts[0]?.durationMs ?? null) : null),
+  ],
   ['failure', 'text', ({ failure }) => writeFailure(failure)],
-  ['begun_key_id', 'text', ({ begun }) => begun?.keyId ?? null],
-  ...beginning.map(
-    ([name, type, read]) =>
-      [`begun_${name}`, type, ({ begun }: SettledRecord) => begun && read(begun)] as const,
-  ),
-  ['begun_hold', 'bigint', ({ begun }) => begun?.holdNanos ?? null],
 ];
+const endedColumns = ended.map(([name]) => name);
 
-/** Columns of a record: its tokens, its prices, what only its beginning says, and how it ended. */
-const tokenColumns = tokens.map(([name]) => name);
-const pricedColumns = prices.map(([name]) => name);
-const begunColumns = beginning
-  .map(([name]) => name)
-  .filter((name) => name !== 'upstream' && !name.startsWith('price_'));
-const endedColumns = [
-  'outcome',
-  'attempts',
-  'status',
-  'failure',
-  'first_byte_ms',
-  'total_ms',
-  'usage_source',
-  ...tokenColumns,
+/** What it takes beside that. How the record was begun is for one whose beginning is nowhere. */
+const settled: Taken<Settlement> = [
+  ...requestKey,
+  ['key_id', 'text', ({ begun }) => begun.keyId],
+  ['charge', 'bigint', ({ chargeNanos }) => chargeNanos],
+  ['settled_at', 'bigint', ({ settledAtMs }) => settledAtMs],
+  ...ended,
+  ['queued_ms', 'bigint', ({ begun }) => Math.round(begun.queuedMs)],
+  ['hold', 'bigint', ({ begun }) => begun.holdNanos],
 ];
 
 /** The warning levels of a budget, by their place. */
@@ -80,7 +73,7 @@ const counted = (owner: BudgetOwner): Taken<CountedBudget> => [
 const counts = { key: counted('key'), group: counted('group') };
 
 /** What the request still holds in each of its budgets. */
-const heldHold = 'coalesce((SELECT budget_hold FROM open_requests WHERE request_id = :request_id), 0)';
+const heldHold = `coalesce((SELECT budget_hold FROM open_rows WHERE ${isThisRequest}), 0)`;
 
 /** What is spent in a period with a further charge. */
 const sumThen = '(budgets.spent + excluded.spent)';
@@ -122,28 +115,33 @@ function settlingIn(owner: BudgetOwner, at: number) {
 const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - :charge THEN ${maxNanos} - spent
   ELSE CAST(:charge AS BIGINT) END)`;
 
-/** The key of the request that is settled, as its beginning says. */
-const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = :request_id), :begun_key_id)';
-
 type SettlementName = 'settle_record' | 'settle_budgeted' | 'settle_grouped' | 'settle_both';
 
-/** How a record's beginning was found, in its column `late`. */
-const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
+/** How a record's beginning was found, in its column `late`, where that is not as usual. */
+const lateness = { wasLost: 1, wasForgotten: 2 } as const;
 
 /** What the row that decides a settlement returns, in the order of `decided`; `givenBack` is what its request still holds. */
 const returning = (givenBack: string): string =>
-  `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
+  `RETURNING charge, ${givenBack} AS given_back, late, unbooked`;
 
 const listed = (columns: readonly string[], write: (column: string) => string): string =>
   columns.map(write).join(', ');
 
+/** The number of a charge in the ledger of its key, behind all that are there. */
+const chargeNumber = `CASE WHEN ${chargeable} > 0 THEN postings + 1 END`;
+
+/** What a late settlement reads of the account. */
+const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts WHERE key_id = :key_id)`;
+
+/** That the kind is there: a database that was restored may have forgotten it, and its record could not be read. */
+const kindIsKnown = 'EXISTS (SELECT 1 FROM record_kinds WHERE record_kinds.number = :kind)';
+
 /**
- * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
- * the others happen only then, so a second settlement changes nothing. A record that was closed as lost is overtaken, once:
- * its process was taken for dead, yet its answer went out and has to be paid for. So does one whose beginning is nowhere: a
- * power failure may forget that, and the settlement has all of it; unless records of its time were removed: then its own may
- * have been among them, and it would be charged twice. No more is charged than the account's sum can take; what
- * is left over is kept as `unbooked`.
+ * Ends a record, gives its hold back and charges it. What decides is that the record is written: the others happen only then,
+ * so a second settlement changes nothing. A record that was closed as lost is overtaken, once: its process was taken for dead,
+ * yet its answer went out and has to be paid for. So does one whose beginning is nowhere: a power failure may forget that, and
+ * the settlement has all of it; unless records of its time were removed: then its own may have been among them, and it would be
+ * charged twice. No more is charged than the account's sum can take; what is left over is kept as `unbooked`.
  *
  * Only a record that exists already is looked for: on PostgreSQL, what reads or updates records costs a lock of each
  * partition, and an insert without a named column for its conflict the least (no other column of theirs is unique). The one
@@ -159,56 +157,37 @@ function settlementOf<Name extends SettlementName>(
   const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    takes: {
-      request_id: 'text',
-      settlement: 'text',
-      charge: 'bigint',
-      settled_at: 'bigint',
-      ...typesOf(settled),
-      ...typesOf(owners.flatMap((owner) => counts[owner])),
-    },
-    spreadBy: 'begun_key_id',
+    takes: { ...typesOf(settled), ...typesOf(owners.flatMap((owner) => counts[owner])) },
+    spreadBy: 'key_id',
     mayBeForgotten: false,
-    locks: [
-      { table: 'accounts', where: `key_id = ${begunKey}` },
-      { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = :request_id)' },
-    ],
+    locks: [{ table: 'accounts', where: 'key_id = :key_id' }],
     preparations: [],
     decisions: [
-      `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
-       ${tokenColumns.join(', ')}, usage_source, ${pricedColumns.join(', ')}, price_request,
-       first_byte_ms, total_ms, key_id, ${begunColumns.join(', ')}, hold, failure${columns})
-     SELECT :request_id, :settlement,
-       CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
-       ${chargeable}, :charge - ${chargeable}, :outcome, coalesce(:upstream, begun.upstream, :begun_upstream),
-       :attempts, :status, ${listed(tokenColumns, (column) => `:${column}`)}, :usage_source,
-       ${listed(pricedColumns, (price) => `coalesce(:${price}, begun.${price}, :begun_${price})`)},
-       coalesce(begun.price_request, :begun_price_request), :first_byte_ms, :total_ms, accounts.key_id,
-       ${listed(begunColumns, (column) => `coalesce(begun.${column}, :begun_${column})`)},
-       coalesce(begun.hold, :begun_hold, 0), :failure${values}
-     FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = :request_id
-     WHERE accounts.key_id = ${begunKey}
-       AND (begun.hold IS NOT NULL OR :begun_created_at >=
-         coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :begun_created_at))
-     ON CONFLICT DO NOTHING ${returning(`CASE WHEN late = ${lateness.inTime} THEN hold ELSE 0 END`)}`,
-      `UPDATE records SET settlement = :settlement, late = ${lateness.wasLost},
-       charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       unbooked = :charge - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       upstream = coalesce(:upstream, upstream), ${listed(pricedColumns, (price) => `${price} = coalesce(:${price}, ${price})`)},
+      `INSERT INTO record_rows (created_at, tail, account, charge, number, unbooked, settled_ms, late, queued_ms, hold,
+       ${endedColumns.join(', ')}${columns})
+     SELECT CAST(:created_at AS BIGINT), unhex(:tail), accounts.number, ${chargeable}, ${chargeNumber},
+       nullif(:charge - ${chargeable}, 0), CAST(:settled_at AS BIGINT) - :created_at,
+       CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} END, :queued_ms, coalesce(begun.hold, :hold),
+       ${listed(endedColumns, (column) => `:${column}`)}${values}
+     FROM accounts LEFT JOIN open_rows AS begun ON begun.created_at = :created_at AND begun.tail = unhex(:tail)
+     WHERE accounts.key_id = :key_id AND ${kindIsKnown}
+       AND (begun.hold IS NOT NULL OR :created_at >=
+         coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :created_at))
+     ON CONFLICT DO NOTHING ${returning('CASE WHEN late IS NULL THEN hold ELSE 0 END')}`,
+      `UPDATE record_rows SET late = ${lateness.wasLost}, settled_ms = CAST(:settled_at AS BIGINT) - :created_at,
+       charge = ${ofAccount(chargeable)}, number = ${ofAccount(chargeNumber)},
+       unbooked = nullif(:charge - ${ofAccount(chargeable)}, 0),
        ${listed(endedColumns, (column) => `${column} = :${column}`)}
-     WHERE request_id = :request_id AND outcome = 'lost' AND settlement IS NULL
-     ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = :request_id), 0)')}`,
+     WHERE ${isThisRequest} AND settled_ms IS NULL AND ${kindIsKnown}
+     ${returning(`coalesce((SELECT hold FROM open_rows WHERE ${isThisRequest}), 0)`)}`,
     ],
-    decided: { key_id: 'text', charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
+    decided: { charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
     changes: [
       `UPDATE accounts SET held = held - @given_back, balance = balance + @given_back - @charge, spent = spent + @charge,
        postings = postings + CASE WHEN @charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
-     WHERE key_id = @key_id`,
-      `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
-     SELECT key_id, postings, CAST(:settled_at AS BIGINT), 'charge', -CAST(@charge AS BIGINT), :request_id, :settlement
-     FROM accounts WHERE key_id = @key_id AND @charge > 0`,
+     WHERE key_id = :key_id`,
       ...budgets.map(({ change }) => change),
-      'DELETE FROM open_requests WHERE request_id = :request_id',
+      `DELETE FROM open_rows WHERE ${isThisRequest}`,
     ],
     columns: ['late', 'unbooked'],
   };
@@ -227,25 +206,17 @@ export const settlementUnits = {
 
 /** The unit that settles a record, by how it was begun. */
 export function settlementFor({ begun }: Pick<SettledRecord, 'begun'>): FixedUnit {
-  const [first, second] = begun?.budgets ?? [];
+  const [first, second] = begun.budgets ?? [];
   if (first === undefined) return settleRecord;
   if (second !== undefined) return settlementUnits.settle_both;
   return first.owner === 'group' ? settlementUnits.settle_grouped : settlementUnits.settle_budgeted;
 }
 
 /** The values of `settlementFor`. */
-export function valuesToSettle(
-  record: SettledRecord,
-  settlement: string,
-  settledAtMs: number,
-): readonly SqlValue[] {
+export function valuesToSettle(settlement: Settlement): readonly SqlValue[] {
   return [
-    record.requestId,
-    settlement,
-    record.chargeNanos,
-    settledAtMs,
-    ...takeValues(settled, record),
-    ...(record.begun?.budgets ?? []).flatMap((budget) => takeValues(counts[budget.owner], budget)),
+    ...takeValues(settled, settlement),
+    ...(settlement.begun.budgets ?? []).flatMap((budget) => takeValues(counts[budget.owner], budget)),
   ];
 }
 
@@ -257,12 +228,12 @@ export function readSettlement(row: ResultRow): {
 } | null {
   if (row === null) return null;
   const [late, unbooked] = row;
-  const found =
-    Number(late) === lateness.inTime ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
-  return { unbookedNanos: Number(unbooked), found };
+  const found = late === null ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
+  return { unbookedNanos: Number(unbooked ?? 0), found };
 }
 
 /** Counts the settlements that are this one and no other: 1 or 0. */
 export function countSettlements({ requestId, outcome, chargeNanos }: SettledRecord): Statement {
-  return sql`SELECT count(*) AS count FROM records WHERE request_id = ${requestId} AND outcome = ${outcome} AND charge + unbooked = ${chargeNanos}`;
+  return sql`SELECT count(*) AS count FROM records WHERE ${isRequest(requestKeyOf(requestId))}
+    AND outcome = ${outcome} AND charge + unbooked = ${chargeNanos}`;
 }

@@ -1,4 +1,5 @@
-import { byKey, filled, id, postgres, sql, sqlite } from './parts.ts';
+import { byKey, bytes, either, filled, id, postgres, rowNumber, sql, sqlite } from './parts.ts';
+import { requestRows } from './requests.ts';
 
 /** The gateway does not have it checked, but other tools that write do. */
 const ofKey = sqlite(' REFERENCES api_keys (id)');
@@ -23,7 +24,8 @@ const sums = sumNames.map((name) => `${name} BIGINT NOT NULL`).join(',\n  ');
 
 /**
  * All tables that both engines have, in the order in which they are created; `src/storage/postgres/schema.ts` has those by which
- * processes share a database. Times are in milliseconds since 1970, and amounts of money in nano-USD.
+ * processes share a database. Times are in milliseconds since 1970, and amounts of money in nano-USD. The rows of
+ * requests stand beside the views in which they are read.
  */
 export const tables = sql`
 -- KEYS, THEIR MONEY AND THEIR REQUESTS. Nothing checks references where requests write: the audit finds what a foreign key
@@ -61,12 +63,13 @@ CREATE INDEX old_secrets_by_key ON old_secrets (key_id);
 
 -- The money of a key: what is free, what its running requests hold, and what it was charged.
 CREATE TABLE accounts (
-  key_id ${id} PRIMARY KEY${ofKey},
+  ${rowNumber}, -- stands for the key in the rows of its requests
+  key_id ${id} ${either('NOT NULL UNIQUE', 'PRIMARY KEY')}${ofKey},
   balance BIGINT, -- NULL where it does not pay in advance
   held BIGINT NOT NULL DEFAULT 0,
   spent BIGINT NOT NULL DEFAULT 0,
   postings BIGINT NOT NULL DEFAULT 0, -- the number of its last row in the ledger
-  last_request TEXT, last_hold BIGINT, -- the last one that has begun: to begin it again is an error, and no refusal
+  last_request ${bytes}, last_hold BIGINT, -- the last one that has begun: to begin it again is an error, and no refusal
   low_mark BIGINT -- the low_balance in force, here so that a settlement reads no other row; NULL for none
 )${filled(50)};
 
@@ -86,79 +89,26 @@ CREATE TABLE owners (
   renewed_at BIGINT NOT NULL${postgres(`,\n  name TEXT NOT NULL DEFAULT ''`)}
 )${byKey}${filled(50)};
 
--- Requests in progress.
-CREATE TABLE open_requests (
-  request_id ${id} PRIMARY KEY,
-  key_id ${id} NOT NULL,
-  owner ${id} NOT NULL,
-  created_at BIGINT NOT NULL,
-  protocol TEXT NOT NULL, mode TEXT NOT NULL, model TEXT NOT NULL, upstream TEXT NOT NULL,
-  queued_ms INTEGER NOT NULL,
-  price_input BIGINT NOT NULL, price_cached_input BIGINT NOT NULL, price_cache_write BIGINT NOT NULL,
-  price_output BIGINT NOT NULL, -- like those before, of a million tokens
-  price_request BIGINT NOT NULL,
-  hold BIGINT NOT NULL, -- what is set aside of the balance
-  tag TEXT,
-  budget ${id}, budget_period BIGINT, -- that of its key in which it counts
-  budget_hold BIGINT, -- what is set aside in that one and in that of the group
-  group_budget ${id}, group_period BIGINT,
-  group_name TEXT
-)${byKey}${filled(50)};
-
--- Requests that have ended, as they were begun and settled. One that its process left open is closed as lost.
-CREATE TABLE records (
-  request_id ${id} PRIMARY KEY,
-  key_id ${id} NOT NULL${ofKey},
-  created_at BIGINT NOT NULL,
-  protocol TEXT NOT NULL, mode TEXT NOT NULL, model TEXT NOT NULL, upstream TEXT NOT NULL,
-  queued_ms INTEGER NOT NULL,
-  outcome TEXT NOT NULL, status INTEGER NOT NULL,
-  input_tokens BIGINT, cached_input_tokens BIGINT, cache_write_tokens BIGINT, -- the first with the other two
-  output_tokens BIGINT, reasoning_tokens BIGINT, -- the first with the other one
-  usage_source TEXT, -- who has counted the tokens
-  first_byte_ms INTEGER, total_ms INTEGER, -- from the arrival to the first text, and to the end
-  price_input BIGINT NOT NULL DEFAULT 0, price_cached_input BIGINT NOT NULL DEFAULT 0,
-  price_cache_write BIGINT NOT NULL DEFAULT 0, price_output BIGINT NOT NULL DEFAULT 0,
-  price_request BIGINT NOT NULL DEFAULT 0,
-  hold BIGINT NOT NULL DEFAULT 0, charge BIGINT NOT NULL DEFAULT 0,
-  unbooked BIGINT NOT NULL DEFAULT 0, -- the part of its price that the sums of its account could not take
-  settlement TEXT, -- the posting of its charge; NULL where it was closed as lost
-  attempts TEXT NOT NULL DEFAULT '[]', -- JSON: the calls of upstreams
-  late INTEGER NOT NULL DEFAULT 0, -- 1 where it was closed as lost before, 2 where its beginning was forgotten
-  tag TEXT,
-  budget ${id}, budget_period BIGINT, budget_hold BIGINT,
-  group_budget ${id}, group_period BIGINT,
-  failure TEXT, -- JSON: why it failed
-  group_name TEXT
-)${postgres(' PARTITION BY RANGE (request_id)')};
-CREATE INDEX records_by_key ON records (key_id, created_at, request_id);
-CREATE INDEX records_by_time ON records (created_at, request_id);
--- Older than the next one: of two indexes of the same estimated cost SQLite takes the older one, and with that by model it
--- would read the records of all keys for a page of one key and one model.
-CREATE INDEX records_by_key_and_model ON records (key_id, model, created_at, request_id);
-CREATE INDEX records_by_model ON records (model, created_at, request_id);
-CREATE INDEX records_by_budget ON records (budget, budget_period, request_id) WHERE budget IS NOT NULL;
-CREATE INDEX records_by_group_budget ON records (group_budget, group_period, request_id)
-  WHERE group_budget IS NOT NULL;
-
+${requestRows}
 -- The time before which records were removed: one row, if any.
 CREATE TABLE record_removals (id INTEGER PRIMARY KEY CHECK (id = 1), removed_before BIGINT NOT NULL);
 
 -- THE LEDGER, what is left of its old rows, and what proves it.
 
--- Every change of a balance, numbered by account, so that the rows of one lie together.
-CREATE TABLE ledger (
+-- Changes of balances, numbered by account, so that those of one lie together: credits, and the charges of records that were
+-- removed. A charge whose record is there is a row of record_rows alone.
+CREATE TABLE ledger_rows (
   key_id ${id} NOT NULL,
   number BIGINT NOT NULL CHECK (number > 0),
   created_at BIGINT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('credit', 'charge')),
   delta BIGINT NOT NULL,
-  request_id ${id} UNIQUE, -- of a charge
+  request_id ${id}, -- of a charge
   reference TEXT, -- of a credit: the payment, which is booked once
-  posting TEXT NOT NULL, -- the id of the row
-  PRIMARY KEY (key_id, number)${postgres(' INCLUDE (kind, delta)')}
+  posting TEXT, -- names the unit that booked a credit
+  PRIMARY KEY (key_id, number)
 )${byKey};
-CREATE UNIQUE INDEX ledger_by_reference ON ledger (key_id, reference) WHERE reference IS NOT NULL;
+CREATE UNIQUE INDEX ledger_by_reference ON ledger_rows (key_id, reference) WHERE reference IS NOT NULL;
 
 -- The sums of the rows up to a number, which were removed with their records.
 CREATE TABLE ledger_folds (

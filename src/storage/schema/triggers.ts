@@ -1,14 +1,16 @@
 import { either, sql } from './parts.ts';
 import { dimensionNames, sumNames } from './tables.ts';
+import { outcomeOf } from './requests.ts';
 
 /** Adds a record to the sums of its hour, or takes it off them, and marks its day if that is rolled up: for a trigger. */
 export function countRecord(row: 'NEW' | 'OLD', sign: '' | '-'): string {
   return `
   INSERT INTO usage_hours (hour, ${dimensionNames}, ${sumNames.join(', ')})
-  VALUES (${row}.created_at / 3600000 * 3600000, ${row}.key_id, coalesce(${row}.group_name, ''), ${row}.model, ${row}.upstream,
-    ${row}.outcome, coalesce(${row}.tag, ''), ${sign}1, ${sign}coalesce(${row}.input_tokens, 0),
-    ${sign}coalesce(${row}.cached_input_tokens, 0), ${sign}coalesce(${row}.cache_write_tokens, 0),
-    ${sign}coalesce(${row}.output_tokens, 0), ${sign}coalesce(${row}.reasoning_tokens, 0), ${sign}${row}.charge)
+  SELECT ${row}.created_at / 3600000 * 3600000, accounts.key_id, group_name, model, upstream, ${outcomeOf('record_kinds')}, tag,
+    ${sign}1, ${sign}coalesce(${row}.input_tokens, 0), ${sign}coalesce(${row}.cached_input_tokens, 0),
+    ${sign}coalesce(${row}.cache_write_tokens, 0), ${sign}coalesce(${row}.output_tokens, 0),
+    ${sign}coalesce(${row}.reasoning_tokens, 0), ${sign}${row}.charge
+  FROM record_kinds, accounts WHERE record_kinds.number = ${row}.kind AND accounts.number = ${row}.account
   ON CONFLICT (hour, ${dimensionNames}) DO UPDATE SET
     ${sumNames.map((name) => `${name} = usage_hours.${name} + excluded.${name}`).join(', ')};
   UPDATE usage_periods SET state = 'stale'

@@ -2,6 +2,7 @@ import type { RecordBeginning, SettledRecord } from '../../domain/money/consumpt
 import type { Price } from '../../domain/money/pricing.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import { parseJson } from '../../shared/parse-json.ts';
+import { findRequestKey } from '../records/request-key.ts';
 
 /** The form of a line, which is in it. A settlement in another one is not read: what is meant by other fields would be lost. */
 const form = 1;
@@ -53,7 +54,8 @@ function isSettledRecord(value: unknown): value is SettledRecord {
   const record = value as Partial<Record<keyof SettledRecord, unknown>>;
   return (
     typeof record.requestId === 'string' &&
-    (record.begun === null || isBeginning(record.begun)) &&
+    findRequestKey(record.requestId) !== null &&
+    isBeginning(record.begun) &&
     typeof record.outcome === 'string' &&
     typeof record.usageSource === 'string' &&
     Number.isSafeInteger(record.status) &&
@@ -75,7 +77,7 @@ function isBeginning(value: unknown): value is RecordBeginning {
       (text) => typeof text === 'string',
     ) &&
     [begun.tag, begun.group].every((text) => text === null || typeof text === 'string') &&
-    [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
+    [begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
     (begun.budgets === undefined || Array.isArray(begun.budgets)) &&
     typeof begun.price === 'object' &&
     begun.price !== null &&

@@ -14,7 +14,7 @@ import type { ThreadOptions } from './thread-messages.ts';
 const maxCheckedBytes = 268_435_456;
 
 /** The tables that the first step of the schema makes, behind that of the steps. */
-const firstTables = ['api_keys', 'records'];
+const firstTables = ['api_keys', 'accounts'];
 
 /** How many tables of another program a message names. */
 const namedTables = 3;

@@ -4,18 +4,26 @@ import type { MadeMigration, Migration, PendingMigration } from '../migration.ts
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { sql } from '../schema/parts.ts';
+import { views } from '../schema/requests.ts';
 
 const refuse = (reason: string): string => `BEGIN SELECT RAISE(ABORT, '${reason}'); END`;
 
 /** That the postings of a fold are not sealed. */
-const isUnsealed = `EXISTS (SELECT 1 FROM ledger WHERE key_id = NEW.key_id AND number <= NEW.number)
+const isUnsealed = `EXISTS (SELECT 1 FROM ledger_rows WHERE key_id = NEW.key_id AND number <= NEW.number)
     AND NOT EXISTS (SELECT 1 FROM ledger_seals WHERE key_id = NEW.key_id AND number = NEW.number)`;
 
 const triggers = sql`
 -- The ledger, its seals and roots only grow, but for rows that are folded.
-CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger ${refuse('the ledger is append-only')};
-CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger
+CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger_rows ${refuse('the ledger is append-only')};
+CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger_rows
   WHEN OLD.number > coalesce((SELECT number FROM ledger_folds WHERE key_id = OLD.key_id), 0)
+  ${refuse('the ledger is append-only')};
+CREATE TRIGGER charge_is_never_changed BEFORE UPDATE ON record_rows
+  WHEN OLD.settled_ms IS NOT NULL
+  ${refuse('a settled record is never changed')};
+CREATE TRIGGER charge_is_kept_without_its_record BEFORE DELETE ON record_rows
+  WHEN OLD.number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger_rows JOIN accounts ON accounts.key_id = ledger_rows.key_id
+    WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.number)
   ${refuse('the ledger is append-only')};
 CREATE TRIGGER ledger_seals_refuses_update BEFORE UPDATE ON ledger_seals ${refuse('ledger_seals is append-only')};
 CREATE TRIGGER ledger_seals_refuses_delete BEFORE DELETE ON ledger_seals ${refuse('ledger_seals is append-only')};
@@ -30,8 +38,8 @@ CREATE TRIGGER ledger_folds_are_sealed_on_update BEFORE UPDATE ON ledger_folds
   ${refuse('the postings of a fold are not sealed')};
 
 -- Whatever writes a record is counted in the same transaction.
-CREATE TRIGGER usage_of_new_record AFTER INSERT ON records BEGIN ${countRecord('NEW', '')} END;
-CREATE TRIGGER usage_of_changed_record AFTER UPDATE ON records
+CREATE TRIGGER usage_of_new_record AFTER INSERT ON record_rows BEGIN ${countRecord('NEW', '')} END;
+CREATE TRIGGER usage_of_changed_record AFTER UPDATE ON record_rows
   BEGIN ${countRecord('OLD', '-')} ${countRecord('NEW', '')} END;
 
 CREATE TRIGGER account_gets_mark AFTER INSERT ON accounts WHEN NEW.low_mark IS NULL
@@ -56,7 +64,7 @@ export const migrations: readonly Migration[] = [
   {
     number: 1,
     name: 'the first tables',
-    sql: sql`${tables}${triggers}`('sqlite'),
+    sql: sql`${tables}${views}${triggers}`('sqlite'),
   },
 ];
 

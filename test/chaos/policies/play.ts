@@ -1,3 +1,4 @@
+import { readRecord } from '../../../src/storage/records/record-pages.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { openPipeline } from '../../support/pipeline-harness.ts';
 import { checkRequest, checkScene } from './checks.ts';
@@ -54,19 +55,14 @@ async function readRows(
   const marks = asked.map(() => '?').join();
   const [rows = []] = await pipeline.engine.run([
     {
-      sql: `SELECT request_id, outcome, upstream, attempts, charge FROM records WHERE request_id IN (${marks})`,
+      sql: `SELECT * FROM records WHERE request_id IN (${marks})`,
       values: asked.map(({ id }) => id),
     },
   ]);
   return new Map(
     rows.map((row): [string, StoredRow] => {
-      const attempts = JSON.parse(String(row['attempts'] ?? '[]')) as readonly { upstream: string }[];
-      const upstreams = attempts.map(({ upstream }) => upstream);
-      const { outcome } = row as { outcome: string | null };
-      return [
-        String(row['request_id']),
-        { outcome, upstream: String(row['upstream']), charge: Number(row['charge']), upstreams },
-      ];
+      const { requestId, outcome, upstream, chargeNanos: charge, attempts } = readRecord(row);
+      return [requestId, { outcome, upstream, charge, upstreams: attempts.map((each) => each.upstream) }];
     }),
   );
 }

@@ -1,5 +1,6 @@
 import type { BudgetClaim, CountedBudget, StoredPeriod } from '../../../src/domain/budgets/budget.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/money/consumption.ts';
+import { requestKeyOf } from '../../../src/storage/records/request-key.ts';
 
 /** An account, in nano-USD. */
 export interface Account {
@@ -66,10 +67,7 @@ export class MemoryBooks {
   }
 
   /** Begins a record and sets its hold aside, or does neither. */
-  begin(
-    owner: string,
-    { keyId, requestId, createdAtMs, hold, budgets: claims = [] }: OpenedRecord,
-  ): Reservation {
+  begin(owner: string, { keyId, requestId, hold, budgets: claims = [] }: OpenedRecord): Reservation {
     const account = this.account(keyId);
     const rows = claims.map((claim) => this.#periodOf(claim));
     const before = claims.length === 0 ? {} : { periods: rows.map((row) => ({ ...row })) };
@@ -84,6 +82,7 @@ export class MemoryBooks {
     account.held += taken;
     for (const row of rows) row.heldNanos += taken;
     const budgets = claims.map(({ id }, at) => ({ id, startMs: rows[at]?.startMs ?? 0 }));
+    const { createdAtMs } = requestKeyOf(requestId);
     this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken, budgets });
     return { granted: true, holdNanos: taken, balanceNanos: account.balance, ...before };
   }
@@ -111,13 +110,13 @@ export class MemoryBooks {
   settle({ requestId, begun, outcome, chargeNanos }: SettledRecord): void {
     const open = this.open.get(requestId);
     const record = this.records.get(requestId);
-    const keyId = open?.keyId ?? record?.keyId ?? begun?.keyId;
-    if (record?.isSettled === true || keyId === undefined) throw new Error(`no open record of ${requestId}`);
+    const keyId = open?.keyId ?? record?.keyId ?? begun.keyId;
+    if (record?.isSettled === true) throw new Error(`no open record of ${requestId}`);
     this.#close(requestId);
     const account = this.account(keyId);
     account.balance -= chargeNanos;
     account.spent += chargeNanos;
-    for (const budget of begun?.budgets ?? []) this.#count(budget, chargeNanos);
+    for (const budget of begun.budgets ?? []) this.#count(budget, chargeNanos);
     this.records.set(requestId, { keyId, outcome, charge: chargeNanos, isSettled: true });
     if (chargeNanos > 0) this.ledger.push({ keyId, kind: 'charge', delta: -chargeNanos, requestId });
   }

@@ -14,7 +14,9 @@ import type { Engine } from '../../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../../src/storage/postgres/engine.ts';
 import type { Store } from '../../../src/storage/store.ts';
+import { beginningOf, payingKey } from '../../support/stored-rows.ts';
 import { statementsOver } from '../../support/statement-tools.ts';
+import { requestIdFor } from '../../support/request-ids.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { openTestEngine } from '../../support/test-engine.ts';
 import { createDatabase, onServer, postgresAbsence } from '../../support/test-postgres.ts';
@@ -99,6 +101,9 @@ function useSqlite(file: string): Engine {
   return engine;
 }
 
+/** The tail of a request's id with a short name. */
+const tailOf = (name: string): string => requestIdFor(name).slice(-20);
+
 const filters: readonly RecordFilter[] = [
   {},
   { keyId: 'key_a' },
@@ -133,7 +138,7 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     const { rows, log } = await move(file, target.url);
     expect(log).toContain('closed requests left open by a previous process');
     expect(rows.get('api_keys')).toBe(5);
-    expect(rows.get('records')).toBe(2_105);
+    expect(rows.get('record_rows')).toBe(2_105);
     const [source, engine] = [useSqlite(file), usePostgres(target.url)];
     const store = storeOver(engine);
     const said = await describeStore(store);
@@ -167,11 +172,20 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
       'booked before',
     );
     expect((await store.credit({ keyId: 'key_a', nanos: 5, reference: 'new' })).result).toBe('booked');
-    await store.open(opened('req_new', 'key_a', 100));
-    await store.settle(ended('req_new', 'key_a', 9));
+    await store.open(opened(requestIdFor('new'), 'key_a', 100));
+    await store.settle(ended(requestIdFor('new'), 'key_a', 9));
     // Closed as lost in the file, and settled late here.
-    await store.settle(ended('req_closed', 'key_a', 3));
-    await expect(store.settle(ended('req_late', 'key_a', 5))).rejects.toThrow('no open record');
+    await store.settle(ended(requestIdFor('closed'), 'key_a', 3));
+    await expect(store.settle(ended(requestIdFor('late'), 'key_a', 5))).rejects.toThrow('no open record');
+    // The number of a new account is behind those of the file.
+    await store.createKey({ ...payingKey, id: 'key_new', name: 'new' }, 'hash_new', 100);
+    const begun = { ...opened(requestIdFor('other'), 'key_new', 10), model: 'another model' };
+    await store.open(begun);
+    await store.settle({ ...ended(begun.requestId, 'key_new', 4), begun: beginningOf(begun) });
+    expect(await store.findRecord(begun.requestId, 'key_new')).toMatchObject({
+      model: 'another model',
+      chargeNanos: 4,
+    });
     const after = (await store.accounts(['key_a'])).get('key_a');
     expect(after?.balanceNanos).toBe((before?.balanceNanos ?? 0) + 5 - 9 - 3);
     expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
@@ -225,8 +239,8 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     ],
     [
       'a number that is no integer',
-      "UPDATE records SET queued_ms = 1.5 WHERE request_id = 'req_2000'",
-      'records.queued_ms is no whole number, in the row with request_id "req_2000"',
+      `DROP TRIGGER charge_is_never_changed; UPDATE record_rows SET queued_ms = 1.5 WHERE tail = x'${tailOf('2000')}'`,
+      "record_rows.queued_ms is no whole number, in the row with created_at 501, tail x'32303030000000000000'",
     ],
     [
       'a null where there is none',
@@ -236,8 +250,8 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     ],
     [
       'a column of another version',
-      'ALTER TABLE records ADD COLUMN colour TEXT',
-      'records.colour has no counterpart in PostgreSQL',
+      'ALTER TABLE record_rows ADD COLUMN colour TEXT',
+      'record_rows.colour has no counterpart in PostgreSQL',
     ],
     [
       'a table of another version',
@@ -264,7 +278,7 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
   test('is refused where a key, a record or a running request is in the target', async () => {
     const [file, target] = [usedFile(), await emptyDatabase()];
     const engine = usePostgres(target.url);
-    await storeOver(engine).open(opened('req_1', 'key_1', 0));
+    await storeOver(engine).open(opened(requestIdFor('1'), 'key_1', 0));
     await engine.run([{ sql: "INSERT INTO accounts (key_id) VALUES ('key_1')", values: [] }]);
     await expect(move(file, target.url)).rejects.toThrow('is not empty: it has rows in accounts');
     expect(await storeOver(engine).countKeys()).toBe(0);
@@ -290,8 +304,9 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     await move(file, target.url);
     await usePostgres(target.url).ready;
     const [elsewhere] = await onServer(
-      `SELECT count(*)::int AS count FROM records
-       WHERE tableoid <> 'records_default'::regclass AND request_id = ANY('{${ids.join()}}')`,
+      `SELECT count(*)::int AS count FROM record_rows
+       WHERE tableoid <> 'records_default'::regclass AND 'req_' || lpad(to_hex(created_at), 12, '0') || encode(tail, 'hex')
+         = ANY('{${ids.join()}}')`,
       target.url,
     );
     expect(elsewhere).toEqual({ count: ids.length });
@@ -304,13 +319,13 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     await engine.close();
     await onServer(
       `CREATE FUNCTION shorten() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN NEW.model := left(NEW.model, 0); RETURN NEW; END $$;
-       CREATE TRIGGER shorten BEFORE INSERT ON records FOR EACH ROW
-         WHEN (NEW.request_id = 'req_7') EXECUTE FUNCTION shorten()`,
+         $$ BEGIN NEW.tail := substr(NEW.tail, 1, 9); RETURN NEW; END $$;
+       CREATE TRIGGER shorten BEFORE INSERT ON record_rows FOR EACH ROW
+         WHEN (NEW.tail = unhex('${tailOf('7')}')) EXECUTE FUNCTION shorten()`,
       target.url,
     );
     await expect(move(file, target.url)).rejects.toThrow(
-      'records.model differs: 2105 values with the sum 2105 in SQLite, but 2105 values with the sum 2104 in PostgreSQL',
+      'record_rows.tail differs: 2105 values with the sum 21050 in SQLite, but 2105 values with the sum 21049 in PostgreSQL',
     );
     expect(await onServer('SELECT count(*) AS count FROM api_keys', target.url)).toEqual([{ count: '0' }]);
   });

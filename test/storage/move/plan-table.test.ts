@@ -23,21 +23,21 @@ describe('what is copied of a table', () => {
   });
 
   test('is refused where a column has no counterpart, or one that can not hold its values', () => {
-    expect(() => planTable('ledger', ['a', 'b'], [column('a')])).toThrow(
-      'ledger.b has no counterpart in PostgreSQL',
+    expect(() => planTable('ledger_rows', ['a', 'b'], [column('a')])).toThrow(
+      'ledger_rows.b has no counterpart in PostgreSQL',
     );
-    expect(() => planTable('ledger', ['a'], [column('a'), column('c')])).toThrow(
-      'ledger.c has no counterpart in SQLite, and needs a value',
+    expect(() => planTable('ledger_rows', ['a'], [column('a'), column('c')])).toThrow(
+      'ledger_rows.c has no counterpart in SQLite, and needs a value',
     );
-    expect(() => planTable('ledger', ['a'], [column('a', { type: 'boolean' })])).toThrow(
-      "ledger.a has the type boolean, which can't be copied",
+    expect(() => planTable('ledger_rows', ['a'], [column('a', { type: 'boolean' })])).toThrow(
+      "ledger_rows.a has the type boolean, which can't be copied",
     );
     const optional = [column('c', { hasDefault: true }), column('d', { isNullable: true })];
-    expect(planTable('ledger', ['a'], [column('a'), ...optional]).columns).toHaveLength(1);
+    expect(planTable('ledger_rows', ['a'], [column('a'), ...optional]).columns).toHaveLength(1);
   });
 
   test('is refused for a table that nothing is known of', () => {
-    checkTables(['migrations', 'owners', 'open_requests', 'api_keys', 'ledger', 'sqlite_stat1']);
+    checkTables(['migrations', 'owners', 'open_rows', 'api_keys', 'ledger_rows', 'sqlite_stat1']);
     expect(() => checkTables(['api_keys', 'notes'])).toThrow("tables that this version can't move: notes");
   });
 });

@@ -2,6 +2,7 @@ import { groupIdPrefix } from '../../../domain/limits/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
+import { findRequestKey, isRequest, requestKeyOf } from '../../records/request-key.ts';
 import { listOf, lookUpRows, raw, readRows, sql } from '../../statements.ts';
 
 /** How many requests of other nodes are listed: those that arrived first. */
@@ -10,13 +11,15 @@ const maxListed = 1_000;
 /** How many cancellations are looked up at a time: clients may send any number of them. */
 const maxLookUps = 64;
 
-/** A request's id: `req_`, and 32 hexadecimal digits of which the first 12 are its time in milliseconds since 1970. */
-const idPattern = /^req_([0-9a-f]{12})[0-9a-f]{20}$/;
-
 /** Where requests of nodes are, from their wait for a slot on. A request may be in several tables at a time. */
-const places = `(SELECT request_id, key_id, owner, 0 AS has_slot FROM waiting_requests
-  UNION ALL SELECT request_id, key_id, owner, 1 FROM slots
-  UNION ALL SELECT request_id, key_id, owner, 1 FROM open_requests) AS places`;
+const places = placesWhere(raw('TRUE'), raw('TRUE'));
+
+/** The same of those that are found by their ids, and, where they are open, by the key of their rows. */
+function placesWhere(byId: Statement, byKey: Statement): Statement {
+  return sql`(SELECT request_id, key_id, owner, 0 AS has_slot FROM waiting_requests WHERE ${byId}
+  UNION ALL SELECT request_id, key_id, owner, 1 FROM slots WHERE ${byId}
+  UNION ALL SELECT request_id, key_id, owner, 1 FROM open_requests WHERE ${byKey}) AS places`;
+}
 
 /**
  * The requests in progress on the other nodes, from PostgreSQL; `count` counts the slots on all nodes. What only the other
@@ -34,7 +37,7 @@ export function createRunningElsewhere(engine: Engine, owner: () => string): Run
       return new Map(rows.map(({ key_id: keyId, running }) => [String(keyId), Number(running)]));
     },
     async cancel(requestId, keyId) {
-      if (!idPattern.test(requestId)) return false;
+      if (findRequestKey(requestId) === null) return false;
       if (lookUps >= maxLookUps) throw new StorageError('too many cancellations are looked up', 'slow');
       lookUps++;
       try {
@@ -52,9 +55,9 @@ export function createRunningElsewhere(engine: Engine, owner: () => string): Run
 }
 
 function selectRunning(owner: string): Statement {
-  return sql`SELECT found.request_id, found.key_id, found.has_slot, found.name, created_at, protocol, mode, model, upstream
+  return sql`SELECT found.request_id, found.key_id, found.has_slot, found.name, protocol, mode, model, upstream
     FROM (SELECT request_id, min(key_id) AS key_id, max(has_slot) AS has_slot, min(owners.name) AS name
-          FROM ${raw(places)} JOIN owners ON owners.id = owner WHERE owner <> ${owner} AND NOT starts_with(key_id, '${raw(groupIdPrefix)}')
+          FROM ${places} JOIN owners ON owners.id = owner WHERE owner <> ${owner} AND NOT starts_with(key_id, '${raw(groupIdPrefix)}')
           GROUP BY request_id ORDER BY request_id LIMIT ${maxListed}) AS found
     LEFT JOIN open_requests ON open_requests.request_id = found.request_id
     ORDER BY found.request_id`;
@@ -69,7 +72,7 @@ function readRunning(row: Row): RunningRequest {
   return {
     requestId,
     protocol,
-    createdAtMs: row['created_at'] === null ? timeOf(requestId) : Number(row['created_at']),
+    createdAtMs: findRequestKey(requestId)?.createdAtMs ?? 0,
     keyId: String(row['key_id']),
     groupId: null,
     hasSlot: row['has_slot'] === 1,
@@ -82,11 +85,6 @@ function readRunning(row: Row): RunningRequest {
   };
 }
 
-/** When a request arrived, by its id. */
-function timeOf(requestId: string): number {
-  return Number.parseInt(idPattern.exec(requestId)?.[1] ?? '0', 16);
-}
-
 function selectSlots(keyIds: readonly string[]): Statement {
   return sql`SELECT key_id, running FROM key_limits WHERE key_id IN (${listOf(keyIds)})`;
 }
@@ -94,8 +92,9 @@ function selectSlots(keyIds: readonly string[]): Statement {
 /** Finds the other node that runs a request. */
 function targetOf(requestId: string, keyId: string | undefined, owner: string): Statement {
   const ofKey = keyId === undefined ? raw('') : sql` AND key_id = ${keyId}`;
-  return sql`SELECT places.request_id, owner FROM ${raw(places)} JOIN owners ON owners.id = owner
-    WHERE places.request_id = ${requestId} AND owner <> ${owner}${ofKey} LIMIT 1`;
+  const ofRequest = placesWhere(sql`request_id = ${requestId}`, isRequest(requestKeyOf(requestId)));
+  return sql`SELECT places.request_id, owner FROM ${ofRequest} JOIN owners ON owners.id = owner
+    WHERE owner <> ${owner}${ofKey} LIMIT 1`;
 }
 
 function selectTarget(requestId: string, keyId: string | undefined, owner: string): Statement {

@@ -1,0 +1,50 @@
+import { LRUCache } from 'lru-cache';
+import { digest } from '../../shared/digest.ts';
+import type { Engine } from '../engine.ts';
+import { numberKind } from './record-kinds.ts';
+import type { Kind } from './record-kinds.ts';
+
+/** How many kinds are remembered: a few for each model. */
+const maxKinds = 10_000;
+
+/** Below this are the numbers of kinds: PostgreSQL's integers end there. */
+const numbersEnd = 2 ** 31;
+
+/** How many numbers are tried for a kind: each is that of another one once in some hundred thousand times. */
+const maxTries = 10;
+
+/** The numbers of kinds, which are asked of the database once. */
+export interface KindNumbers {
+  /** The number of a kind as far as it is known. */
+  find(kind: Kind): number | undefined;
+  ask(kind: Kind): Promise<number>;
+}
+
+/**
+ * Remembers the numbers of kinds over any engine. A number is made of what the kind says: a database that was restored, or that
+ * takes the place of another one, may lack the kind, but has no other one under its number.
+ */
+export function createKindNumbers(engine: Pick<Engine, 'call'>): KindNumbers {
+  const numbers = new LRUCache<string, number>({ max: maxKinds });
+  const asked = new Map<string, Promise<number>>();
+  return {
+    find: (kind) => numbers.get(JSON.stringify(kind)),
+    ask(kind) {
+      const name = JSON.stringify(kind);
+      // The first requests of a kind often come at once.
+      const asking = asked.get(name) ?? nameKind(engine, kind, name).finally(() => asked.delete(name));
+      asked.set(name, asking);
+      return asking.then((number) => (numbers.set(name, number), number));
+    },
+  };
+}
+
+/** Gives a kind its number in the database, or finds it there. */
+async function nameKind(engine: Pick<Engine, 'call'>, kind: Kind, name: string): Promise<number> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const hash = digest(tries === 0 ? name : `${name}${tries}`);
+    const row = await engine.call(numberKind, [Number.parseInt(hash.slice(0, 8), 16) % numbersEnd, ...kind]);
+    if (row !== null) return Number(row[0]);
+  }
+  throw new Error('a record has no number for what it has in common with others');
+}
