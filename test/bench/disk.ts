@@ -40,7 +40,6 @@ async function use(store: ReturnType<typeof createStore>, number: number): Promi
     ...openedRecord,
     requestId,
     keyId: keyIdOf(number % keys),
-    createdAtMs: Date.now(),
     model: 'gpt-4o-mini',
     upstream: 'openai',
   };
@@ -56,6 +55,7 @@ async function use(store: ReturnType<typeof createStore>, number: number): Promi
   await store.settle({
     ...settledRecord,
     requestId,
+    upstream: 'openai',
     begun: beginningOf(begun),
     usage,
     usageSource: 'upstream',
@@ -110,6 +110,8 @@ if (postgresAbsence === null) {
   await fill(postgres);
   const client = new Client({ connectionString: postgres.database.url });
   await client.connect();
+  // What the requests in progress have left is used again by those that follow.
+  await client.query('VACUUM open_rows');
   const found = await client.query<{ name: string; bytes: string }>(
     `SELECT relname AS name, pg_relation_size(oid) AS bytes FROM pg_class
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')`,
