@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { requestKeyOf } from '../../src/storage/records/request-key.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createUsageRollups } from '../../src/storage/usage/usage-rollups.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
@@ -35,21 +36,28 @@ export async function checkLedger(
   const usageFaults = await checkUsage(engine);
   await engine.close();
   const database = new DatabaseSync(file, { readOnly: true });
-  const find = database.prepare('SELECT outcome, charge FROM records WHERE request_id = ?');
-  const post = database.prepare(
-    'SELECT count(*) AS count, sum(delta) AS delta FROM ledger WHERE request_id = ?',
+  const find = database.prepare(
+    'SELECT outcome, charge FROM records WHERE created_at = ? AND tail = unhex(?)',
   );
+  const posted = new Map<string, number[]>();
+  for (const row of database
+    .prepare(`SELECT request_id, delta FROM ledger WHERE kind = 'charge'`)
+    .iterate()) {
+    const id = String(row['request_id']);
+    posted.set(id, [...(posted.get(id) ?? []), Number(row['delta'])]);
+  }
   const faults = [...verification.faults, ...usageFaults];
   for (const [requestId, number] of acknowledged) {
     const cost = costOfServed(served.get(number));
-    const record = find.get(requestId);
-    const posted = post.get(requestId);
+    const { createdAtMs, tail } = requestKeyOf(requestId);
+    const record = find.get(createdAtMs, tail);
+    const deltas = posted.get(requestId) ?? [];
     if (record?.['outcome'] !== 'completed')
       faults.push(`${requestId}: acknowledged, but ${String(record?.['outcome'])}`);
     if (record?.['charge'] !== cost)
       faults.push(`${requestId}: charged ${String(record?.['charge'])}, not ${cost}`);
-    if (posted?.['count'] !== 1 || posted['delta'] !== -cost)
-      faults.push(`${requestId}: posted ${JSON.stringify(posted)}`);
+    if (deltas.length !== 1 || deltas[0] !== -cost)
+      faults.push(`${requestId}: posted ${JSON.stringify(deltas)}`);
   }
   const open = database.prepare('SELECT count(*) AS count FROM open_requests').get();
   database.close();
