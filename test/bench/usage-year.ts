@@ -110,28 +110,29 @@ function makeRecord(): BenchRecord {
   };
 }
 
+/** What records have in common, by their names: the number of each kind. */
+const kinds = new Map<string, number>();
+
 function columnsOf({ at, places, inputTokens, outputTokens, charge }: BenchRecord, number: number) {
   const name = (dimension: UsageDimension): string => names[dimension][places[dimension]] ?? '';
-  const id = `req_${at.toString(16).padStart(12, '0')}${number.toString(16).padStart(20, '0')}`;
-  const [tag, group] = [name('tag') || null, name('group') || null];
-  return [
-    id,
-    name('key'),
-    at,
-    name('model'),
-    name('upstream'),
-    name('outcome'),
-    tag,
-    group,
-    inputTokens,
-    outputTokens,
-    charge,
-  ];
+  const common = JSON.stringify(
+    ['model', 'upstream', 'outcome', 'tag', 'group'].map((each) => name(each as UsageDimension)),
+  );
+  const kind = kinds.get(common) ?? kinds.size + 1;
+  kinds.set(common, kind);
+  return [at, number.toString(16).padStart(20, '0'), places.key + 1, kind, inputTokens, outputTokens, charge];
 }
 
-const into = `INSERT INTO records (request_id, key_id, created_at, model, upstream, outcome, tag, group_name, input_tokens,
-  output_tokens, charge, protocol, mode, queued_ms, status, usage_source)`;
-const rest = `'chat', 'stream', 1, 200, 'upstream'`;
+/** The kinds of all records, as rows. */
+function kindRows(): readonly (readonly (string | number)[])[] {
+  return Array.from(kinds, ([common, number]) => [number, ...(JSON.parse(common) as string[])]);
+}
+
+const intoKinds = `INSERT INTO record_kinds (number, model, upstream, outcome, tag, group_name, protocol, mode, attempt_model,
+  status, usage_source, price_input, price_cached_input, price_cache_write, price_output, price_request)`;
+const restOfKinds = `'chat', 'stream', '', 200, 'upstream', 0, 0, 0, 0, 0`;
+const into = `INSERT INTO record_rows (created_at, tail, account, kind, input_tokens, output_tokens, charge, queued_ms, settled_ms)`;
+const spent = `UPDATE accounts SET spent = (SELECT coalesce(sum(charge), 0) FROM record_rows WHERE account = accounts.number)`;
 
 /** A database to measure. */
 interface Measured {
@@ -159,11 +160,17 @@ async function openSqlite(): Promise<Measured> {
         'PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN',
       );
       const key = database.prepare('INSERT INTO api_keys (id, hash, name, created_at) VALUES (?, ?, ?, 1)');
-      for (const id of names.key) key.run(id, id, id);
-      const record = database.prepare(`${into} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${rest})`);
-      for (const [number, one] of all.entries()) record.run(...columnsOf(one, number));
-      database.exec(`INSERT INTO accounts (key_id, spent) SELECT id, coalesce((SELECT sum(charge) FROM records
-        WHERE key_id = id), 0) FROM api_keys; COMMIT`);
+      const account = database.prepare('INSERT INTO accounts (number, key_id) VALUES (?, ?)');
+      for (const [at, id] of names.key.entries()) {
+        key.run(id, id, id);
+        account.run(at + 1, id);
+      }
+      const rows = all.map(columnsOf);
+      const kind = database.prepare(`${intoKinds} VALUES (?, ?, ?, ?, ?, ?, ${restOfKinds})`);
+      for (const row of kindRows()) kind.run(...row);
+      const record = database.prepare(`${into} VALUES (?, unhex(?), ?, ?, ?, ?, ?, 1, 1)`);
+      for (const row of rows) record.run(...row);
+      database.exec(`${spent}; COMMIT`);
       database.close();
     },
     async bytes() {
@@ -171,7 +178,7 @@ async function openSqlite(): Promise<Measured> {
       const found = {
         hours: size(database, 'usage_hours'),
         rollups: size(database, 'usage_rollups'),
-        records: size(database, '%records%'),
+        records: size(database, 'record%'),
       };
       database.close();
       return found;
@@ -196,34 +203,31 @@ async function openPostgres(): Promise<Measured> {
         `INSERT INTO api_keys (id, hash, name, created_at) SELECT id, id, id, 1 FROM unnest($1::text[]) AS id`,
         [names.key],
       );
-      const types = [
-        'text',
-        'text',
-        'bigint',
-        'text',
-        'text',
-        'text',
-        'text',
-        'text',
-        'bigint',
-        'bigint',
-        'bigint',
-      ];
-      for (let at = 0; at < all.length; at += 5_000) {
-        const rows = all.slice(at, at + 5_000).map((one, index) => columnsOf(one, at + index));
+      await client.query(
+        'INSERT INTO accounts (number, key_id) SELECT number, id FROM unnest($1::text[]) WITH ORDINALITY AS key (id, number)',
+        [names.key],
+      );
+      const rows = all.map(columnsOf);
+      const lists = (some: readonly (readonly unknown[])[], width: number) =>
+        Array.from({ length: width }, (_, column) => some.map((row) => row[column]));
+      await client.query(
+        `${intoKinds} SELECT *, ${restOfKinds} FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])`,
+        lists(kindRows(), 6),
+      );
+      for (let at = 0; at < rows.length; at += 5_000)
         await client.query(
-          `${into} SELECT *, ${rest} FROM unnest(${types.map((type, index) => `$${index + 1}::${type}[]`).join(', ')})`,
-          types.map((_, column) => rows.map((row) => row[column])),
+          `${into} SELECT at, unhex(tail), account, kind, input, output, charge, 1, 1 FROM unnest($1::bigint[], $2::text[],
+             $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[])
+             AS row (at, tail, account, kind, input, output, charge)`,
+          lists(rows.slice(at, at + 5_000), 7),
         );
-      }
-      await client.query(`INSERT INTO accounts (key_id, spent) SELECT id, coalesce(sum(charge), 0) FROM api_keys
-        LEFT JOIN records ON key_id = id GROUP BY id`);
+      await client.query(spent);
     },
     async bytes() {
       await client.query('VACUUM ANALYZE');
       const { rows } = await client.query<Record<string, string>>(
         `SELECT pg_total_relation_size('usage_hours') AS hours, pg_total_relation_size('usage_rollups') AS rollups,
-           (SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('records')) AS records`,
+           (SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('record_rows')) AS records`,
       );
       const [{ hours = 0, rollups = 0, records: recorded = 0 } = {}] = rows;
       return { hours: Number(hours), rollups: Number(rollups), records: Number(recorded) };
