@@ -10,6 +10,7 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     slots: 'bench/slots.ts',
     start: 'bench/start.ts',
     steady: 'bench/steady-load.ts',
+    records: 'bench/records.ts',
     usage: 'bench/usage-year.ts',
   },
   chaos: {
