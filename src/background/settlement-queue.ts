@@ -83,7 +83,7 @@ export class SettlementQueue {
   /** Makes a settlement for the first time, and resolves as `Records.settle`; rejects when the database does not take it. */
   make(record: SettledRecord): Promise<number> {
     const { requestId, begun } = record;
-    const made = this.#health.observe(this.#records.settle(record), begun?.keyId ?? null);
+    const made = this.#health.observe(this.#records.settle(record), begun.keyId);
     const place = this.#underWay.add({ requestId, made });
     made.then(
       () => this.#underWay.remove(place),

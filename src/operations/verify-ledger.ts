@@ -112,6 +112,7 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     postings,
     lastNumber,
     ledgerRows,
+    doubledRows,
     foldedCreditNanos,
     keptCreditNanos,
   } = account;
@@ -123,12 +124,13 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     report(`${keyId}: holds amounts that are too large to be exact`);
   if (ledgerRows !== postings)
     report(`${keyId}: was posted to ${postings} times, but has ${ledgerRows} ledger rows`);
+  if (doubledRows > 0) report(`${keyId}: ${doubledRows} of its ledger rows have the number of another one`);
   if (ledgerRows < lastNumber)
     report(`${keyId}: its ledger lacks ${lastNumber - ledgerRows} of the numbers from 1 to ${lastNumber}`);
   if (foldedCreditNanos !== keptCreditNanos)
     report(`${keyId}: its folded credits are ${keptCreditNanos}, but its fold says ${foldedCreditNanos}`);
   // What a missing row said is unknown, but it was not nothing: it counts as one nano-USD.
-  const missing = Math.max(Math.abs(postings - ledgerRows), lastNumber - ledgerRows);
+  const missing = Math.max(Math.abs(postings - ledgerRows), lastNumber - ledgerRows, doubledRows);
   const spentElsewhere = Math.max(...[chargedNanos, usageNanos].map((sum) => Math.abs(spentNanos - sum)));
   const differences = [heldNanos - openHoldNanos, spentElsewhere, missing];
   differences.push(foldedCreditNanos - keptCreditNanos);

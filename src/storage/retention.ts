@@ -93,8 +93,8 @@ function removeRecords(records: readonly ReadRecord[], beforeMs: number): readon
       ON CONFLICT (id) DO UPDATE SET removed_before = excluded.removed_before
         WHERE record_removals.removed_before < excluded.removed_before`,
     sql`INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, request_id)
-      SELECT key_id, number, settled_at, 'charge', -charge, request_id FROM records
-      WHERE ${settled} AND created_at < ${beforeMs} AND number IS NOT NULL`,
+      SELECT key_id, charge_number, settled_at, 'charge', -charge, request_id FROM records
+      WHERE ${settled} AND created_at < ${beforeMs} AND charge_number IS NOT NULL`,
     sql`DELETE FROM record_rows WHERE ${settled} AND created_at < ${beforeMs} AND settled_ms IS NOT NULL RETURNING created_at`,
     sql`DELETE FROM record_rows WHERE ${lost} AND created_at < ${beforeMs} AND settled_ms IS NULL RETURNING created_at`,
   ];

@@ -37,6 +37,7 @@ const account = {
   chargedNanos: 0,
   usageNanos: 0,
   ledgerRows: 1,
+  doubledRows: 0,
   foldedCreditNanos: 0,
   keptCreditNanos: 0,
   openHoldNanos: 0,
@@ -190,7 +191,7 @@ describe('an audit of many accounts', () => {
   /** Charges some accounts as a settlement does, which writes the record that is the row of the ledger, too. */
   const chargeTo = (accounts: string): string => `BEGIN IMMEDIATE;
     UPDATE accounts SET balance = balance - 30000, spent = spent + 30000, postings = postings + 1 WHERE ${accounts};
-    INSERT INTO record_rows (created_at, tail, account, kind, charge, number, input_tokens, output_tokens, queued_ms,
+    INSERT INTO record_rows (created_at, tail, account, kind, charge, charge_number, input_tokens, output_tokens, queued_ms,
         settled_ms, total_ms)
       SELECT 1700000000000, randomblob(10), accounts.number, 1, 30000, postings, 10, 10, 0, 1, 1
       FROM accounts WHERE ${accounts};
@@ -256,19 +257,19 @@ describe('an audit of many accounts', () => {
   test.each([
     [
       'of the middle, and names the hole',
-      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 3`,
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND charge_number = 3`,
       ['was posted to 6 times, but has 5 ledger rows', 'its ledger lacks 1 of the numbers from 1 to 6'],
       1,
     ],
     [
       'of the end',
-      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 6`,
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND charge_number = 6`,
       ['was posted to 6 times, but has 5 ledger rows'],
       1,
     ],
     [
       'of the middle that the account forgot',
-      `DELETE FROM record_rows WHERE ${isOfSeven} AND number = 3;
+      `DELETE FROM record_rows WHERE ${isOfSeven} AND charge_number = 3;
        UPDATE accounts SET postings = 5 WHERE key_id = '${keyIdOf(7)}'`,
       ['its ledger lacks 1 of the numbers from 1 to 6'],
       1,
@@ -282,10 +283,21 @@ describe('an audit of many accounts', () => {
     ],
     [
       'that stands for another one, which is missing',
-      `UPDATE record_rows SET number = NULL WHERE ${isOfSeven} AND number = 3;
+      `UPDATE record_rows SET charge_number = NULL WHERE ${isOfSeven} AND charge_number = 3;
        INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, posting)
        VALUES ('${keyIdOf(7)}', 4, 1, 'credit', 0, 'p')`,
-      ['was posted to 6 times, but has 7 ledger rows'],
+      [
+        'was posted to 6 times, but has 5 ledger rows',
+        '1 of its ledger rows have the number of another one',
+        'its ledger lacks 1 of the numbers from 1 to 6',
+      ],
+      1,
+    ],
+    [
+      'that has the number of another one',
+      `INSERT INTO ledger_rows (key_id, number, created_at, kind, delta, posting)
+       VALUES ('${keyIdOf(7)}', 4, 1, 'credit', 0, 'p')`,
+      ['1 of its ledger rows have the number of another one'],
       1,
     ],
   ])('finds by its number a row of the ledger %s', async (_what, sql, messages, imbalance) => {
@@ -294,7 +306,7 @@ describe('an audit of many accounts', () => {
     change.exec(`DROP TRIGGER ledger_is_never_changed; DROP TRIGGER charge_is_never_changed;
       DROP TRIGGER charge_is_kept_without_its_record;
       UPDATE ledger_rows SET delta = delta - 60000 WHERE key_id = '${keyIdOf(7)}' AND number = 1;
-      UPDATE record_rows SET charge = 0 WHERE ${isOfSeven} AND number IN (3, 6);
+      UPDATE record_rows SET charge = 0 WHERE ${isOfSeven} AND charge_number IN (3, 6);
       UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
     const found: string[] = [];
     const { imbalanceNanos } = await auditAccounts(audit, (fault) => void found.push(fault));
@@ -327,7 +339,7 @@ describe('an audit of many accounts', () => {
   test.each([
     [
       'is not in the ledger',
-      'number = NULL',
+      'charge_number = NULL',
       [
         /^key_\d+: spent 120000, but was charged 90000$/,
         /^key_\d+: was posted to 5 times, but has 4 ledger rows$/,

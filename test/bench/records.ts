@@ -61,7 +61,7 @@ function fill(file: string, count: number): void {
   database
     .prepare(
       `WITH RECURSIVE numbers (number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM numbers WHERE number < :count - 1)
-       INSERT INTO record_rows (created_at, tail, account, kind, charge, number, hold, input_tokens, output_tokens, queued_ms,
+       INSERT INTO record_rows (created_at, tail, account, kind, charge, charge_number, hold, input_tokens, output_tokens, queued_ms,
          settled_ms, first_byte_ms, total_ms, attempt_started_ms, attempt_ms)
        SELECT ${startMs} + number * ${yearMs} / :count, randomblob(10), 1 + number * 7919 % ${keys}, ${modelOf}, 304800,
          1 + number / ${keys}, 400000, 812, 305, 1, 2220, 412, 2219, 3, 2214 FROM numbers`,

@@ -265,7 +265,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
           keyId,
         ),
         say(
-          'DELETE FROM record_rows WHERE number = 1 AND account = (SELECT number FROM accounts WHERE key_id = ?)',
+          'DELETE FROM record_rows WHERE charge_number = 1 AND account = (SELECT number FROM accounts WHERE key_id = ?)',
           keyId,
         ),
       ]);

@@ -17,11 +17,11 @@ import { idOf, key, opened, settled, startMs } from './store.ts';
 
 /** What may be changed by hand behind the statements. */
 export const handChanges = [
-  ['an amount', 'record_rows', 'UPDATE record_rows SET charge = charge + 1 WHERE number = 2'],
+  ['an amount', 'record_rows', 'UPDATE record_rows SET charge = charge + 1 WHERE charge_number = 2'],
   [
     'a request',
     'record_rows',
-    `UPDATE record_rows SET created_at = created_at + 1, settled_ms = settled_ms - 1 WHERE number = 2`,
+    `UPDATE record_rows SET created_at = created_at + 1, settled_ms = settled_ms - 1 WHERE charge_number = 2`,
   ],
   ['a seal', 'ledger_seals', `UPDATE ledger_seals SET hash = 'x' WHERE number = 1000`],
   ['a root', 'ledger_roots', `UPDATE ledger_roots SET created_at = 5 WHERE number = 1`],

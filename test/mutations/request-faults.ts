@@ -77,25 +77,25 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/records/record-store.ts',
-    find: 'const row = await settleAs(known ?? (await kinds.ask(kind)));',
+    find: 'return (await engine.call(unit, valuesOf(number))) ?? engine.call(unit, valuesOf(await kinds.ask(kind)));',
     replace:
-      'const { pickValues, toPlain } = await import("../engine.ts"); const { settleRecord } = await import("./settle-record.ts"); ' +
-      'const values = valuesToSettle({ ...record, kind: known ?? (await kinds.ask(kind)), settledAtMs: now(), attemptsText }); let decided: any = null; ' +
-      'const run = (sql: string, all: any) => { const plain = toPlain(sql, settleRecord); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
-      'for (const sql of settleRecord.decisions) decided ??= (await run(sql, values)).flat().map((row) => Object.values(row))[0]; ' +
-      'if (decided) for (const sql of settleRecord.changes) await run(sql, [...values, ...decided]); ' +
-      'const row = decided?.slice(2) ?? null;',
+      'if (unit.name === "open_record") return engine.call(unit, valuesOf(number)); ' +
+      'const { pickValues, toPlain } = await import("../engine.ts"); const values = valuesOf(number); let decided: any = null; ' +
+      'const run = (sql: string, all: any) => { const plain = toPlain(sql, unit); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
+      'for (const sql of unit.decisions) decided ??= (await run(sql, values)).flat().map((row) => Object.values(row))[0]; ' +
+      'if (decided) for (const sql of unit.changes) await run(sql, [...values, ...decided]); ' +
+      'return decided?.slice(2) ?? null;',
     tests: [],
     script: ['test/chaos/kill.ts', '--kills', '30'],
   },
   {
     name: 'a hold that reads the balance first and takes it later',
     file: 'src/storage/records/record-store.ts',
-    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, kind, owner.id)));',
+    find: 'const row = await write(openRecord, kind, (number) => valuesToOpen(record, number, owner.id));',
     replace:
       'const [[account] = []] = await engine.read([{ sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }]); const balance = Number(account?.["balance"]); ' +
       'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
-      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, kind, owner.id)));',
+      'const row = await write(openRecord, kind, (number) => valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, number, owner.id));',
     tests: ['test/e2e/money.test.ts'],
   },
   {

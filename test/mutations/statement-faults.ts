@@ -72,8 +72,8 @@ export const statementFaults: readonly Mutation[] = [
   {
     name: 'a statement that begins in the middle of a time',
     file: 'src/storage/ledger/ledger-chain.ts',
-    find: 'AND number = place + step AND created_at + settled_ms < ${atMs})',
-    replace: 'AND number = place + step AND created_at + settled_ms <= ${atMs})',
+    find: 'AND charge_number = place + step AND created_at + settled_ms < ${atMs})',
+    replace: 'AND charge_number = place + step AND created_at + settled_ms <= ${atMs})',
     tests: [engines],
   },
   {

@@ -29,6 +29,7 @@ test('each kind has one number, on every process', async () => {
 test('a kind whose number another one has gets the next one that is made of what it says', async () => {
   const { engine, run } = open();
   const wanted = await createKindNumbers(engine).ask(kindOf('m'));
+  await run('DROP TRIGGER kind_is_never_changed');
   await run("UPDATE record_kinds SET model = 'taken'");
   const numbers = createKindNumbers(engine);
   const found = await numbers.ask(kindOf('m'));
@@ -47,7 +48,9 @@ test('a settlement names its kind again in a database that has forgotten it, and
   await store.createKey(payingKey, 'hash', 1_000);
   for (const [at, name] of ['a', 'b'].entries()) {
     await store.settle({ ...settledRecord, requestId: requestIdFor(name) });
-    if (at === 0) await run('DELETE FROM record_kinds');
+    if (at > 0) continue;
+    await run('DROP TRIGGER kind_is_never_removed');
+    await run('DELETE FROM record_kinds');
   }
   expect(await store.findRecord(requestIdFor('b'), null)).toMatchObject({
     model: 'm',
@@ -59,4 +62,45 @@ test('a settlement names its kind again in a database that has forgotten it, and
     'no open record',
   );
   expect(faults).toHaveLength(2);
+});
+
+test('a request begins with its kind in a database that has forgotten it, and is found among those that are open', async () => {
+  const { engine, run } = open();
+  const store = createStore(engine, { nextId: () => 'id', now: () => 7, report: () => {} });
+  await store.createKey(payingKey, 'hash', 1_000);
+  await store.open({ ...openedRecord, requestId: requestIdFor('a') });
+  await run('DROP TRIGGER kind_is_never_removed');
+  await run('DELETE FROM record_kinds');
+  expect(await store.open({ ...openedRecord, requestId: requestIdFor('b') })).toMatchObject({
+    granted: true,
+  });
+  const page = await store.listRecords({}, 5, null);
+  expect(page?.records.map((record) => record.requestId)).toEqual(
+    ['b', 'a'].map((name) => requestIdFor(name)),
+  );
+});
+
+test('a kind is neither changed nor removed: it is part of every record that has it', async () => {
+  const { engine, run } = open();
+  await createKindNumbers(engine).ask(kindOf('m'));
+  await expect(run("UPDATE record_kinds SET model = 'n'")).rejects.toThrow('never changed');
+  await expect(run('DELETE FROM record_kinds')).rejects.toThrow('never removed');
+});
+
+test('a settlement whose kind is forgotten right after it was named is made all the same', async () => {
+  const { engine, run } = open();
+  let named = 0;
+  const forgetful: typeof engine = {
+    ...engine,
+    async call(unit, values) {
+      const row = await engine.call(unit, values);
+      if (unit.name === 'number_kind' && ++named === 1) await run('DELETE FROM record_kinds');
+      return row;
+    },
+  };
+  const store = createStore(forgetful, { nextId: () => 'id', now: () => 7, report: () => {} });
+  await store.createKey(payingKey, 'hash', 1_000);
+  await run('DROP TRIGGER kind_is_never_removed');
+  await store.settle(settledRecord);
+  expect(await store.findRecord(settledRecord.requestId, null)).toMatchObject({ chargeNanos: 1 });
 });

@@ -4,7 +4,9 @@ import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import { KeyLockedError } from '../../src/domain/storage-refusal.ts';
 import { functionOf } from '../../src/storage/postgres/database-function.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { createKindNumbers } from '../../src/storage/records/kind-numbers.ts';
 import { openRecord, valuesToOpen } from '../../src/storage/records/open-record.ts';
+import { openKind } from '../../src/storage/records/record-kinds.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
@@ -187,8 +189,9 @@ describe.skipIf(postgresAbsence !== null)(
     test('have no call that names no rows refuse another one, of theirs or of others', async () => {
       const { engine, store } = await open();
       const [held, free] = [await requestOf(store), await requestOf(store)];
+      const kind = await createKindNumbers(engine).ask(openKind(held.opened));
       const begin = ({ opened }: typeof held) =>
-        engine.callFunction(functionOf(openRecord), opened.keyId, valuesToOpen(opened, 1, 'owner'));
+        engine.callFunction(functionOf(openRecord), opened.keyId, valuesToOpen(opened, kind, 'owner'));
       const other = await beginElsewhere(lockAccount(held.keyId));
       expect(await rejection(begin(held))).toBeInstanceOf(KeyLockedError);
       await begin(free);

@@ -99,7 +99,7 @@ async function monthsOf(url: string): Promise<readonly string[]> {
 
 /** Writes records with a charge whose times are those of an expression, and their tails those of another one. */
 const insertRecords = (times: string, tails = `'00000000000000000000'`) =>
-  `INSERT INTO record_rows (created_at, tail, account, kind, queued_ms, settled_ms, charge, number)
+  `INSERT INTO record_rows (created_at, tail, account, kind, queued_ms, settled_ms, charge, charge_number)
    SELECT ${times}, unhex(${tails}), 1, 1, 0, 0, 1, 1`;
 
 /** The partition of each record. */

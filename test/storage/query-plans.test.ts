@@ -81,7 +81,7 @@ const pageScans = new Set([
 
 /** Searches that find one row of a growing table, or none, or as many as the numbers in a range that an audit or a fold chose. */
 const findsFew =
-  /PRIMARY KEY \(created_at=\? AND tail=\?\)|records_by_number \(account=\? AND number(=\?|>\? AND number<\?)\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger_rows USING PRIMARY KEY \(key_id=\? AND (number=\?|(number>\? AND )?number<\?)\)/;
+  /PRIMARY KEY \(created_at=\? AND tail=\?\)|records_by_charge \(account=\? AND charge_number(=\?|>\? AND charge_number<\?)\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger_rows USING PRIMARY KEY \(key_id=\? AND (number=\?|(number>\? AND )?number<\?)\)/;
 
 /** How an INSERT of accounts asks whether records refer to their new numbers already: there are none. */
 const findsNone = /^SEARCH record_rows USING (COVERING )?INDEX records_by_key \(account=\?\)$/;

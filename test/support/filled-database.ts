@@ -50,7 +50,7 @@ export function fillDatabase(
   );
   const kindNumbers = models.map((model) => kind.run(model).lastInsertRowid);
   const record = database.prepare(
-    `INSERT INTO record_rows (created_at, tail, account, kind, charge, number, hold, input_tokens, output_tokens, queued_ms,
+    `INSERT INTO record_rows (created_at, tail, account, kind, charge, charge_number, hold, input_tokens, output_tokens, queued_ms,
        settled_ms, first_byte_ms, total_ms, attempt_started_ms, attempt_ms)
      VALUES (?, randomblob(10), ?, ?, ?, ?, ?, 10, 10, 1, 0, 120, 900, 1, 899)`,
   );

@@ -28,7 +28,7 @@ import {
 const kind = 1;
 
 function settlement(record: SettledRecord, settledAtMs: number) {
-  return { ...record, kind, settledAtMs, attemptsText: null };
+  return { ...record, kind, settledAtMs, described: null };
 }
 
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */

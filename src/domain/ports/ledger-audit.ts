@@ -19,6 +19,8 @@ export interface AuditedAccount {
   readonly usageNanos: number;
   /** The number of its ledger rows, and of the postings that are folded. */
   readonly ledgerRows: number;
+  /** How many further rows have a number that an earlier one has. */
+  readonly doubledRows: number;
   /** What the fold says was paid in. */
   readonly foldedCreditNanos: number;
   /** The sum of the folded credits, which are kept one by one. */

@@ -43,8 +43,9 @@ interface Counted {
   readonly startMs: number;
   readonly spentNanos: number;
   chargedNanos: number;
-  /** The last record that was added, before the first one none; `null` when none is left. */
-  last: RequestKey | 'none' | null;
+  /** The last record that was added; `null` before the first one. */
+  last: RequestKey | null;
+  isDone: boolean;
 }
 
 /**
@@ -59,7 +60,7 @@ export async function* auditSpending(
   for await (const rows of readPages(next, budgetsPerRead, pause)) {
     const counted = rows.map((row): Counted => {
       const { startMs, spentNanos } = readPeriod(row);
-      return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: 'none' };
+      return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: null, isDone: false };
     });
     await addUp(engine, counted, pause);
     yield await compare(engine, counted);
@@ -68,13 +69,14 @@ export async function* auditSpending(
 
 async function addUp(engine: Pick<Engine, 'read'>, counted: readonly Counted[], pause: Pause): Promise<void> {
   for (;;) {
-    const left = counted.filter(({ last }) => last !== null);
+    const left = counted.filter(({ isDone }) => !isDone);
     if (left.length === 0) return;
     const results = await engine.read(left.map(selectCharges));
     for (const [at, budget] of left.entries()) {
       const rows = results[at] ?? [];
       for (const row of rows) budget.chargedNanos += Number(row['charge']);
-      budget.last = rows.length < recordsPerRead ? null : requestKeyOf(String(rows.at(-1)?.['request_id']));
+      budget.isDone = rows.length < recordsPerRead;
+      if (!budget.isDone) budget.last = requestKeyOf(String(rows.at(-1)?.['request_id']));
     }
     await pause();
   }
@@ -102,7 +104,7 @@ function selectBudgetsAfter(id: SqlValue): Statement {
 
 function selectCharges({ id, startMs, last }: Counted): Statement {
   const columns = columnsOfBudget(id);
-  const behind = last === null || last === 'none' ? raw('') : sql`AND ${isBehind(last)}`;
+  const behind = last === null ? raw('') : sql`AND ${isBehind(last)}`;
   return sql`SELECT request_id, charge FROM records WHERE ${raw(columns.id)} = ${id}
     AND ${raw(columns.period)} = ${startMs} ${behind} ORDER BY created_at, tail LIMIT ${recordsPerRead}`;
 }

@@ -19,7 +19,7 @@ import { createSealAudit } from './seal-audit.ts';
 const accountsPerRead = 500;
 const recordsPerRead = 200;
 
-const openHolds: Statement = sql`SELECT key_id, hold FROM open_rows JOIN accounts ON accounts.number = account`;
+const openHolds: Statement = sql`SELECT key_id, hold FROM accounts JOIN open_rows ON account = accounts.number`;
 
 /** How often accounts are read again whose postings are folded, or whose usage is rolled up, while they are added up. */
 const maxRepeats = 10;
@@ -97,8 +97,8 @@ async function auditPage(
 const auditedColumns = sql`accounts.key_id AS key_id, balance, held, spent, postings,
   (SELECT ledger_rows.number FROM ledger_rows WHERE ledger_rows.key_id = accounts.key_id
     ORDER BY ledger_rows.number DESC LIMIT 1) AS last_row,
-  (SELECT record_rows.number FROM record_rows WHERE account = accounts.number AND record_rows.number IS NOT NULL
-    ORDER BY record_rows.number DESC LIMIT 1) AS last_charge,
+  (SELECT charge_number FROM record_rows WHERE account = accounts.number AND charge_number IS NOT NULL
+    ORDER BY charge_number DESC LIMIT 1) AS last_charge,
   ledger_folds.number AS folded, credits, charges,
   (SELECT sum(delta) FROM folded_credits WHERE folded_credits.key_id = ledger_folds.key_id) AS kept_credits
   FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id`;
@@ -119,7 +119,7 @@ function selectFolds(keyIds: readonly string[]): Statement {
 /** In the order in which they were made, in which they also lie on the disk: by their ids every row would be a jump. */
 function selectSettledAfter(last: Row | null): Statement {
   const behind = last === null ? raw('') : sql`WHERE ${isBehind(requestKeyOf(String(last['request_id'])))}`;
-  return sql`SELECT *, CASE WHEN number IS NULL THEN 0 ELSE charge END AS posted FROM records ${behind}
+  return sql`SELECT *, CASE WHEN charge_number IS NULL THEN 0 ELSE charge END AS posted FROM records ${behind}
     ORDER BY created_at, tail LIMIT ${recordsPerRead}`;
 }
 
@@ -153,6 +153,7 @@ function addUp(row: Row, rows: LedgerSum = noRows): Omit<AuditedAccount, 'openHo
     ledgerNanos: credits - charges + rows.ledgerNanos,
     chargedNanos: charges + rows.chargedNanos,
     ledgerRows: folded + rows.ledgerRows,
+    doubledRows: rows.doubledRows,
     foldedCreditNanos: credits,
     keptCreditNanos: Number(row['kept_credits'] ?? 0),
   };
@@ -167,6 +168,7 @@ interface LedgerSum {
   readonly ledgerNanos: number;
   readonly chargedNanos: number;
   readonly ledgerRows: number;
+  readonly doubledRows: number;
 }
 
 /** An account's ledger as it was at one moment: the rows behind those that are folded, up to a number. */
@@ -187,7 +189,7 @@ interface LedgerRange {
 }
 
 /** What no rows amount to. */
-const noRows: LedgerSum = { ledgerNanos: 0, chargedNanos: 0, ledgerRows: 0 };
+const noRows: LedgerSum = { ledgerNanos: 0, chargedNanos: 0, ledgerRows: 0, doubledRows: 0 };
 
 /**
  * Adds up the ledgers of some accounts behind what is folded, in as many reads as they need. The reads may be of several
@@ -234,8 +236,7 @@ function readsOf(ranges: readonly LedgerRange[]): readonly (readonly LedgerRange
 }
 
 function sumRange({ keyId, after, upTo }: LedgerRange): Statement {
-  // A number that is there twice counts three times, so that it never stands for one that is missing.
-  return sql`SELECT 2 * count(*) - count(DISTINCT number) AS count, coalesce(sum(delta), 0) AS total,
+  return sql`SELECT count(DISTINCT number) AS count, count(*) - count(DISTINCT number) AS doubled, coalesce(sum(delta), 0) AS total,
       coalesce(sum(CASE WHEN kind = 'charge' THEN delta ELSE 0 END), 0) AS charges
     FROM ledger WHERE key_id = ${keyId} AND number > ${after} AND number <= ${upTo}`;
 }
@@ -245,5 +246,6 @@ function add(sum: LedgerSum = noRows, row: Row = {}): LedgerSum {
     ledgerNanos: sum.ledgerNanos + Number(row['total'] ?? 0),
     chargedNanos: sum.chargedNanos - Number(row['charges'] ?? 0),
     ledgerRows: sum.ledgerRows + Number(row['count'] ?? 0),
+    doubledRows: sum.doubledRows + Number(row['doubled'] ?? 0),
   };
 }

@@ -150,7 +150,7 @@ function selectLastBefore(keyId: string, atMs: number): Statement {
         WHEN place + step <= coalesce((SELECT number FROM ledger_folds WHERE ledger_folds.key_id = ${keyId}), 0) OR EXISTS (
           SELECT 1 FROM ledger_rows WHERE key_id = ${keyId} AND number = place + step AND created_at < ${atMs}) OR EXISTS (
           SELECT 1 FROM record_rows WHERE account = (SELECT number FROM accounts WHERE key_id = ${keyId})
-            AND number = place + step AND created_at + settled_ms < ${atMs})
+            AND charge_number = place + step AND created_at + settled_ms < ${atMs})
         THEN place + step ELSE place END
       FROM search WHERE step > 0)
     SELECT place FROM search WHERE step = 0`;

@@ -133,6 +133,7 @@ function creationOf({ name, startMs, endMs }: Partition): readonly QueryConfig[]
           -- A charge that moves is not lost.
           ALTER TABLE records_default DISABLE TRIGGER charge_is_kept_without_its_record;
           WITH moved AS (DELETE FROM ${rows} RETURNING *) INSERT INTO ${name} SELECT * FROM moved;
+          CREATE TRIGGER records_are_not_truncated BEFORE TRUNCATE ON ${name} EXECUTE FUNCTION refuse_ledger_change();
           ALTER TABLE records_default ENABLE TRIGGER charge_is_kept_without_its_record;
           ALTER TABLE record_rows ATTACH PARTITION ${name} FOR VALUES FROM (${startMs}) TO (${endMs});
         END IF;

@@ -119,13 +119,22 @@ CREATE TRIGGER charge_is_never_changed BEFORE UPDATE ON record_rows
 CREATE FUNCTION refuse_charge_loss() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
     IF NOT EXISTS (SELECT 1 FROM ledger_rows JOIN accounts ON accounts.key_id = ledger_rows.key_id
-      WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.number) THEN
+      WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.charge_number) THEN
       RAISE EXCEPTION 'the ledger is append-only';
     END IF;
     RETURN OLD;
   END $$;
 CREATE TRIGGER charge_is_kept_without_its_record BEFORE DELETE ON record_rows
-  FOR EACH ROW WHEN (OLD.number IS NOT NULL) EXECUTE FUNCTION refuse_charge_loss();
+  FOR EACH ROW WHEN (OLD.charge_number IS NOT NULL) EXECUTE FUNCTION refuse_charge_loss();
+-- Of partitions, too, which have no triggers of statements but their own: src/storage/postgres/partitions.ts makes the others.
+CREATE TRIGGER records_are_not_truncated BEFORE TRUNCATE ON record_rows EXECUTE FUNCTION refuse_ledger_change();
+CREATE TRIGGER records_are_not_truncated BEFORE TRUNCATE ON records_earlier EXECUTE FUNCTION refuse_ledger_change();
+CREATE TRIGGER records_are_not_truncated BEFORE TRUNCATE ON records_default EXECUTE FUNCTION refuse_ledger_change();
+-- A kind is part of every record that has it.
+CREATE FUNCTION refuse_kind_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'a kind of records is never changed or removed'; END $$;
+CREATE TRIGGER kind_is_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON record_kinds
+  EXECUTE FUNCTION refuse_kind_change();
 CREATE FUNCTION refuse_seal_change() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
 CREATE TRIGGER ledger_seals_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_seals

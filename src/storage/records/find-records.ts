@@ -1,6 +1,5 @@
 import type { RecordFilter } from '../../domain/money/consumption.ts';
 import { maxUsageRows } from '../../domain/ports/usage.ts';
-import type { UsageQuery } from '../../domain/ports/usage.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows, sql, where } from '../statements.ts';
 import { dayMs, dayOf } from '../usage/usage-kinds.ts';
@@ -25,7 +24,7 @@ export interface SearchLimits {
 
 export const searchLimits: SearchLimits = { recordsPerRead: 2_000, maxReads: 100 };
 
-/** The records of a filter behind a place, as far as they are `wanted` of a view with names. */
+/** The conditions of a filter and a place; a model is not among them, as no index has it. */
 export function wantedOf({ keyId, from, to }: RecordFilter, before: RequestKey | null): Statement {
   const conditions: Statement[] = [];
   if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
@@ -55,6 +54,7 @@ export async function findEnded(
   const rows: Row[] = [];
   let place = before;
   let searchedTo: string | null = null;
+  let days: readonly number[] | null = null;
   for (let reads = 0; reads < maxReads; reads++) {
     const [found = [], [last] = []] = await engine.read([
       selectOfModel(filter, place, recordsPerRead, limit - rows.length),
@@ -63,9 +63,12 @@ export async function findEnded(
     rows.push(...found);
     if (rows.length >= limit || last === undefined) return { rows, searchedTo: null };
     searchedTo = String(last['request_id']);
-    place =
-      found.length > 0 ? requestKeyOf(searchedTo) : await dayBefore(engine, filter, requestKeyOf(searchedTo));
-    if (place === null) return { rows, searchedTo: null };
+    place = requestKeyOf(searchedTo);
+    if (found.length > 0) continue;
+    days ??= await listDays(engine, filter, place.createdAtMs);
+    const day = days.findLast((startMs) => startMs <= (place?.createdAtMs ?? 0));
+    if (day === undefined) return { rows, searchedTo: null };
+    if (day + dayMs <= place.createdAtMs) place = { createdAtMs: day + dayMs, tail: '' };
   }
   return { rows, searchedTo };
 }
@@ -90,30 +93,27 @@ function selectLast(filter: RecordFilter, before: RequestKey | null, recordsPerR
     ORDER BY created_at DESC, tail DESC LIMIT 1 OFFSET ${recordsPerRead - 1}`;
 }
 
-/** A place, or the end of the last day before it in which there is usage of a model; `null` without any. */
-async function dayBefore(
+/** The days up to a time in which there is usage of a model, in their order. */
+async function listDays(
   engine: Pick<Engine, 'read'>,
   { keyId, model, from = 0 }: RecordFilter,
-  place: RequestKey,
-): Promise<RequestKey | null> {
-  const { createdAtMs } = place;
-  const [fromMs, toMs] = [dayOf(from), dayOf(createdAtMs) + dayMs];
-  const query: UsageQuery = {
-    by: ['day'],
-    fromMs,
-    toMs,
-    where: { keyId, model },
-    limit: maxUsageRows,
-    after: null,
-  };
+  untilMs: number,
+): Promise<readonly number[]> {
+  const [fromMs, toMs] = [dayOf(from), dayOf(untilMs) + dayMs];
   const usage = createUsage(engine);
-  let lastMs: number | null = null;
+  const days: number[] = [];
   let after: string | null = null;
   do {
-    const page = await usage.usage({ ...query, after });
-    lastMs = page?.rows.at(-1)?.startMs ?? lastMs;
+    const page = await usage.usage({
+      by: ['day'],
+      fromMs,
+      toMs,
+      where: { keyId, model },
+      limit: maxUsageRows,
+      after,
+    });
+    days.push(...(page?.rows ?? []).map(({ startMs }) => startMs ?? 0));
     after = page?.next ?? null;
   } while (after !== null);
-  if (lastMs === null) return null;
-  return lastMs + dayMs > createdAtMs ? place : { createdAtMs: lastMs + dayMs, tail: '' };
+  return days;
 }

@@ -7,10 +7,10 @@ import type { Kind } from './record-kinds.ts';
 /** How many kinds are remembered: a few for each model. */
 const maxKinds = 10_000;
 
-/** Below this are the numbers of kinds: PostgreSQL's integers end there. */
-const numbersEnd = 2 ** 31;
+/** The hexadecimal digits of a number: among ten thousand kinds two have the same one once in five million databases. */
+const numberDigits = 12;
 
-/** How many numbers are tried for a kind: each is that of another one once in some hundred thousand times. */
+/** How many numbers are tried for a kind. */
 const maxTries = 10;
 
 /** The numbers of kinds, which are asked of the database once. */
@@ -22,7 +22,7 @@ export interface KindNumbers {
 
 /**
  * Remembers the numbers of kinds over any engine. A number is made of what the kind says: a database that was restored, or that
- * takes the place of another one, may lack the kind, but has no other one under its number.
+ * takes the place of another one, may lack the kind, but has no other one under its number, but by chance.
  */
 export function createKindNumbers(engine: Pick<Engine, 'call'>): KindNumbers {
   const numbers = new LRUCache<string, number>({ max: maxKinds });
@@ -43,7 +43,7 @@ export function createKindNumbers(engine: Pick<Engine, 'call'>): KindNumbers {
 async function nameKind(engine: Pick<Engine, 'call'>, kind: Kind, name: string): Promise<number> {
   for (let tries = 0; tries < maxTries; tries++) {
     const hash = digest(tries === 0 ? name : `${name}${tries}`);
-    const row = await engine.call(numberKind, [Number.parseInt(hash.slice(0, 8), 16) % numbersEnd, ...kind]);
+    const row = await engine.call(numberKind, [Number.parseInt(hash.slice(0, numberDigits), 16), ...kind]);
     if (row !== null) return Number(row[0]);
   }
   throw new Error('a record has no number for what it has in common with others');

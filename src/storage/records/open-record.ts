@@ -3,6 +3,7 @@ import { groupNameOf } from '../../domain/limits/groups.ts';
 import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Taken } from '../engine.ts';
+import { kindIsKnown } from './record-kinds.ts';
 import { requestKeyOf } from './request-key.ts';
 
 /** What an opening takes of a record, with the number of its kind: its key, what it asks to hold, and how it begins. */
@@ -51,10 +52,10 @@ export const openRecord: FixedUnit<'open_record'> = {
   decisions: [
     `UPDATE accounts SET last_request = unhex(:tail), last_hold = ${holdable}, held = held + ${holdable},
        balance = balance - ${holdable}
-     WHERE key_id = :key_id AND (balance IS NULL OR balance >= :least_hold OR CAST(:hold AS BIGINT) = 0)
+     WHERE key_id = :key_id AND (balance IS NULL OR balance >= :least_hold OR CAST(:hold AS BIGINT) = 0) AND ${kindIsKnown}
      RETURNING balance, held, last_hold, number`,
     `SELECT balance, held, CASE WHEN last_request = unhex(:tail) THEN last_hold END, number FROM accounts
-     WHERE key_id = :key_id`,
+     WHERE key_id = :key_id AND ${kindIsKnown}`,
   ],
   decided: { balance: 'bigint', held: 'bigint', hold: 'bigint', account: 'bigint' },
   changes: [
@@ -156,7 +157,7 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
      FROM (SELECT balance, accounts.held AS held, accounts.number AS account, ${periods.join(', ')},
          ${['balance', ...owners.map(roomOf)].reduceRight((least, room) => smaller(room, least))} AS room
        FROM accounts ${owners.map((owner) => `JOIN budgets AS of_${owner} ON of_${owner}.id = :${owner}_budget`).join(' ')}
-       WHERE accounts.key_id = :key_id) AS rooms`,
+       WHERE accounts.key_id = :key_id AND ${kindIsKnown}) AS rooms`,
     ],
     decided: Object.fromEntries(
       ['balance', 'held', ...decidedPeriods, 'hold', 'account'].map((column) => [column, 'bigint']),

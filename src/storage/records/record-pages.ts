@@ -7,7 +7,7 @@ import { findRequestKey, isRequest, requestKeyOf } from './request-key.ts';
 import type { RequestKey } from './request-key.ts';
 import { readAttempts, readFailure } from './stored-attempts.ts';
 
-/** How many records of a page are read at once: under a millisecond of the thread that serves requests, which come in between. */
+/** How many records of a page without a model are read at once: under a millisecond of the thread that serves requests. */
 const recordsAtOnce = 50;
 
 /** Reads consumption records in pages, beside the units that write them. */
@@ -30,7 +30,8 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
       add(await readRows(engine, selectOpen(filter, cursor)));
       let searchedTo: string | null = null;
       for (let ended = 0; ended <= limit && searchedTo === null;) {
-        const wanted = Math.min(limit + 1 - ended, recordsAtOnce);
+        const most = filter.model === undefined ? recordsAtOnce : limit + 1;
+        const wanted = Math.min(limit + 1 - ended, most);
         const some = await findEnded(engine, filter, wanted, cursor, limits);
         add(some.rows);
         ended += some.rows.length;

@@ -3,7 +3,7 @@ import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/money/consumption.ts';
 import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Engine, ResultRow, Row, Statement } from '../engine.ts';
+import type { Engine, FixedUnit, ResultRow, Row, SqlValue, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
 import type { Owner } from '../leases.ts';
@@ -19,9 +19,10 @@ import {
 } from './open-record.ts';
 import { createKindNumbers } from './kind-numbers.ts';
 import { openKind, settledKind } from './record-kinds.ts';
+import type { Kind } from './record-kinds.ts';
 import { isOneOf, requestKeyOf } from './request-key.ts';
 import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-record.ts';
-import { describedAttempt, writeAttempts } from './stored-attempts.ts';
+import { describedAttempt } from './stored-attempts.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
@@ -41,29 +42,32 @@ export function createRecordStore(
   { now, report, owner }: RecordStoreOptions,
 ): RecoverableRecords & OpenRecords {
   const kinds = createKindNumbers(engine);
-  const settle = async (record: SettledRecord): Promise<ResultRow> => {
+  /** Runs a unit that writes a record of a kind. A database that was restored may lack the kind: it is named again then, once. */
+  const write = async (
+    unit: FixedUnit,
+    kind: Kind,
+    valuesOf: (kind: number) => readonly SqlValue[],
+  ): Promise<ResultRow> => {
+    const number = kinds.find(kind) ?? (await kinds.ask(kind));
+    return (await engine.call(unit, valuesOf(number))) ?? engine.call(unit, valuesOf(await kinds.ask(kind)));
+  };
+  const settle = (record: SettledRecord): Promise<ResultRow> => {
     const described = describedAttempt(record);
-    const kind = settledKind(record, described?.model ?? '');
-    const attemptsText = described === null ? writeAttempts(record.attempts) : null;
-    const known = kinds.find(kind);
-    const settleAs = (number: number): Promise<ResultRow> =>
-      engine.call(
-        settlementFor(record),
-        valuesToSettle({ ...record, kind: number, settledAtMs: now(), attemptsText }),
-      );
-    const row = await settleAs(known ?? (await kinds.ask(kind)));
-    // A database that was restored lacks kinds that this process remembers.
-    return row === null && known !== undefined ? settleAs(await kinds.ask(kind)) : row;
+    const settledAtMs = now();
+    return write(settlementFor(record), settledKind(record, described?.model ?? ''), (kind) =>
+      valuesToSettle({ ...record, kind, settledAtMs, described }),
+    );
   };
   return {
     async open(record) {
       const { budgets } = record;
-      const named = openKind(record);
-      const kind = kinds.find(named) ?? (await kinds.ask(named));
-      if (budgets === undefined)
-        return readReservation(await engine.call(openRecord, valuesToOpen(record, kind, owner.id)));
-      const values = valuesToOpenBudgeted(record, budgets, kind, owner.id);
-      return readBudgetedReservation(await engine.call(openingOf(budgets), values));
+      const kind = openKind(record);
+      if (budgets === undefined) {
+        const row = await write(openRecord, kind, (number) => valuesToOpen(record, number, owner.id));
+        return readReservation(row);
+      }
+      const valuesOf = (number: number) => valuesToOpenBudgeted(record, budgets, number, owner.id);
+      return readBudgetedReservation(await write(openingOf(budgets), kind, valuesOf));
     },
     async settle(record) {
       const settled = readSettlement(await settle(record));

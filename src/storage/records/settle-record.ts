@@ -1,20 +1,21 @@
 import type { BudgetOwner, CountedBudget } from '../../domain/budgets/budget.ts';
-import type { SettledRecord } from '../../domain/money/consumption.ts';
+import type { Attempt, SettledRecord } from '../../domain/money/consumption.ts';
 import { maxWarningLevels } from '../../shared/max-warning-levels.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
 import { sql } from '../statements.ts';
 import { budgetColumns, isThisRequest, requestKey } from './open-record.ts';
-import { writeFailure } from './stored-attempts.ts';
+import { writeAttempts, writeFailure } from './stored-attempts.ts';
+import { kindIsKnown } from './record-kinds.ts';
 import { isRequest, requestKeyOf } from './request-key.ts';
 
 /** A record that is settled, with what its row needs beside it. */
 interface Settlement extends SettledRecord {
   readonly kind: number;
   readonly settledAtMs: number;
-  /** Its calls of upstreams, where its columns don't say everything of them. */
-  readonly attemptsText: string | null;
+  /** Its one attempt, where its columns say all of that; else its attempts are written. */
+  readonly described: Attempt | null;
 }
 
 /** What a settlement takes of its end, under the names of the columns. */
@@ -27,17 +28,9 @@ const ended: Taken<Settlement> = [
   ['reasoning_tokens', 'bigint', ({ usage }) => usage?.reasoningTokens || null],
   ['first_byte_ms', 'bigint', ({ firstTextMs }) => (firstTextMs === null ? null : Math.round(firstTextMs))],
   ['total_ms', 'bigint', ({ totalMs }) => Math.round(totalMs)],
-  ['attempts', 'text', ({ attemptsText }) => attemptsText],
-  [
-    'attempt_started_ms',
-    'bigint',
-    ({ attempts, attemptsText }) => (attemptsText === null ? (attempts[0]?.startedMs ?? null) : null),
-  ],
-  [
-    'attempt_ms',
-    'bigint',
-    ({ attempts, attemptsText }) => (attemptsText === null ? (attempts[0]?.durationMs ?? null) : null),
-  ],
+  ['attempts', 'text', ({ attempts, described }) => (described === null ? writeAttempts(attempts) : null)],
+  ['attempt_started_ms', 'bigint', ({ described }) => described?.startedMs ?? null],
+  ['attempt_ms', 'bigint', ({ described }) => described?.durationMs ?? null],
   ['failure', 'text', ({ failure }) => writeFailure(failure)],
 ];
 const endedColumns = ended.map(([name]) => name);
@@ -133,9 +126,6 @@ const chargeNumber = `CASE WHEN ${chargeable} > 0 THEN postings + 1 END`;
 /** What a late settlement reads of the account. */
 const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts WHERE key_id = :key_id)`;
 
-/** That the kind is there: a database that was restored may have forgotten it, and its record could not be read. */
-const kindIsKnown = 'EXISTS (SELECT 1 FROM record_kinds WHERE record_kinds.number = :kind)';
-
 /**
  * Ends a record, gives its hold back and charges it. What decides is that the record is written: the others happen only then,
  * so a second settlement changes nothing. A record that was closed as lost is overtaken, once: its process was taken for dead,
@@ -144,7 +134,7 @@ const kindIsKnown = 'EXISTS (SELECT 1 FROM record_kinds WHERE record_kinds.numbe
  * charged twice. No more is charged than the account's sum can take; what is left over is kept as `unbooked`.
  *
  * Only a record that exists already is looked for: on PostgreSQL, what reads or updates records costs a lock of each
- * partition, and an insert without a named column for its conflict the least (no other column of theirs is unique). The one
+ * partition, and an insert without a named column for its conflict the least (nothing else of theirs is unique). The one
  * row of the removals is found by its id: a table that is read whole counts as so expensive in this function that the server
  * would compile the statement first, for half a second.
  */
@@ -163,7 +153,7 @@ function settlementOf<Name extends SettlementName>(
     locks: [{ table: 'accounts', where: 'key_id = :key_id' }],
     preparations: [],
     decisions: [
-      `INSERT INTO record_rows (created_at, tail, account, charge, number, unbooked, settled_ms, late, queued_ms, hold,
+      `INSERT INTO record_rows (created_at, tail, account, charge, charge_number, unbooked, settled_ms, late, queued_ms, hold,
        ${endedColumns.join(', ')}${columns})
      SELECT CAST(:created_at AS BIGINT), unhex(:tail), accounts.number, ${chargeable}, ${chargeNumber},
        nullif(:charge - ${chargeable}, 0), CAST(:settled_at AS BIGINT) - :created_at,
@@ -175,7 +165,7 @@ function settlementOf<Name extends SettlementName>(
          coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :created_at))
      ON CONFLICT DO NOTHING ${returning('CASE WHEN late IS NULL THEN hold ELSE 0 END')}`,
       `UPDATE record_rows SET late = ${lateness.wasLost}, settled_ms = CAST(:settled_at AS BIGINT) - :created_at,
-       charge = ${ofAccount(chargeable)}, number = ${ofAccount(chargeNumber)},
+       charge = ${ofAccount(chargeable)}, charge_number = ${ofAccount(chargeNumber)},
        unbooked = nullif(:charge - ${ofAccount(chargeable)}, 0),
        ${listed(endedColumns, (column) => `${column} = :${column}`)}
      WHERE ${isThisRequest} AND settled_ms IS NULL AND ${kindIsKnown}

@@ -1,32 +1,13 @@
 import { byKey, bytes, either, id, postgres, sql, sqlite } from './parts.ts';
 import type { Part } from './parts.ts';
 
-/** What a kind of records says of them. */
-export const kindNames = [
-  'protocol',
-  'mode',
-  'model',
-  'upstream',
-  'attempt_model',
-  'tag',
-  'group_name',
-  'outcome',
-  'status',
-  'usage_source',
-  'price_input',
-  'price_cached_input',
-  'price_cache_write',
-  'price_output',
-  'price_request',
-] as const;
-
 /** The tables that have a row for each request, which is compact therefore. */
 export const requestRows = sql`
 -- REQUESTS. The id of each is its time and the rest of it, the tail: rows of new requests lie side by side.
 
 -- What many requests have in common: each combination once. An empty text stands for what is not there.
 CREATE TABLE record_kinds (
-  number INTEGER PRIMARY KEY, -- made of what it says, so that it never means something else in a database that was restored
+  number ${either('INTEGER', 'BIGINT')} PRIMARY KEY, -- made of what it says, so that it means nothing else in a database that was restored
   protocol ${id} NOT NULL, mode ${id} NOT NULL, model ${id} NOT NULL, upstream ${id} NOT NULL,
   attempt_model ${id} NOT NULL, -- the model's name at the upstream, where the record describes its one call
   tag ${id} NOT NULL, group_name ${id} NOT NULL,
@@ -35,13 +16,14 @@ CREATE TABLE record_kinds (
   price_input BIGINT NOT NULL, price_cached_input BIGINT NOT NULL, price_cache_write BIGINT NOT NULL,
   price_output BIGINT NOT NULL, -- like those before, of a million tokens
   price_request BIGINT NOT NULL,
-  UNIQUE (model, ${kindNames.filter((name) => name !== 'model').join(', ')})
+  UNIQUE (model, upstream, attempt_model, tag, group_name, outcome, status, usage_source, protocol, mode,
+    price_input, price_cached_input, price_cache_write, price_output, price_request)
 );
 
 -- Requests in progress.
 CREATE TABLE open_rows (
   created_at BIGINT NOT NULL, tail ${bytes} NOT NULL,
-  account INTEGER NOT NULL, kind INTEGER NOT NULL, queued_ms INTEGER NOT NULL,
+  account INTEGER NOT NULL, kind BIGINT NOT NULL, queued_ms INTEGER NOT NULL,
   owner ${id} NOT NULL,
   hold BIGINT NOT NULL, -- what is set aside of the balance
   budget ${id}, budget_period BIGINT, -- that of its key in which it counts
@@ -54,12 +36,13 @@ CREATE TABLE open_rows (
 CREATE TABLE record_rows (
   created_at BIGINT NOT NULL,
   charge BIGINT NOT NULL DEFAULT 0,
-  number BIGINT, -- of the charge in the ledger of its key; NULL where nothing was charged
+  charge_number BIGINT, -- of the charge in the ledger of its key; NULL where nothing was charged
   hold BIGINT NOT NULL DEFAULT 0,
   input_tokens BIGINT, output_tokens BIGINT, -- both or none
   cached_input_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, -- parts of those; NULL for none
+  kind BIGINT NOT NULL,
   unbooked BIGINT, -- the part of its price that the sums of its account could not take
-  account INTEGER NOT NULL${sqlite(' REFERENCES accounts (number)')}, kind INTEGER NOT NULL,
+  account INTEGER NOT NULL${sqlite(' REFERENCES accounts (number)')},
   queued_ms INTEGER NOT NULL,
   settled_ms BIGINT, -- from its arrival to its settlement; NULL where it was closed as lost
   first_byte_ms INTEGER, total_ms INTEGER, -- from its arrival to the first text, and to the end
@@ -73,8 +56,7 @@ CREATE TABLE record_rows (
   PRIMARY KEY (created_at, tail)
 )${byKey}${postgres(' PARTITION BY RANGE (created_at)')};
 CREATE INDEX records_by_key ON record_rows (account, created_at);
--- PostgreSQL has no unique index over partitions but by their times: there the lock of the account numbers charges.
-CREATE ${sqlite('UNIQUE ')}INDEX records_by_number ON record_rows (account, number) WHERE number IS NOT NULL;
+CREATE INDEX records_by_charge ON record_rows (account, charge_number) WHERE charge_number IS NOT NULL;
 CREATE INDEX records_by_budget ON record_rows (budget, budget_period, created_at) WHERE budget IS NOT NULL;
 CREATE INDEX records_by_group_budget ON record_rows (group_budget, group_period, created_at)
   WHERE group_budget IS NOT NULL;
@@ -115,7 +97,7 @@ CREATE VIEW records AS SELECT ${beginningOf('record')},
   ${outcomeOf('record_kinds')} AS outcome, CASE WHEN record_kinds.outcome = '' THEN 500 ELSE status END AS status,
   input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
   CASE WHEN record_kinds.outcome = '' THEN 'none' ELSE usage_source END AS usage_source, first_byte_ms, total_ms,
-  charge, coalesce(unbooked, 0) AS unbooked, record.number AS number, record.created_at + settled_ms AS settled_at,
+  charge, coalesce(unbooked, 0) AS unbooked, charge_number, record.created_at + settled_ms AS settled_at,
   attempts, attempt_model, attempt_started_ms, attempt_ms, failure, coalesce(late, 0) AS late
   FROM ${withNames('record_rows', 'record')};
 
@@ -126,6 +108,6 @@ CREATE VIEW open_requests AS SELECT ${beginningOf('open')}, open.owner AS owner
 CREATE VIEW ledger AS
   SELECT key_id, number, created_at, kind, delta, request_id, reference, 0 AS has_record FROM ledger_rows
   UNION ALL
-  SELECT accounts.key_id, record.number, record.created_at + settled_ms, 'charge', -charge, ${requestIdOf('record')}, NULL, 1
-  FROM accounts JOIN record_rows AS record ON record.account = accounts.number WHERE record.number IS NOT NULL;
+  SELECT accounts.key_id, charge_number, record.created_at + settled_ms, 'charge', -charge, ${requestIdOf('record')}, NULL, 1
+  FROM accounts JOIN record_rows AS record ON record.account = accounts.number WHERE charge_number IS NOT NULL;
 `;

@@ -28,8 +28,8 @@ const sums = sumNames.map((name) => `${name} BIGINT NOT NULL`).join(',\n  ');
  * requests stand beside the views in which they are read.
  */
 export const tables = sql`
--- KEYS, THEIR MONEY AND THEIR REQUESTS. Nothing checks references where requests write: the audit finds what a foreign key
--- would, and PostgreSQL would lock a row for each.
+-- KEYS, THEIR MONEY AND THEIR REQUESTS. Nothing checks references where requests write: every statement takes them from
+-- the row that it refers to, and PostgreSQL would lock a row for each.
 
 -- The keys of clients. A limit that is NULL is the service's default.
 CREATE TABLE api_keys (

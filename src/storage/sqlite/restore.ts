@@ -96,7 +96,7 @@ function check(copy: string, name: string, allowMigrated: boolean): Pick<Restore
     findPending(migrations, madeSteps(database));
     const count = (table: string): number =>
       Number(database.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.['count']);
-    return { keys: count('api_keys'), records: count('records') };
+    return { keys: count('api_keys'), records: count('record_rows') };
   } catch (error) {
     throw new Error(`${name} can't be restored: ${(error as Error).message}`, { cause: error });
   } finally {

@@ -18,12 +18,15 @@ CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger_rows ${refuse('th
 CREATE TRIGGER ledger_is_shortened_by_folds_alone BEFORE DELETE ON ledger_rows
   WHEN OLD.number > coalesce((SELECT number FROM ledger_folds WHERE key_id = OLD.key_id), 0)
   ${refuse('the ledger is append-only')};
+-- A kind is part of every record that has it.
+CREATE TRIGGER kind_is_never_changed BEFORE UPDATE ON record_kinds ${refuse('a kind of records is never changed')};
+CREATE TRIGGER kind_is_never_removed BEFORE DELETE ON record_kinds ${refuse('a kind of records is never removed')};
 CREATE TRIGGER charge_is_never_changed BEFORE UPDATE ON record_rows
   WHEN OLD.settled_ms IS NOT NULL
   ${refuse('a settled record is never changed')};
 CREATE TRIGGER charge_is_kept_without_its_record BEFORE DELETE ON record_rows
-  WHEN OLD.number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger_rows JOIN accounts ON accounts.key_id = ledger_rows.key_id
-    WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.number)
+  WHEN OLD.charge_number IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger_rows JOIN accounts ON accounts.key_id = ledger_rows.key_id
+    WHERE accounts.number = OLD.account AND ledger_rows.number = OLD.charge_number)
   ${refuse('the ledger is append-only')};
 CREATE TRIGGER ledger_seals_refuses_update BEFORE UPDATE ON ledger_seals ${refuse('ledger_seals is append-only')};
 CREATE TRIGGER ledger_seals_refuses_delete BEFORE DELETE ON ledger_seals ${refuse('ledger_seals is append-only')};
