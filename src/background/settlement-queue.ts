@@ -32,7 +32,7 @@ export class SettlementQueue {
   readonly #health: WriteHealth;
   readonly #clock: Clock;
   readonly #spool: SettlementSpool | null;
-  readonly #notMade: (error: unknown) => void;
+  readonly #onFault: ReportFault;
   readonly #notSpooled: (error: unknown) => void;
   /** By request. Each stays until it is made, so that the sweep does not take its record for an orphan. */
   readonly #waiting = new Map<string, SettledRecord>();
@@ -53,7 +53,7 @@ export class SettlementQueue {
     this.#health = health;
     this.#clock = clock;
     this.#spool = spool;
-    this.#notMade = sumFaults('a kept settlement could not be made', onFault, clock);
+    this.#onFault = onFault;
     this.#notSpooled = sumFaults('a settlement could not be written to the spool', onFault, clock);
   }
 
@@ -185,7 +185,9 @@ export class SettlementQueue {
       if (error instanceof KeyLockedError) return 'account locked';
       if (isPassing(error)) return 'refused';
       // A thread can die between its commit and its answer: the settlement is made then.
-      if (!(await this.#records.isSettled(record).catch(() => false))) this.#notMade(error);
+      // Each is a charge that is given up: one that is not named could not be told from one that was made.
+      if (!(await this.#records.isSettled(record).catch(() => false)))
+        this.#onFault('a kept settlement could not be made', error);
     }
     this.#waiting.delete(record.requestId);
     this.#ofLocked.delete(record.requestId);

@@ -6,7 +6,7 @@ import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
 import { readRecord } from './records/record-pages.ts';
-import { isBehind, isOneOf, requestKeyOf } from './records/request-key.ts';
+import { findRequestKey, isBehind, isOneOf, requestKeyOf } from './records/request-key.ts';
 import { lookUpRows, raw, readRows, sql } from './statements.ts';
 
 /** Ends old records over any engine, beside the units that write new ones. */
@@ -83,9 +83,10 @@ const selectRemovedBefore: Statement = sql`SELECT removed_before FROM record_rem
  * are those that are gone.
  */
 function removeRecords(records: readonly ReadRecord[], beforeMs: number): readonly Statement[] {
+  // What is no id of a request is that of no record.
   const some = (isLost: boolean): Statement =>
     isOneOf(
-      records.filter((record) => record.isLost === isLost).map((record) => requestKeyOf(record.requestId)),
+      records.flatMap((record) => (record.isLost === isLost ? (findRequestKey(record.requestId) ?? []) : [])),
     );
   const [settled, lost] = [some(false), some(true)];
   return [

@@ -441,11 +441,14 @@ describe('a database that does not answer', () => {
     );
     state.fault = new StorageError('the database thread ended');
     await kept.settle(record('made'));
-    await kept.settle(record('lost'));
+    for (const id of ['lost', 'lost too']) await kept.settle(record(id));
     faults.length = 0;
     state.fault = null;
     expect(await kept.flush()).toBe(0);
-    expect(faults).toEqual(['a kept settlement could not be made: Error: no open record of lost']);
+    // Each names its request: it is a charge that is given up.
+    expect(faults).toEqual(
+      ['lost', 'lost too'].map((id) => `a kept settlement could not be made: Error: no open record of ${id}`),
+    );
   });
 
   test('is given no new records once it is lost, and still takes settlements', async () => {

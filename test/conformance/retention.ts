@@ -142,12 +142,21 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       await use('0', 0, 1);
       await use('5', 5, 1);
       await store.open(opened('open', 10));
+      const others = ['', 'req_zz', idOf('0').toUpperCase(), `${idOf('0')}0`];
+      const strange = [false, true].flatMap((isLost) => others.map((requestId) => ({ requestId, isLost })));
+      expect(await retention.removeRecords(strange, startMs + dayMs)).toBe(0);
       const all = [idOf('0'), idOf('5', startMs + 5 * dayMs), idOf('open')].map((requestId) => ({
         requestId,
         isLost: false,
       }));
+      const page = async () => (await store.listRecords({}, 9, idOf('0')))?.records;
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(1);
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(0);
+      // A list that has come to a record which is removed meanwhile goes on behind it.
+      expect([await page(), await store.listRecords({}, 9, idOf('never', startMs + dayMs))]).toEqual([
+        [],
+        null,
+      ]);
       // An earlier time does not undo what a later one has set.
       await retention.removeRecords(all, startMs);
       expect(await retention.removedBefore()).toBe(startMs + dayMs);

@@ -12,6 +12,12 @@ import { readPeriod, selectBudgets } from './accounts.ts';
 const budgetsPerRead = 20;
 const recordsPerRead = 200;
 
+/**
+ * How long before a period a request may have arrived that counts in it, since it waited, in milliseconds. Once records of that
+ * time are removed, those that are left add up to less.
+ */
+const longestWaitMs = 86_400_000;
+
 const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_rows
   WHERE budget IS NOT NULL OR group_budget IS NOT NULL`;
 
@@ -93,7 +99,7 @@ async function compare(
   return counted.flatMap(({ id, startMs, spentNanos, chargedNanos }) => {
     const after = now.get(id);
     if (after?.startMs !== startMs) return [];
-    const spentBeforeNanos = removedBeforeMs > startMs ? 0 : spentNanos;
+    const spentBeforeNanos = removedBeforeMs > startMs - longestWaitMs ? 0 : spentNanos;
     return [{ id, chargedNanos, spentBeforeNanos, spentAfterNanos: after.spentNanos }];
   });
 }

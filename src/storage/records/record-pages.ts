@@ -18,9 +18,13 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
       if (before !== null) {
         cursor = findRequestKey(before);
         if (cursor === null) return null;
-        // It must be one of the page's key, where the page has one.
-        const found = await engine.read(selectRecord(cursor, filter.keyId));
-        if (found.flat().length === 0) return null;
+        // It must be one of the page's key, where the page has one. One that was removed meanwhile still says where it was.
+        const [[removed] = [], ...found] = await engine.read([
+          removals,
+          ...selectRecord(cursor, filter.keyId),
+        ]);
+        const isRemoved = cursor.createdAtMs < Number(removed?.['removed_before'] ?? 0);
+        if (!isRemoved && found.flat().length === 0) return null;
       }
       // Open ones first, by their ids: one that ends meanwhile is found again, and is one record.
       const found = new Map<string, ConsumptionRecord>();
@@ -53,6 +57,8 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
     },
   };
 }
+
+const removals = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /** Where records are: the open ones apart, as they are few and change, and the others are many and stay. */
 const tables = ['records', 'open_requests'] as const;
