@@ -5,7 +5,7 @@ import type { ChainState } from '../domain/statements/chain.ts';
 import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
-import { readRecord } from './records/record-pages.ts';
+import { readRecord, selectRemovedBefore } from './records/record-pages.ts';
 import { findRequestKey, isBehind, isOneOf, requestKeyOf } from './records/request-key.ts';
 import { lookUpRows, raw, readRows, sql } from './statements.ts';
 
@@ -75,8 +75,6 @@ function selectOldest(beforeMs: number, after: RecordPlace | null, limit: number
 }
 
 const selectOldestTime: Statement = sql`SELECT created_at FROM records ORDER BY created_at LIMIT ${1}`;
-
-const selectRemovedBefore: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /**
  * Removes some records, in one unit that says from when they are; their charges stay in the ledger. The rows of the deletions

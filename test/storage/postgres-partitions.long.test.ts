@@ -160,6 +160,20 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     );
   });
 
+  test('are never emptied at once, with the charges in them, nor are the kinds of their records changed', async () => {
+    const { store, url, sql } = await openNode();
+    await store.createKey(payingKey, 'hash', 1_000);
+    await store.settle(settledRecord);
+    for (const table of ['record_rows', ...fixed, ...(await monthsOf(url)), 'record_kinds'])
+      await expect(sql(`TRUNCATE ${table}`)).rejects.toThrow(/append-only|never changed or removed/);
+    await expect(sql(`UPDATE record_kinds SET model = 'n'`)).rejects.toThrow('never changed');
+    await expect(sql('DELETE FROM record_kinds')).rejects.toThrow('never changed or removed');
+    expect(await store.findRecord(settledRecord.requestId, null)).toMatchObject({
+      model: 'm',
+      chargeNanos: 1,
+    });
+  });
+
   test('have a February of 28 days in the year 2100, which has no leap day', async () => {
     const { sql, time } = await openNode();
     await time.waitRound(Date.UTC(2100, 0, 31));

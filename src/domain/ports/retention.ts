@@ -8,9 +8,8 @@ export interface ReadRecord {
   readonly isLost: boolean;
 }
 
-/** The record behind which a list goes on, in the order of time and then of ids. */
+/** The record behind which a list goes on: ids are in the order of time. */
 export interface RecordPlace {
-  readonly createdAtMs: number;
   readonly requestId: string;
 }
 

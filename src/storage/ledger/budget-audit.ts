@@ -3,6 +3,7 @@ import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, SqlValue, Statement } from '../engine.ts';
 import { columnsOfBudget } from '../records/open-record.ts';
+import { selectRemovedBefore } from '../records/record-pages.ts';
 import { isBehind, requestKeyOf } from '../records/request-key.ts';
 import type { RequestKey } from '../records/request-key.ts';
 import { raw, readRows, sql } from '../statements.ts';
@@ -20,8 +21,6 @@ const longestWaitMs = 86_400_000;
 
 const budgetHolds: Statement = sql`SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_rows
   WHERE budget IS NOT NULL OR group_budget IS NOT NULL`;
-
-const removals: Statement = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /** Reads all budgets with the holds of their open requests, a page at a time. */
 export function auditBudgets(
@@ -93,7 +92,10 @@ async function compare(
   engine: Pick<Engine, 'read'>,
   counted: readonly Counted[],
 ): Promise<readonly AuditedSpending[]> {
-  const [removed = [], rows = []] = await engine.read([removals, selectBudgets(counted.map(({ id }) => id))]);
+  const [removed = [], rows = []] = await engine.read([
+    selectRemovedBefore,
+    selectBudgets(counted.map(({ id }) => id)),
+  ]);
   const removedBeforeMs = Number(removed[0]?.['removed_before'] ?? Number.NEGATIVE_INFINITY);
   const now = new Map(rows.map((row) => [String(row['id']), readPeriod(row)]));
   return counted.flatMap(({ id, startMs, spentNanos, chargedNanos }) => {

@@ -65,10 +65,11 @@ export async function findEnded(
     searchedTo = String(last['request_id']);
     place = requestKeyOf(searchedTo);
     if (found.length > 0) continue;
-    days ??= await listDays(engine, filter, place.createdAtMs);
-    const day = days.findLast((startMs) => startMs <= (place?.createdAtMs ?? 0));
+    const { createdAtMs } = place;
+    days ??= await listDays(engine, filter, createdAtMs);
+    const day = days.findLast((startMs) => startMs <= createdAtMs);
     if (day === undefined) return { rows, searchedTo: null };
-    if (day + dayMs <= place.createdAtMs) place = { createdAtMs: day + dayMs, tail: '' };
+    if (day + dayMs <= createdAtMs) place = { createdAtMs: day + dayMs, tail: '' };
   }
   return { rows, searchedTo };
 }

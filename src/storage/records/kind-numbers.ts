@@ -21,8 +21,8 @@ export interface KindNumbers {
 }
 
 /**
- * Remembers the numbers of kinds over any engine. A number is made of what the kind says: a database that was restored, or that
- * takes the place of another one, may lack the kind, but has no other one under its number, but by chance.
+ * Remembers the numbers of kinds over any engine. A number is made of what the kind says, so that it means the same in a database
+ * that was restored or takes the place of another one, which may lack the kind.
  */
 export function createKindNumbers(engine: Pick<Engine, 'call'>): KindNumbers {
   const numbers = new LRUCache<string, number>({ max: maxKinds });
@@ -46,5 +46,5 @@ async function nameKind(engine: Pick<Engine, 'call'>, kind: Kind, name: string):
     const row = await engine.call(numberKind, [Number.parseInt(hash.slice(0, numberDigits), 16), ...kind]);
     if (row !== null) return Number(row[0]);
   }
-  throw new Error('a record has no number for what it has in common with others');
+  throw new Error(`the first ${maxTries} numbers of a kind of records are those of other kinds`);
 }

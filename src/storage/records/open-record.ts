@@ -4,18 +4,12 @@ import type { OpenedRecord, Reservation } from '../../domain/money/consumption.t
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Taken } from '../engine.ts';
 import { kindIsKnown } from './record-kinds.ts';
-import { requestKeyOf } from './request-key.ts';
+import { isThisRequest, requestKey } from './request-key.ts';
 
 /** What an opening takes of a record, with the number of its kind: its key, what it asks to hold, and how it begins. */
 interface Opening extends OpenedRecord {
   readonly kind: number;
 }
-
-/** A request's id, as values. */
-export const requestKey: Taken<{ readonly requestId: string }> = [
-  ['created_at', 'bigint', ({ requestId }) => requestKeyOf(requestId).createdAtMs],
-  ['tail', 'text', ({ requestId }) => requestKeyOf(requestId).tail],
-];
 
 const opened: Taken<Opening> = [
   ['key_id', 'text', ({ keyId }) => keyId],
@@ -25,9 +19,6 @@ const opened: Taken<Opening> = [
   ['kind', 'bigint', ({ kind }) => kind],
   ['queued_ms', 'bigint', ({ queuedMs }) => Math.round(queuedMs)],
 ];
-
-/** Finds the row of a request by its id. */
-export const isThisRequest = 'created_at = :created_at AND tail = unhex(:tail)';
 
 /** As much of a wanted hold as the balance has; nothing where there is no balance, or one below zero. */
 const holdable =

@@ -20,7 +20,7 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
         if (cursor === null) return null;
         // It must be one of the page's key, where the page has one. One that was removed meanwhile still says where it was.
         const [[removed] = [], ...found] = await engine.read([
-          removals,
+          selectRemovedBefore,
           ...selectRecord(cursor, filter.keyId),
         ]);
         const isRemoved = cursor.createdAtMs < Number(removed?.['removed_before'] ?? 0);
@@ -58,7 +58,8 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
   };
 }
 
-const removals = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
+/** The time before which records were removed. */
+export const selectRemovedBefore = sql`SELECT removed_before FROM record_removals WHERE id = 1`;
 
 /** Where records are: the open ones apart, as they are few and change, and the others are many and stay. */
 const tables = ['records', 'open_requests'] as const;

@@ -1,4 +1,4 @@
-import type { Statement } from '../engine.ts';
+import type { Statement, Taken } from '../engine.ts';
 import { joined, raw, sql } from '../statements.ts';
 
 /** A request's id as rows have it: its time in milliseconds since 1970, and the other 20 of its hexadecimal digits. */
@@ -19,9 +19,18 @@ export function findRequestKey(requestId: string): RequestKey | null {
 /** Takes the id of a request apart. Throws for a text that is none. */
 export function requestKeyOf(requestId: string): RequestKey {
   const key = findRequestKey(requestId);
-  if (key === null) throw new Error('a request has an id that is none of this gateway');
+  if (key === null) throw new Error('the id of a request is not req_ and 32 hexadecimal digits');
   return key;
 }
+
+/** A request's id, as a fixed unit takes it. */
+export const requestKey: Taken<{ readonly requestId: string }> = [
+  ['created_at', 'bigint', ({ requestId }) => requestKeyOf(requestId).createdAtMs],
+  ['tail', 'text', ({ requestId }) => requestKeyOf(requestId).tail],
+];
+
+/** Finds the row of the request of a fixed unit. */
+export const isThisRequest = 'created_at = :created_at AND tail = unhex(:tail)';
 
 /** Finds the rows of some requests. */
 export function isOneOf(keys: readonly RequestKey[]): Statement {

@@ -5,10 +5,10 @@ import { maxNanos } from '../../shared/money.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
 import { sql } from '../statements.ts';
-import { budgetColumns, isThisRequest, requestKey } from './open-record.ts';
-import { writeAttempts, writeFailure } from './stored-attempts.ts';
+import { budgetColumns } from './open-record.ts';
 import { kindIsKnown } from './record-kinds.ts';
-import { isRequest, requestKeyOf } from './request-key.ts';
+import { isRequest, isThisRequest, requestKey, requestKeyOf } from './request-key.ts';
+import { writeAttempts, writeFailure } from './stored-attempts.ts';
 
 /** A record that is settled, with what its row needs beside it. */
 interface Settlement extends SettledRecord {
