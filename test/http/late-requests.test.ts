@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { TestContext } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
@@ -22,13 +23,14 @@ const large = 'x'.repeat(1_000_000);
  * Starts a listener whose route waits for a gate, like a slot, then reads the body, and answers with its length when
  * `answering` resolves.
  */
-async function listen({ onTestFinished }: TestContext, answering: Promise<void> = Promise.resolve()) {
+async function listen({ onTestFinished }: TestContext, answering = Promise.resolve(), requestMs = timeoutMs) {
   const gate = Promise.withResolvers<void>();
-  let asked = 0;
+  let [asked, read] = [0, 0];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     asked++;
     await gate.promise;
     const body = await readBody(request, response, 10_000_000);
+    read++;
     await answering;
     if (body instanceof Uint8Array) response.end(`read ${body.length};`);
   };
@@ -39,7 +41,7 @@ async function listen({ onTestFinished }: TestContext, answering: Promise<void> 
     prepare: (_request, _response, next) => next(),
     unknownUrl: (_request, response) => void response.writeHead(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
-    deadlines: { head: timeoutMs, request: timeoutMs, unread: 30_000, idle: 65_000 },
+    deadlines: { head: timeoutMs, request: requestMs, unread: 30_000, idle: 65_000 },
     maxHeadBytes: 16_384,
     onRefused: () => {},
     isProxy: () => false,
@@ -55,6 +57,7 @@ async function listen({ onTestFinished }: TestContext, answering: Promise<void> 
   return {
     client: openRaw(`http://127.0.0.1:${port}`, { atEnd: onTestFinished }),
     asked: () => asked,
+    read: () => read,
     open: () => gate.resolve(),
   };
 }
@@ -82,6 +85,21 @@ test.concurrent('a listener sends 100 Continue although the request waited for i
   await eventually('100 Continue has arrived', () => client.text().includes('100 Continue'));
   client.socket.write('{}');
   await eventually('the answer has arrived', () => client.text().includes('read 2;'));
+});
+
+test.concurrent('a listener that has too many pending answers to read on still reads a body that has begun', async (context) => {
+  const answering = Promise.withResolvers<void>();
+  const { client, read, open } = await listen(context, answering.promise, 60_000);
+  open();
+  const whole = post('Content-Length: 2\r\n', '{}');
+  client.socket.write(whole.repeat(8).slice(0, -1));
+  await eventually('the other requests are read', () => read() === 7);
+  await setImmediate();
+  client.socket.write('}');
+  await eventually('the last one is read', () => read() === 8);
+  expect(client.text()).toBe('');
+  answering.resolve();
+  await eventually('all are answered', () => client.text().split('read 2;').length === 9);
 });
 
 test.concurrent('a listener sends all pending answers although it stopped reading in the middle of the next head', async (context) => {

@@ -23,6 +23,18 @@ export const knownSurvivors: readonly KnownSurvivor[] = [
     why: 'At most 400 characters are shown.',
   },
   {
+    file: 'src/protocol/responses/read-request.ts',
+    line: 'return include;',
+    change: 'nothing is returned: return include;',
+    why: 'The entries that are allowed are dropped: nothing reads the field.',
+  },
+  {
+    file: 'src/http/connections/connection-table.ts',
+    line: 'this.#recent.delete(connection);',
+    change: 'a statement is dropped: this.#recent.delete(connection);',
+    why: 'Where a protection ends, the connection is in no other list: it closed before, and is only forgotten later.',
+  },
+  {
     file: 'src/http/connections/unread-watch.ts',
     line: 'if (socket === null) return 0;',
     change: 'a number is one more: 0',

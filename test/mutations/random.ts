@@ -45,7 +45,7 @@ const options = readScript({
   name: 'mutants',
   options: {
     mutants: countOption('how many faults are made', 300),
-    files: countOption('how many test files are run for one at the most: fewer find fewer, and sooner', 60),
+    files: countOption('how many test files are run for one at the most: fewer find fewer, and sooner', 40),
     only: textOption('makes all faults of one line, such as src/http/body.ts:12, or of one file'),
     again: textOption('makes the faults that survived an earlier run, whose output is in this file'),
     seed: seedOption(null),

@@ -186,6 +186,19 @@ describe('a delivery', () => {
     expect([clock.scheduled, faults]).toEqual([0, []]);
   });
 
+  test('sends a comment 15 seconds after the last text, and not later because of when that was', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    delivery.permit();
+    clock.advance(10_000);
+    delivery.send(['a']);
+    clock.advance(14_999);
+    expect(calls.at(-1)).toBe('send text');
+    clock.advance(1);
+    expect(calls.at(-1)).toBe('send comment');
+    await delivery.finish(finished, null);
+  });
+
   test('is full until the last of its writes has drained', async () => {
     const delivery = openDelivery();
     delivery.begin(streamWriter());
