@@ -3,6 +3,7 @@ import type { Wait } from '../domain/time-limit.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type {
+  OrderedRecords,
   Records,
   RecoverableRecords,
   WatchedRecords,
@@ -12,6 +13,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { describeReason, StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
 import { Roster } from '../shared/roster.ts';
+import { Beginnings } from './beginnings.ts';
 import { isPassing, SettlementQueue } from './settlement-queue.ts';
 import { stuckMs, watchWrites } from './write-health.ts';
 import type { WriteHealth } from './write-health.ts';
@@ -35,6 +37,8 @@ export interface KeptSettlements extends WatchedRecords {
   recover(): Promise<number>;
   /** Makes a write to see whether the database takes it; rejects when it does not. */
   checkWrites(): Promise<void>;
+  /** The beginnings in memory; `null` where other processes write the database, too. */
+  readonly beginnings: Beginnings | null;
   /** Closes the spool, once the database is closed; resolves with how many settlements are safe in it, or lost. */
   close(): Promise<{ readonly spooled: number; readonly lost: number }>;
 }
@@ -51,6 +55,8 @@ interface RetryOptions {
   readonly isBroken: () => boolean;
   /** Whether the database is lost: it still takes settlements, which are saved with it, and no new records. */
   readonly isLost: () => boolean;
+  /** The records of a database that this process alone writes, which are begun in memory; absent where others write it, too. */
+  readonly ordered?: OrderedRecords;
 }
 
 /**
@@ -59,20 +65,26 @@ interface RetryOptions {
  * nothing is charged twice.
  */
 export function retrySettlements(records: RecoverableRecords, options: RetryOptions): KeptSettlements {
-  const { clock, onFault, spool, isBroken, isLost } = options;
+  const { clock, onFault, spool, isBroken, isLost, ordered } = options;
   const health = watchWrites(clock, isBroken);
-  const queue = new SettlementQueue({ records, health, clock, onFault, spool });
+  const beginnings =
+    ordered === undefined ? null : new Beginnings({ records: ordered, health, clock, onFault });
+  const isSettled: RecoverableRecords['isSettled'] = (record) => records.isSettled(record);
+  const settleOnce: Records['settle'] = (record) => (beginnings ?? records).settle(record);
+  const queue = new SettlementQueue({ isSettled, settle: settleOnce, health, clock, onFault, spool });
   const recovered = Promise.withResolvers<void>();
   recovered.promise.catch(() => {});
-  const open = boundOpens((record) => records.open(record), {
+  let isRecovered = false;
+  const takesWrites = (): boolean => isRecovered && !queue.waitsForDatabase && health.fault === null;
+  const open = boundOpens((record) => (beginnings ?? records).open(record), {
     clock,
     health,
     recovered: recovered.promise,
     isLost,
+    beginInMemory: (record) => (takesWrites() ? (beginnings?.begin(record) ?? null) : null),
   });
   const settle = createSettle(queue, clock, onFault);
   const settling = new Roster<Promise<number>>();
-  let isRecovered = false;
 
   return {
     open,
@@ -87,7 +99,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
       return queue.size;
     },
     get takesWrites() {
-      return isRecovered && !queue.waitsForDatabase && health.fault === null;
+      return takesWrites();
     },
     get writeFault() {
       if (!isRecovered) return 'it is being opened';
@@ -96,7 +108,10 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     },
     lagMs: () => queue.lagMs(),
     isWaiting: (requestId) => !isRecovered || queue.has(requestId),
-    flush: () => queue.flush(),
+    async flush() {
+      await beginnings?.written();
+      return queue.flush();
+    },
     async recover() {
       try {
         const closed = await recover(records, queue, options);
@@ -109,6 +124,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
       }
     },
     checkWrites: () => health.observe(records.checkWrites(), null),
+    beginnings,
     async close() {
       await Promise.allSettled(settling.all());
       return queue.close();
@@ -171,6 +187,8 @@ interface OpenTools {
   readonly recovered: Promise<void>;
   /** Whether the database is lost: a record that is begun now could be gone with the process. */
   readonly isLost: () => boolean;
+  /** Begins a record in memory while the database takes writes; `null` where it can't. */
+  readonly beginInMemory: (record: OpenedRecord) => Reservation | null;
 }
 
 /**
@@ -179,7 +197,8 @@ interface OpenTools {
  * without one, the next record is. A record that is begun after its request was refused is closed by the sweep, which
  * gives its hold back.
  */
-function boundOpens(open: Records['open'], { clock, health, recovered, isLost }: OpenTools): Records['open'] {
+function boundOpens(open: Records['open'], tools: OpenTools): Records['open'] {
+  const { clock, health, recovered, isLost, beginInMemory } = tools;
   const limit = new TimeLimit(openLimitMs, clock, tooSlow);
   const begin = async (record: OpenedRecord, wait: Wait): Promise<Reservation> => {
     await recovered;
@@ -189,7 +208,8 @@ function boundOpens(open: Records['open'], { clock, health, recovered, isLost }:
       throw health.error === null ? tooSlow() : stillFailing(health.error);
     return health.observe(open(record), record.keyId);
   };
-  return (record) => limit.bound((wait) => begin(record, wait));
+  return async (record) =>
+    (isLost() ? null : beginInMemory(record)) ?? limit.bound((wait) => begin(record, wait));
 }
 
 /** What failed the last write is why no other is begun while the next one is under way. */

@@ -1,6 +1,6 @@
 import type { SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { RecoverableRecords, SettlementSpool } from '../domain/ports/records.ts';
+import type { Records, RecoverableRecords, SettlementSpool } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { KeyLockedError, StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
@@ -18,7 +18,8 @@ const offeredAtOnce = 500;
 
 /** What a queue of settlements works with. */
 interface QueueOptions {
-  readonly records: RecoverableRecords;
+  readonly settle: Records['settle'];
+  readonly isSettled: RecoverableRecords['isSettled'];
   readonly health: WriteHealth;
   readonly clock: Clock;
   readonly onFault: ReportFault;
@@ -28,7 +29,8 @@ interface QueueOptions {
 
 /** Settlements that the database did not take: in memory and in the spool, and offered to it again until it does. */
 export class SettlementQueue {
-  readonly #records: RecoverableRecords;
+  readonly #settle: Records['settle'];
+  readonly #isSettled: RecoverableRecords['isSettled'];
   readonly #health: WriteHealth;
   readonly #clock: Clock;
   readonly #spool: SettlementSpool | null;
@@ -48,8 +50,9 @@ export class SettlementQueue {
   #flushing: Promise<number> | null = null;
   #cancelRetry: (() => void) | null = null;
 
-  constructor({ records, health, clock, onFault, spool }: QueueOptions) {
-    this.#records = records;
+  constructor({ settle, isSettled, health, clock, onFault, spool }: QueueOptions) {
+    this.#settle = settle;
+    this.#isSettled = isSettled;
     this.#health = health;
     this.#clock = clock;
     this.#spool = spool;
@@ -83,7 +86,7 @@ export class SettlementQueue {
   /** Makes a settlement for the first time, and resolves as `Records.settle`; rejects when the database does not take it. */
   make(record: SettledRecord): Promise<number> {
     const { requestId, begun } = record;
-    const made = this.#health.observe(this.#records.settle(record), begun.keyId);
+    const made = this.#health.observe(this.#settle(record), begun.keyId);
     const place = this.#underWay.add({ requestId, made });
     made.then(
       () => this.#underWay.remove(place),
@@ -186,7 +189,7 @@ export class SettlementQueue {
       if (isPassing(error)) return 'refused';
       // A thread can die between its commit and its answer: the settlement is made then.
       // Each is a charge that is given up: one that is not named could not be told from one that was made.
-      if (!(await this.#records.isSettled(record).catch(() => false)))
+      if (!(await this.#isSettled(record).catch(() => false)))
         this.#onFault('a kept settlement could not be made', error);
     }
     this.#waiting.delete(record.requestId);

@@ -1,7 +1,7 @@
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
-import type { RecordPages, OpenRecords, RecoverableRecords } from '../domain/ports/records.ts';
+import type { RecordPages, OpenRecords, OrderedRecords } from '../domain/ports/records.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import type { Engine } from './engine.ts';
 import { createDeclarationStore } from './keys/declarations.ts';
@@ -19,7 +19,7 @@ export interface Store
     KeyStore,
     DeclarationStore,
     Accounts,
-    RecoverableRecords,
+    OrderedRecords,
     OpenRecords,
     RecordLeases,
     RecordPages {}
@@ -36,13 +36,13 @@ interface StoreOptions extends Omit<RecordStoreOptions, 'owner'> {
  * owner of its own: it keeps its open records under an id that no other store has, and whose lease has to be kept.
  */
 export function createStore(engine: Engine, options: StoreOptions): Store {
-  const { nextId, now, report } = options;
+  const { nextId, now, report, onUnusual } = options;
   const owner = { id: nextId() };
   return {
     ...createKeyStore(engine, nextId, now),
     ...createDeclarationStore(engine, nextId, now),
     ...createAccounts(engine, nextId, now),
-    ...createRecordStore(engine, { now, report, owner }),
+    ...createRecordStore(engine, { now, report, owner, ...(onUnusual === undefined ? {} : { onUnusual }) }),
     ...createRecordPages(engine),
     ...createLeases(engine, owner, nextId),
   };

@@ -26,6 +26,9 @@ const tests = globSync('test/**/*.test.ts', { cwd: root, exclude })
 const nearestImporting = 8;
 const runFirst = 8;
 
+/** How many of those that run a place are tried first since they are nearest by their imports: often it is what they are for. */
+const nearestRunning = 3;
+
 /** Gives the short tests that run a place of a source, first those that are cheap and run what few others run of it. */
 export interface CoveringTests {
   testsOf(source: string, offset: number): readonly string[];
@@ -78,8 +81,10 @@ export async function findCoveringTests(
         .map(({ file }) => file);
       // What is outside of functions runs when the first test file of a worker imports it.
       if (running === undefined) return found.importing;
+      const own = found.importing.filter((file) => running.includes(file)).slice(0, nearestRunning);
       const nearest = found.importing.slice(0, nearestImporting).filter((file) => !running.includes(file));
-      return running.toSpliced(runFirst, 0, ...nearest);
+      const others = running.filter((file) => !own.includes(file));
+      return [...own, ...others].toSpliced(runFirst, 0, ...nearest);
     },
     msOf: (test) => known.get(test) ?? 0,
   };

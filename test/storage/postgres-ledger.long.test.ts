@@ -115,7 +115,9 @@ describe.skipIf(postgresAbsence !== null)(`an audit on PostgreSQL${absent}`, () 
       await node.open(quick.begun);
       await client.query('BEGIN');
       await client.query(
-        settle.call(valuesToSettle({ ...slow.settlement, kind, settledAtMs: 7, described: null })),
+        settle.call(
+          valuesToSettle({ ...slow.settlement, kind, settledAtMs: 7, described: null, isUnwritten: false }),
+        ),
       );
       await node.settle(quick.settlement);
       let reads = 0;

@@ -33,7 +33,9 @@ describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`,
     const kind = await createKindNumbers(engine).ask(settledKind(settlement, ''));
     await client.query('BEGIN');
     await client.query(
-      functionOf(settleRecord).call(valuesToSettle({ ...settlement, kind, settledAtMs: 7, described: null })),
+      functionOf(settleRecord).call(
+        valuesToSettle({ ...settlement, kind, settledAtMs: 7, described: null, isUnwritten: false }),
+      ),
     );
     const { rows: locked } = await client.query(
       `SELECT relation::regclass::text AS name FROM pg_locks JOIN pg_inherits ON inhrelid = relation

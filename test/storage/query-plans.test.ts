@@ -178,6 +178,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
     await store.open(opened);
     for (const record of budgeted) await store.open(record);
   },
+  isKnownKind: async (store) => store.isKnownKind(opened),
   listClosable: (store) => store.listClosable(9_999_999_999_999, 9_999_999_999_999),
   closeAsLost: (store) => store.closeAsLost([opened.requestId, requestIdFor('none')]),
   renewLease: (store) => store.renewLease(),

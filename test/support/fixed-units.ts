@@ -28,7 +28,7 @@ import {
 const kind = 1;
 
 function settlement(record: SettledRecord, settledAtMs: number) {
-  return { ...record, kind, settledAtMs, described: null };
+  return { ...record, kind, settledAtMs, described: null, isUnwritten: false };
 }
 
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */

@@ -18,6 +18,7 @@ import { makeFilesPrivate, realDatabasePath, spoolOf } from '../../storage/datab
 import { createSettlementSpool } from '../../storage/spool/settlement-spool.ts';
 import { createSpoolInFolder } from '../../storage/spool/spool-folder.ts';
 import { createSqliteEngine } from '../../storage/sqlite/engine.ts';
+import type { SqliteOptions } from '../../storage/sqlite/threads.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 
 /** The engine of a config, and what depends on its kind. */
@@ -35,18 +36,26 @@ export interface ChosenEngine {
   readonly whyNoCopy: string;
 }
 
+/** What a database that is this process's own calls before units and reads. */
+type Beforehand = Pick<SqliteOptions, 'beforeUnit' | 'beforeRead'>;
+
 /** Begins to open the database of a config. Throws if the file of its URL can't be read. */
-export function chooseEngine(storage: Config['storage'], clock: Clock, log: Log): ChosenEngine {
+export function chooseEngine(
+  storage: Config['storage'],
+  clock: Clock,
+  log: Log,
+  beforehand: Beforehand,
+): ChosenEngine {
   const url = readDatabaseUrl(storage.url);
   return isPostgresUrl(url)
     ? usePostgres(url, storage, clock, log)
-    : useSqlite(url.slice('sqlite:'.length), storage, clock, log);
+    : useSqlite(url.slice('sqlite:'.length), storage, { clock, onFault: log.fault, ...beforehand }, log);
 }
 
 function useSqlite(
   name: string,
   { durability, allowMigrated }: Config['storage'],
-  clock: Clock,
+  tools: Pick<SqliteOptions, 'clock' | 'onFault'> & Beforehand,
   log: Log,
 ): ChosenEngine {
   const isFile = name !== ':memory:';
@@ -56,7 +65,7 @@ function useSqlite(
   if (madePrivate > 0)
     log.notice('database files were readable by other users: permissions tightened', { count: madePrivate });
   return {
-    engine: createSqliteEngine({ path, durability, allowMigrated, clock, onFault: log.fault }),
+    engine: createSqliteEngine({ path, durability, allowMigrated, ...tools }),
     slotsOf: null,
     quotasOf: null,
     spool: isFile ? createSettlementSpool(spoolOf(path), log.fault) : null,

@@ -1,3 +1,4 @@
+import type { Beginnings } from '../../background/beginnings.ts';
 import { createWriteCheck } from '../../background/check-writes.ts';
 import { keepLease } from '../../background/keep-lease.ts';
 import type { LeaseKeeper } from '../../background/keep-lease.ts';
@@ -10,12 +11,14 @@ import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
 import { createRefusals } from '../../storage/refusals.ts';
 import { createRetention } from '../../storage/retention.ts';
 import { createStore } from '../../storage/store.ts';
+import type { Store } from '../../storage/store.ts';
 import { createTokenUse } from '../../storage/token-use.ts';
 import { createUsageRollups } from '../../storage/usage/usage-rollups.ts';
 import { createUsage } from '../../storage/usage/usage-store.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
+import type { ChosenEngine } from './choose-engine.ts';
 import { nextId } from '../next-id.ts';
 import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
 
@@ -29,10 +32,11 @@ export function openStorage(
   log: Log,
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ) {
-  const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
+  let beginnings: Beginnings | null = null;
+  const { store, chosen } = openStore(config, clock, log, () => beginnings);
+  const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
-  const store = createStore(engine, { nextId, now: () => clock.now(), report: log.fault });
   const slots = slotsOf?.(() => store.owner()) ?? null;
   const shared = slots === null ? null : createSharedServices(engine, () => store.owner());
   const closed = (message: string) => (count: number) => {
@@ -56,7 +60,9 @@ export function openStorage(
     ready: lease.taken,
     isBroken: () => engine.broken !== null,
     isLost: () => isLost,
+    ...(shared === null ? { ordered: store } : {}),
   });
+  ({ beginnings } = records);
   const recovered = records.recover().then(closed('closed requests left open by a previous process'));
   // Awaited by `ready` only: a rejection before that must not end the process as unhandled.
   recovered.catch(() => {});
@@ -104,6 +110,30 @@ export function openStorage(
      */
     close: () => closeStorage(engine, records, lease, log),
   };
+}
+
+/** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
+function openStore(
+  config: Config['storage'],
+  clock: Clock,
+  log: Log,
+  beginnings: () => Beginnings | null,
+): { readonly store: Store; readonly chosen: ChosenEngine } {
+  const chosen = chooseEngine(config, clock, log, {
+    beforeUnit: () => beginnings()?.beforeUnit(),
+    beforeRead: async () => beginnings()?.written(),
+  });
+  const store = createStore(chosen.engine, {
+    nextId,
+    now: () => clock.now(),
+    report: log.fault,
+    onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
+  });
+  const accounts: Store['accounts'] = async (keyIds) => {
+    await beginnings()?.written();
+    return store.accounts(keyIds);
+  };
+  return { store: { ...store, accounts }, chosen };
 }
 
 async function closeStorage(

@@ -42,6 +42,18 @@ export interface RecoverableRecords extends Records {
   checkWrites(): Promise<void>;
 }
 
+/**
+ * Records of a database that one process alone writes: what is handed in takes effect in that order. A call hands its unit in
+ * at once, unless the database has to be asked first what it knows of records of this kind; `handingIn` is called then.
+ */
+export interface OrderedRecords extends RecoverableRecords {
+  open(record: OpenedRecord, handingIn?: () => void): Promise<Reservation>;
+  /** `handingIn` says whether the beginning of this record is not handed in: then it is no loss that there is none. */
+  settle(record: SettledRecord, handingIn?: () => boolean): Promise<number>;
+  /** Whether the beginning of this record would be handed in at once. */
+  isKnownKind(record: OpenedRecord): boolean;
+}
+
 /** The records that are open. */
 export interface OpenRecords {
   countOpen(): Promise<number>;

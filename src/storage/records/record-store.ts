@@ -1,7 +1,7 @@
 import { budgetOwners } from '../../domain/budgets/budget.ts';
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/money/consumption.ts';
-import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
+import type { OpenRecords, OrderedRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine, FixedUnit, ResultRow, Row, SqlValue, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
@@ -22,6 +22,7 @@ import { openKind, settledKind } from './record-kinds.ts';
 import type { Kind } from './record-kinds.ts';
 import { isOneOf, requestKeyOf } from './request-key.ts';
 import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-record.ts';
+import type { Settled } from './settle-record.ts';
 import { describedAttempt } from './stored-attempts.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
@@ -34,53 +35,57 @@ export interface RecordStoreOptions {
   readonly report: ReportFault;
   /** The owner of records that are begun; it may change. */
   readonly owner: Owner;
+  /**
+   * Called with the key of a settlement before it resolves, where it gave back another hold than that of its record, or charged
+   * another amount.
+   */
+  readonly onUnusual?: (keyId: string) => void;
 }
 
 /** Stores consumption records, with the holds and charges in them, over any engine. */
 export function createRecordStore(
   engine: Engine,
-  { now, report, owner }: RecordStoreOptions,
-): RecoverableRecords & OpenRecords {
+  { now, report, owner, onUnusual = () => {} }: RecordStoreOptions,
+): OrderedRecords & OpenRecords {
   const kinds = createKindNumbers(engine);
   /** Runs a unit that writes a record of a kind. A database that was restored may lack the kind: it is named again then, once. */
   const write = async (
     unit: FixedUnit,
     kind: Kind,
     valuesOf: (kind: number) => readonly SqlValue[],
+    handingIn: () => void,
   ): Promise<ResultRow> => {
     const number = kinds.find(kind) ?? (await kinds.ask(kind));
+    handingIn();
     return (await engine.call(unit, valuesOf(number))) ?? engine.call(unit, valuesOf(await kinds.ask(kind)));
   };
-  const settle = (record: SettledRecord): Promise<ResultRow> => {
+  const settle = (record: SettledRecord, handingIn: () => boolean): Promise<ResultRow> => {
     const described = describedAttempt(record);
     const settledAtMs = now();
-    return write(settlementFor(record), settledKind(record, described?.model ?? ''), (kind) =>
-      valuesToSettle({ ...record, kind, settledAtMs, described }),
-    );
+    let isUnwritten = false;
+    const valuesOf = (kind: number) =>
+      valuesToSettle({ ...record, kind, settledAtMs, described, isUnwritten });
+    const kind = settledKind(record, described?.model ?? '');
+    return write(settlementFor(record), kind, valuesOf, () => (isUnwritten = handingIn()));
   };
   return {
-    async open(record) {
+    isKnownKind: (record) => kinds.find(openKind(record)) !== undefined,
+    async open(record, handingIn = () => {}) {
       const { budgets } = record;
       const kind = openKind(record);
       if (budgets === undefined) {
-        const row = await write(openRecord, kind, (number) => valuesToOpen(record, number, owner.id));
-        return readReservation(row);
+        const valuesOf = (number: number) => valuesToOpen(record, number, owner.id);
+        return readReservation(await write(openRecord, kind, valuesOf, handingIn));
       }
       const valuesOf = (number: number) => valuesToOpenBudgeted(record, budgets, number, owner.id);
-      return readBudgetedReservation(await write(openingOf(budgets), kind, valuesOf));
+      return readBudgetedReservation(await write(openingOf(budgets), kind, valuesOf, handingIn));
     },
-    async settle(record) {
-      const settled = readSettlement(await settle(record));
+    async settle(record, handingIn = () => false) {
+      const settled = readSettlement(await settle(record, handingIn));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
-      if (settled.found === 'lost')
-        report('a record that was closed as lost was settled late', record.requestId);
-      if (settled.found === 'nowhere')
-        report('a record was settled whose beginning the database has lost', record.requestId);
-      if (settled.unbookedNanos > 0)
-        report(
-          'a charge was cut: its key has spent as much as can be kept',
-          new Error(`${record.requestId}: ${settled.unbookedNanos} nano-USD`),
-        );
+      const isUsual = settled.found === 'open' && settled.unbookedNanos === 0;
+      if (!isUsual) onUnusual(record.begun.keyId);
+      if (!isUsual) reportUnusual(record.requestId, settled, report);
       return settled.unbookedNanos;
     },
     async isSettled(record) {
@@ -108,6 +113,17 @@ export function createRecordStore(
       return count;
     },
   };
+}
+
+/** Reports a settlement that found no open record, or could not charge all. */
+function reportUnusual(requestId: string, { found, unbookedNanos }: Settled, report: ReportFault): void {
+  if (found === 'lost') report('a record that was closed as lost was settled late', requestId);
+  if (found === 'nowhere') report('a record was settled whose beginning the database has lost', requestId);
+  if (unbookedNanos > 0)
+    report(
+      'a charge was cut: its key has spent as much as can be kept',
+      new Error(`${requestId}: ${unbookedNanos} nano-USD`),
+    );
 }
 
 /**

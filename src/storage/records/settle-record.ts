@@ -16,6 +16,8 @@ interface Settlement extends SettledRecord {
   readonly settledAtMs: number;
   /** Its one attempt, where its columns say all of that; else its attempts are written. */
   readonly described: Attempt | null;
+  /** Whether it was begun in memory, and may be nowhere else. */
+  readonly isUnwritten: boolean;
 }
 
 /** What a settlement takes of its end, under the names of the columns. */
@@ -44,6 +46,7 @@ const settled: Taken<Settlement> = [
   ...ended,
   ['queued_ms', 'bigint', ({ begun }) => Math.round(begun.queuedMs)],
   ['hold', 'bigint', ({ begun }) => begun.holdNanos],
+  ['unwritten', 'bigint', ({ isUnwritten }) => (isUnwritten ? 1 : 0)],
 ];
 
 /** The warning levels of a budget, by their place. */
@@ -117,6 +120,9 @@ const lateness = { wasLost: 1, wasForgotten: 2 } as const;
 const returning = (givenBack: string): string =>
   `RETURNING charge, ${givenBack} AS given_back, late, unbooked`;
 
+/** The hold of the open request, where it is not known to be that of its record. */
+const openHold = `coalesce((SELECT hold FROM open_rows WHERE ${isThisRequest}), 0)`;
+
 const listed = (columns: readonly string[], write: (column: string) => string): string =>
   columns.map(write).join(', ');
 
@@ -130,8 +136,9 @@ const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts WHE
  * Ends a record, gives its hold back and charges it. What decides is that the record is written: the others happen only then,
  * so a second settlement changes nothing. A record that was closed as lost is overtaken, once: its process was taken for dead,
  * yet its answer went out and has to be paid for. So does one whose beginning is nowhere: a power failure may forget that, and
- * the settlement has all of it; unless records of its time were removed: then its own may have been among them, and it would be
- * charged twice. No more is charged than the account's sum can take; what is left over is kept as `unbooked`.
+ * the settlement has all of it, as of one that was begun in memory alone; unless records of its time were removed: then its own
+ * may have been among them, and it would be charged twice. No more is charged than the account's sum can take; what is left
+ * over is kept as `unbooked`.
  *
  * Only a record that exists already is looked for: on PostgreSQL, what reads or updates records costs a lock of each
  * partition, and an insert without a named column for its conflict the least (nothing else of theirs is unique). The one
@@ -157,19 +164,19 @@ function settlementOf<Name extends SettlementName>(
        ${endedColumns.join(', ')}${columns})
      SELECT CAST(:created_at AS BIGINT), unhex(:tail), accounts.number, ${chargeable}, ${chargeNumber},
        nullif(:charge - ${chargeable}, 0), CAST(:settled_at AS BIGINT) - :created_at,
-       CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} END, :queued_ms, coalesce(begun.hold, :hold),
+       CASE WHEN begun.hold IS NULL AND :unwritten = 0 THEN ${lateness.wasForgotten} END, :queued_ms, coalesce(begun.hold, :hold),
        ${listed(endedColumns, (column) => `:${column}`)}${values}
      FROM accounts LEFT JOIN open_rows AS begun ON begun.created_at = :created_at AND begun.tail = unhex(:tail)
      WHERE accounts.key_id = :key_id AND ${kindIsKnown}
        AND (begun.hold IS NOT NULL OR :created_at >=
          coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :created_at))
-     ON CONFLICT DO NOTHING ${returning('CASE WHEN late IS NULL THEN hold ELSE 0 END')}`,
+     ON CONFLICT DO NOTHING ${returning(`CASE WHEN late IS NOT NULL THEN 0 WHEN :unwritten = 0 THEN hold ELSE ${openHold} END`)}`,
       `UPDATE record_rows SET late = ${lateness.wasLost}, settled_ms = CAST(:settled_at AS BIGINT) - :created_at,
        charge = ${ofAccount(chargeable)}, charge_number = ${ofAccount(chargeNumber)},
        unbooked = nullif(:charge - ${ofAccount(chargeable)}, 0),
        ${listed(endedColumns, (column) => `${column} = :${column}`)}
      WHERE ${isThisRequest} AND settled_ms IS NULL AND ${kindIsKnown}
-     ${returning(`coalesce((SELECT hold FROM open_rows WHERE ${isThisRequest}), 0)`)}`,
+     ${returning(openHold)}`,
     ],
     decided: { charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
     changes: [
@@ -210,12 +217,15 @@ export function valuesToSettle(settlement: Settlement): readonly SqlValue[] {
   ];
 }
 
-/** What a settlement did, from its row; `null` when there was nothing to settle. */
-export function readSettlement(row: ResultRow): {
+/** What a settlement did. */
+export interface Settled {
   readonly unbookedNanos: number;
   /** Whether the record was open, closed as lost, or nowhere. */
   readonly found: 'open' | 'lost' | 'nowhere';
-} | null {
+}
+
+/** What a settlement did, from its row; `null` when there was nothing to settle. */
+export function readSettlement(row: ResultRow): Settled | null {
   if (row === null) return null;
   const [late, unbooked] = row;
   const found = late === null ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';

@@ -12,7 +12,7 @@ import type { SqliteOptions } from './threads.ts';
  * A database in memory has one connection, which does both.
  */
 export function createSqliteEngine(options: SqliteOptions): Engine {
-  const { clock, onFault, startThread } = options;
+  const { clock, onFault, startThread, beforeUnit = () => {}, beforeRead } = options;
   const isFile = options.path !== ':memory:';
   const file = isFile ? realDatabasePath(options.path) : options.path;
   const lost = Promise.withResolvers<Error>();
@@ -43,9 +43,8 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
     if (!hasEndedLeases && ending === null) startEnding();
     return writer.thread;
   };
-  const run: Engine['run'] = async (unit) => writing().submit(unit);
-  const read: Engine['read'] = async (statements) => {
-    if (!isFile) return run(statements);
+  const lookUp: Engine['lookUp'] = async (statements) => {
+    if (!isFile) return writing().submit(statements);
     await firstOpened;
     if (writer.broken !== null) throw writer.broken;
     const thread = threads.reader?.thread ?? null;
@@ -55,10 +54,16 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
   return {
     ready,
     lost: lost.promise,
-    run,
+    async run(unit) {
+      beforeUnit();
+      return writing().submit(unit);
+    },
     call: async ({ name }, values) => writing().call(name, values),
-    read,
-    lookUp: read,
+    async read(statements) {
+      await beforeRead?.();
+      return lookUp(statements);
+    },
+    lookUp,
     copy: async () => (isFile ? threads.whileCopying(() => copyDatabase(file, clock, startThread)) : null),
     get logBytes() {
       return threads.growth?.bytes ?? null;

@@ -21,6 +21,10 @@ export interface SqliteOptions {
   readonly clock: Clock;
   readonly onFault: ReportFault;
   readonly startThread?: StartThread;
+  /** Called before a unit of statements is handed in: what is handed in by then takes effect before it. */
+  readonly beforeUnit?: () => void;
+  /** Resolves when all that a read has to see is committed. */
+  readonly beforeRead?: () => Promise<void>;
 }
 
 /** The threads of one database, and the watch over its files. A database in memory has the writer alone. */

@@ -27,11 +27,12 @@ describe('thoughts in a tag', () => {
     ['of which the beginning is all, which is text', ' <thi', '', ' <thi'],
     ['of which there are none', '  x', '', '  x'],
     ['in an answer of blanks', ' \n', '', ''],
+    ['behind as many blanks as are kept', `${' '.repeat(1_024)}<think>a</think>x`, 'a', 'x'],
     [
       'behind more blanks than are kept',
-      `${' '.repeat(2_000)}<think>a</think>`,
+      `${' '.repeat(1_025)}<think>a</think>`,
       '',
-      `${' '.repeat(2_000)}<think>a</think>`,
+      `${' '.repeat(1_025)}<think>a</think>`,
     ],
   ])('%s', (_what, answer, thought, text) => {
     expect(tell([answer])).toEqual([thought, text]);
