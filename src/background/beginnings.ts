@@ -24,6 +24,7 @@ interface Unwritten {
   readonly record: OpenedRecord;
   /** What the database will set aside for it; `null` for a key without a balance. */
   readonly holdNanos: number | null;
+  isWritten: boolean;
 }
 
 /** A beginning that is asked of the database, whose answer says what the balance of its key is. */
@@ -65,7 +66,10 @@ export class Beginnings {
   /** Those that were handed in and are not answered. */
   readonly #handedIn = new Set<Map<string, Unwritten>>();
   #written = Promise.resolve();
-  #isScheduled = false;
+  /** The requests for which the database has set aside something else. */
+  readonly #different = new Set<string>();
+  #timer: { readonly dueMs: number; readonly cancel: () => void } | null = null;
+  #isClosed = false;
 
   constructor({ records, health, clock, onFault }: BeginningsOptions) {
     this.#records = records;
@@ -87,7 +91,7 @@ export class Beginnings {
     const { nanos } = balance;
     if (nanos !== null && nanos < hold.leastNanos && hold.nanos !== 0) return null;
     const holdNanos = nanos === null ? null : Math.max(Math.min(nanos, hold.nanos), 0);
-    this.#keep({ record, holdNanos });
+    this.#keep({ record, holdNanos, isWritten: false });
     if (nanos === null || holdNanos === null) return { granted: true, holdNanos: null, balanceNanos: null };
     balance.nanos = nanos - holdNanos;
     return { granted: true, holdNanos, balanceNanos: balance.nanos };
@@ -124,22 +128,34 @@ export class Beginnings {
     }
   }
 
-  /** Settles a record, whose beginning need not have been written. */
-  async settle(record: SettledRecord): Promise<number> {
+  /** Settles a record, whose beginning need not have been written. `isRepeated` says that it was tried before. */
+  async settle(record: SettledRecord, isRepeated: boolean): Promise<number> {
     const { requestId, begun } = record;
-    let unwritten: Unwritten | undefined;
+    let taken: Unwritten | undefined;
     try {
       return await this.#records.settle(record, () => {
-        unwritten = this.#take(requestId);
-        this.#add(begun, record.chargeNanos);
-        return unwritten !== undefined;
+        if (isRepeated) this.#handIn();
+        const isUnwritten = this.#waiting.has(requestId);
+        taken = this.#take(requestId);
+        const isDifferent = this.#different.delete(requestId);
+        // An earlier try may have been made, and was added then.
+        if (isRepeated || isDifferent) this.forgetKey(begun.keyId);
+        else this.#add(begun, record.chargeNanos);
+        return isUnwritten;
       });
     } catch (error) {
       // Its hold is to be in force when the database is back.
-      if (unwritten !== undefined && isPassing(error)) this.#keep(unwritten);
+      if (taken?.isWritten === false && isPassing(error)) this.#keep(taken);
       this.#forget();
       throw error;
     }
+  }
+
+  /** Whether a settlement was made. Then its beginning, which may have been written again, is ended. */
+  async isSettled(record: SettledRecord): Promise<boolean> {
+    const isSettled = await this.#records.isSettled(record);
+    if (isSettled) await this.#records.closeAsLost([record.requestId]);
+    return isSettled;
   }
 
   /** Hands in what is in memory, before a unit that may change any balance. */
@@ -152,6 +168,12 @@ export class Beginnings {
   async written(): Promise<void> {
     this.#handIn();
     if (this.#handedIn.size > 0) await within(this.#written, maxReadDelayMs, this.#clock);
+  }
+
+  /** Ends what would be tried again. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
   }
 
   /** Has the database asked for the balance of a key again. */
@@ -180,21 +202,23 @@ export class Beginnings {
     this.#handInLater(togetherMs);
   }
 
-  /** Takes a beginning that is not handed in out of memory. One that is under way is not offered again. */
+  /** Takes a beginning out of memory that is not known to be written. One that is under way is not offered again. */
   #take(requestId: string): Unwritten | undefined {
-    const unwritten = this.#waiting.get(requestId);
-    if (unwritten === undefined) for (const handedIn of this.#handedIn) handedIn.delete(requestId);
-    else this.#waiting.delete(requestId);
-    return unwritten;
+    for (const unwritten of [this.#waiting, ...this.#handedIn]) {
+      const found = unwritten.get(requestId);
+      if (unwritten.delete(requestId)) return found;
+    }
   }
 
   #handInLater(delayMs: number): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    this.#clock.schedule(delayMs, () => {
-      this.#isScheduled = false;
+    const dueMs = this.#clock.monotonicMs() + delayMs;
+    if (this.#isClosed || (this.#timer !== null && this.#timer.dueMs <= dueMs)) return;
+    this.#timer?.cancel();
+    const cancel = this.#clock.schedule(delayMs, () => {
+      this.#timer = null;
       this.#handIn();
     });
+    this.#timer = { dueMs, cancel };
   }
 
   #handIn(): void {
@@ -211,14 +235,17 @@ export class Beginnings {
     const { record, holdNanos } = unwritten;
     try {
       const written = await this.#health.observe(this.#records.open(record), record.keyId);
+      unwritten.isWritten = true;
       if (written.granted && written.holdNanos === holdNanos) return;
       this.forgetKey(record.keyId);
+      if (handedIn.has(record.requestId)) this.#different.add(record.requestId);
       this.#onFault('a hold in memory is not the one in the database', record.requestId);
     } catch (error) {
       this.#forget();
+      // Its settlement says how it was begun.
+      if (!isPassing(error)) return this.#onFault('the beginning of a record can not be written', error);
       this.#notWritten(error);
-      // A database that has answered will not take it later, either: its settlement says how it was begun.
-      if (!isPassing(error) || !handedIn.has(record.requestId)) return;
+      if (!handedIn.has(record.requestId)) return;
       this.#waiting.set(record.requestId, unwritten);
       this.#handInLater(retryMs);
     }

@@ -65,13 +65,11 @@ interface RetryOptions {
  * nothing is charged twice.
  */
 export function retrySettlements(records: RecoverableRecords, options: RetryOptions): KeptSettlements {
-  const { clock, onFault, spool, isBroken, isLost, ordered } = options;
+  const { clock, onFault, isBroken, isLost, ordered } = options;
   const health = watchWrites(clock, isBroken);
   const beginnings =
     ordered === undefined ? null : new Beginnings({ records: ordered, health, clock, onFault });
-  const isSettled: RecoverableRecords['isSettled'] = (record) => records.isSettled(record);
-  const settleOnce: Records['settle'] = (record) => (beginnings ?? records).settle(record);
-  const queue = new SettlementQueue({ isSettled, settle: settleOnce, health, clock, onFault, spool });
+  const queue = queueFor(beginnings, records, health, options);
   const recovered = Promise.withResolvers<void>();
   recovered.promise.catch(() => {});
   let isRecovered = false;
@@ -127,9 +125,27 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     beginnings,
     async close() {
       await Promise.allSettled(settling.all());
+      beginnings?.close();
       return queue.close();
     },
   };
+}
+
+/** Settlements are made by the beginnings in memory where there are any. */
+function queueFor(
+  beginnings: Beginnings | null,
+  records: RecoverableRecords,
+  health: WriteHealth,
+  { clock, onFault, spool }: RetryOptions,
+): SettlementQueue {
+  return new SettlementQueue({
+    settle: (record, isRepeated) => beginnings?.settle(record, isRepeated) ?? records.settle(record),
+    isSettled: (record) => (beginnings ?? records).isSettled(record),
+    health,
+    clock,
+    onFault,
+    spool,
+  });
 }
 
 /** Makes settlements, and keeps those that the database does not take for now. */

@@ -1,6 +1,6 @@
 import type { SettledRecord } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Records, RecoverableRecords, SettlementSpool } from '../domain/ports/records.ts';
+import type { RecoverableRecords, SettlementSpool } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { KeyLockedError, StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
@@ -18,7 +18,8 @@ const offeredAtOnce = 500;
 
 /** What a queue of settlements works with. */
 interface QueueOptions {
-  readonly settle: Records['settle'];
+  /** `isRepeated` says that it was tried before. */
+  readonly settle: (record: SettledRecord, isRepeated: boolean) => Promise<number>;
   readonly isSettled: RecoverableRecords['isSettled'];
   readonly health: WriteHealth;
   readonly clock: Clock;
@@ -29,7 +30,7 @@ interface QueueOptions {
 
 /** Settlements that the database did not take: in memory and in the spool, and offered to it again until it does. */
 export class SettlementQueue {
-  readonly #settle: Records['settle'];
+  readonly #settle: QueueOptions['settle'];
   readonly #isSettled: RecoverableRecords['isSettled'];
   readonly #health: WriteHealth;
   readonly #clock: Clock;
@@ -86,7 +87,7 @@ export class SettlementQueue {
   /** Makes a settlement for the first time, and resolves as `Records.settle`; rejects when the database does not take it. */
   make(record: SettledRecord): Promise<number> {
     const { requestId, begun } = record;
-    const made = this.#health.observe(this.#settle(record), begun.keyId);
+    const made = this.#health.observe(this.#settle(record, this.#waiting.has(requestId)), begun.keyId);
     const place = this.#underWay.add({ requestId, made });
     made.then(
       () => this.#underWay.remove(place),

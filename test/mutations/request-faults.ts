@@ -115,8 +115,15 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'a beginning in memory that is written behind its settlement',
     file: 'src/background/beginnings.ts',
-    find: 'else this.#waiting.delete(requestId);',
-    replace: '',
+    find: 'if (unwritten.delete(requestId)) return found;',
+    replace: 'if (found !== undefined) return found;',
+    tests: ['test/background/beginnings.test.ts'],
+  },
+  {
+    name: 'a settlement that is tried again and is added to the balance in memory twice',
+    file: 'src/background/beginnings.ts',
+    find: 'if (isRepeated || isDifferent)',
+    replace: 'if (isDifferent)',
     tests: ['test/background/beginnings.test.ts'],
   },
   {

@@ -46,7 +46,7 @@ export interface RecoverableRecords extends Records {
  * Records of a database that one process alone writes: what is handed in takes effect in that order. A call hands its unit in
  * at once, unless the database has to be asked first what it knows of records of this kind; `handingIn` is called then.
  */
-export interface OrderedRecords extends RecoverableRecords {
+export interface OrderedRecords extends RecoverableRecords, Pick<OpenRecords, 'closeAsLost'> {
   open(record: OpenedRecord, handingIn?: () => void): Promise<Reservation>;
   /** `handingIn` says whether the beginning of this record is not handed in: then it is no loss that there is none. */
   settle(record: SettledRecord, handingIn?: () => boolean): Promise<number>;

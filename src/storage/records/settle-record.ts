@@ -168,7 +168,7 @@ function settlementOf<Name extends SettlementName>(
        ${listed(endedColumns, (column) => `:${column}`)}${values}
      FROM accounts LEFT JOIN open_rows AS begun ON begun.created_at = :created_at AND begun.tail = unhex(:tail)
      WHERE accounts.key_id = :key_id AND ${kindIsKnown}
-       AND (begun.hold IS NOT NULL OR :created_at >=
+       AND (begun.hold IS NOT NULL OR :unwritten = 1 OR :created_at >=
          coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :created_at))
      ON CONFLICT DO NOTHING ${returning(`CASE WHEN late IS NOT NULL THEN 0 WHEN :unwritten = 0 THEN hold ELSE ${openHold} END`)}`,
       `UPDATE record_rows SET late = ${lateness.wasLost}, settled_ms = CAST(:settled_at AS BIGINT) - :created_at,
