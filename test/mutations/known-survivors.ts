@@ -113,6 +113,12 @@ export const knownSurvivors: readonly KnownSurvivor[] = [
     why: 'The first signs of that range are no letters, and are left out before.',
   },
   {
+    file: 'src/protocol/upstream/words/hide-prompt.ts',
+    line: 'const maxSearchedUnits = 4_194_304;',
+    change: 'a number is one more: 4_194_304',
+    why: 'Of a text that folds to one more, more is shown or less: the bound is there for the time that it takes.',
+  },
+  {
     file: 'src/protocol/upstream/said-text.ts',
     line: 'for (let at = 0; at < copy.length && found < text.length; at++) if (copy[at] === text[found]) found++;',
     change: '< becomes <=: <',

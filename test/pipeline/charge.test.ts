@@ -180,7 +180,14 @@ describe('our own token count', () => {
   test('is charged in full in soft mode, above the hold, with thoughts as output', async () => {
     const charge = await chargeFor(end('client_closed'), recordedText(request), ports);
     expect(charge).toMatchObject({
-      usage: { inputTokens: 9, outputTokens: 8, reasoningTokens: 2, totalTokens: 17 },
+      usage: {
+        inputTokens: 9,
+        cachedInputTokens: 0,
+        cacheWriteTokens: 0,
+        outputTokens: 8,
+        reasoningTokens: 2,
+        totalTokens: 17,
+      },
       usageSource: 'counted',
       chargeNanos: 9 + 8 * 2,
     });

@@ -50,7 +50,8 @@ function openDelivery(): Delivery {
     readBody: async () => new Uint8Array(),
     onGone: (callback) => void leaves.push(callback),
     onHalfClosed: () => {},
-    answer: ({ status }, body) => note(`answer ${status} ${body.slice(0, 8)}`),
+    answer: ({ status, isStream }, body) =>
+      note(`${isStream ? 'stream' : 'answer'} ${status} ${body.slice(0, 8)}`),
     open: ({ status, isStream }) => void calls.push(`open ${status} ${isStream}`),
     send(text) {
       calls.push(`send ${text === ': keep-alive\n' ? 'comment' : 'text'}`);
