@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { propertyRun } from '../../support/property-run.ts';
-import { failedAnswer, streamOf, timedText, wholeOf } from '../simulator/frames.ts';
+import { failedAnswer, stampedText, streamOf, timedText, wholeOf } from '../simulator/frames.ts';
 import { readSettings, writeSettings } from '../simulator/settings.ts';
 import { AnswerReader } from './answer-reader.ts';
 
@@ -26,6 +26,7 @@ describe('the load generator', () => {
           events: 5 + 4,
           hasText: true,
           times: null,
+          stamps: 0,
           fault: null,
           isComplete: true,
           isAtEnd: true,
@@ -44,6 +45,60 @@ describe('the load generator', () => {
   test('reads the times that the first text carries', () => {
     const times = { arrivedMs: 81_234.5678, textMs: 81_254.25 };
     expect(readIn([opening, timedText(times), ending]).facts.times).toEqual(times);
+  });
+
+  describe('asked for the time of each text', () => {
+    const writtenMs = [81_254.25, 81_304.0625, 81_304.0625, 9_000_081_354.5];
+    const [textMs = 0, ...laterMs] = writtenMs;
+    const stamped = Buffer.concat([
+      opening,
+      timedText({ arrivedMs: 81_154.5, textMs }),
+      ...laterMs.map((ms) => Buffer.from(stampedText(ms))),
+      ending,
+    ]);
+    const readStamps = (pieces: readonly Buffer[], times: number): readonly number[] => {
+      const found: number[] = [];
+      const reader = new AnswerReader((ms) => found.push(ms));
+      for (let time = 0; time < times; time++) {
+        reader.reset();
+        for (const piece of pieces) reader.push(piece);
+        expect(reader.facts).toMatchObject({ events: 4 + 4, stamps: 4, isComplete: true, fault: null });
+      }
+      return found;
+    };
+
+    test('reads each once wherever the stream is cut, also within a time', () => {
+      for (let at = 0; at <= stamped.length; at++)
+        expect(readStamps([stamped.subarray(0, at), stamped.subarray(at)], 1)).toEqual(writtenMs);
+      const bytes = Array.from(stamped, (byte) => Buffer.of(byte));
+      expect(readStamps(bytes, 1)).toEqual(writtenMs);
+    });
+
+    test('reads each once where the framing cuts a time, or has many texts in one chunk', () => {
+      const payload = [timedText({ arrivedMs: 81_154.5, textMs }), ...laterMs.map(stampedText)]
+        .map((chunk) => chunk.toString().split('\r\n')[1] ?? '')
+        .join('');
+      const frame = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+      for (const length of [7, 100, payload.length]) {
+        const chunks = payload.match(new RegExp(`[^]{1,${length}}`, 'g')) ?? [];
+        const again = Buffer.from(chunks.map(frame).join(''));
+        expect(readStamps([opening, again, ending], 1)).toEqual(writtenMs);
+      }
+    });
+
+    test('begins anew with each stream of a connection', () => {
+      expect(readStamps([stamped], 2)).toEqual([...writtenMs, ...writtenMs]);
+    });
+
+    test('keeps nothing of a stream that broke off within a time', () => {
+      const found: number[] = [];
+      const reader = new AnswerReader((ms) => found.push(ms));
+      const cut = stamped.indexOf('81304') + 2;
+      reader.push(stamped.subarray(0, cut));
+      reader.reset();
+      reader.push(stamped);
+      expect(found).toEqual([textMs, ...writtenMs]);
+    });
   });
 
   test('does not take a stream for complete that lacks its end mark', () => {

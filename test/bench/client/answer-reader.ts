@@ -1,3 +1,4 @@
+import { StampReader } from './stamp-reader.ts';
 import { readTimes } from '../simulator/times.ts';
 import type { UpstreamTimes } from '../simulator/times.ts';
 
@@ -10,6 +11,8 @@ export interface AnswerFacts {
   hasText: boolean;
   /** What the first text says of the upstream's times; null where it says nothing of them. */
   times: UpstreamTimes | null;
+  /** The texts of which the time of writing was read; 0 where no one asks for these times. */
+  stamps: number;
   /** What breaks the framing, or comes after its end; null while it is whole. */
   fault: string | null;
   /** Whether the answer is complete, by its framing and by its own last words. */
@@ -58,6 +61,13 @@ export class AnswerReader {
   #matched = 1;
   /** The payload before the first text, and its end. */
   #tail = '';
+  /** Reads when each text was written; null leaves it. */
+  readonly #stamps: StampReader | null;
+
+  /** `sawStamp` is called with the time at which each text was written, by the machine's clock; null looks for no times. */
+  constructor(sawStamp: ((writtenMs: number) => void) | null = null) {
+    this.#stamps = sawStamp === null ? null : new StampReader(sawStamp);
+  }
 
   /** Prepares for the next answer on the connection. */
   reset(): void {
@@ -68,6 +78,7 @@ export class AnswerReader {
     this.#lineEndBytes = 0;
     this.#matched = 1;
     this.#tail = '';
+    this.#stamps?.reset();
   }
 
   push(bytes: Buffer): void {
@@ -139,6 +150,7 @@ export class AnswerReader {
     const isBounded = this.#place !== 'until close';
     const end = isBounded ? Math.min(bytes.length, at + this.#left) : bytes.length;
     this.#count(bytes, at, end);
+    if (this.#stamps !== null) this.facts.stamps += this.#stamps.push(bytes.toString('latin1', at, end));
     const from = this.facts.hasText ? Math.max(at, end - maxTailBytes) : at;
     this.#tail += bytes.toString('latin1', from, end);
     if (!this.facts.hasText && textPattern.test(this.#tail)) {
@@ -205,6 +217,7 @@ function emptyFacts(): AnswerFacts {
     events: 0,
     hasText: false,
     times: null,
+    stamps: 0,
     fault: null,
     isComplete: false,
     isAtEnd: false,

@@ -21,6 +21,8 @@ export interface ConnectionOwner {
   sawBytes(bytes: number): void;
   /** The first text of an answer came, by the machine's clock; its request was sent at `sentMs`. */
   sawText(facts: AnswerFacts, sentMs: number, nowMs: number): void;
+  /** A text came that took so long from the upstream's writing until it was read here. */
+  sawStamped(wayMs: number): void;
   /** An answer has ended: well, or with what was wrong with it. */
   ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void;
   /** A request was sent again, as the connection that was kept after an answer was closed before a byte of the next. */
@@ -34,11 +36,13 @@ export interface ConnectionOwner {
 /** A connection of a load: one request after the other. */
 export class Connection {
   readonly #load: ConnectionOwner;
-  readonly #reader = new AnswerReader();
+  readonly #reader: AnswerReader;
   readonly #port: number;
   #socket: Socket | null = null;
   #request: Buffer = Buffer.alloc(0);
   #sentMs = 0;
+  /** When the present bytes were read, where it is asked for; one time for all texts in them. */
+  #readMs = 0;
   #isOpen = false;
   #hadText = false;
   /** Whether a byte of the present answer has come. */
@@ -49,6 +53,9 @@ export class Connection {
   constructor(load: ConnectionOwner) {
     this.#load = load;
     this.#port = load.nextPort();
+    this.#reader = new AnswerReader(
+      load.order.stamps === null ? null : (writtenMs) => load.sawStamped(this.#readMs - writtenMs),
+    );
   }
 
   send(): void {
@@ -100,6 +107,7 @@ export class Connection {
     const { facts } = this.#reader;
     this.#hasBytes = true;
     this.#load.sawBytes(bytes.length);
+    if (this.#load.order.stamps !== null) this.#readMs = machineMs();
     this.#reader.push(bytes);
     if (facts.hasText && !this.#hadText) {
       this.#hadText = true;
@@ -109,12 +117,13 @@ export class Connection {
   }
 
   #faultOf(): string | null {
-    const { status, events, isComplete, fault } = this.#reader.facts;
-    const wanted = this.#load.order.events;
+    const { status, events, stamps, isComplete, fault } = this.#reader.facts;
+    const { events: wanted, stamps: wantedStamps } = this.#load.order;
     if (status !== 200) return `status ${status}`;
     if (fault !== null) return fault;
     if (!isComplete) return 'not complete';
-    return wanted === null || events === wanted ? null : `${events} events`;
+    if (wanted !== null && events !== wanted) return `${events} events`;
+    return wantedStamps === null || stamps === wantedStamps ? null : `${stamps} texts with a time`;
   }
 
   #closed(socket: Socket): void {

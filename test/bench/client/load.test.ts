@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { wholeOf } from '../simulator/frames.ts';
+import { stampedText, streamOf, timedText, wholeOf } from '../simulator/frames.ts';
 import { readSettings } from '../simulator/settings.ts';
+import { machineMs } from '../simulator/times.ts';
 import { Load } from './load.ts';
 import type { LoadOrder, LoadResult } from './order.ts';
 
@@ -32,6 +33,7 @@ function run(port: number, order: Partial<LoadOrder>): Promise<LoadResult> {
     atOnce: 1,
     startsPerSecond: null,
     events: null,
+    stamps: null,
     readPauseMs: null,
     deadlineMs: 30_000,
   };
@@ -76,6 +78,48 @@ describe('a load', () => {
   test('counts bytes after the end of an answer as a failure', async () => {
     const port = await serve((socket) => socket.write(Buffer.concat([answer, Buffer.from('x')])));
     expect(await run(port, {})).toMatchObject({ answers: 0, failures: { 'bytes after the end': 1 } });
+  });
+
+  describe('of streams whose texts say when they were written', () => {
+    const { opening, ending } = streamOf(readSettings(''));
+    const waysMs = [10, 20, 30];
+    const answerIn = (socket: Socket, pieceBytes: number): void => {
+      const nowMs = machineMs();
+      const [first = 0, ...others] = waysMs.map((wayMs) => nowMs - wayMs);
+      const texts = [timedText({ arrivedMs: nowMs, textMs: first }), ...others.map((ms) => stampedText(ms))];
+      const bytes = Buffer.concat([opening, ...texts.map((text) => Buffer.from(text)), ending]);
+      let at = 0;
+      const next = (): void => {
+        socket.write(bytes.subarray(at, at + pieceBytes));
+        at += pieceBytes;
+        if (at < bytes.length) setImmediate(next);
+      };
+      next();
+    };
+
+    test('times all of them, also those that the network cuts', async () => {
+      const port = await serve((socket) => answerIn(socket, 37));
+      const { eventWay, ...result } = await run(port, { requests: 2, events: 3 + 4, stamps: 3 });
+      expect(result).toMatchObject({ answers: 2, failures: {} });
+      expect(eventWay.p50).toBeGreaterThanOrEqual(20);
+      expect(eventWay.max).toBeGreaterThanOrEqual(30);
+      expect(eventWay.max).toBeLessThan(10_000);
+    });
+
+    test('counts an answer as failed that lacks the time of a text', async () => {
+      const port = await serve((socket) => answerIn(socket, 4_096));
+      expect(await run(port, { stamps: 4 })).toMatchObject({
+        answers: 0,
+        failures: { '3 texts with a time': 1 },
+      });
+    });
+
+    test('looks for them only where it is asked to', async () => {
+      const port = await serve((socket) => answerIn(socket, 4_096));
+      const { answers, eventWay } = await run(port, {});
+      expect(answers).toBe(1);
+      expect(eventWay.p50).toBeNaN();
+    });
   });
 
   test('presents each key in turn, and opens its connections to each port in turn', async () => {

@@ -14,6 +14,7 @@ export class Load implements ConnectionOwner {
   readonly #firstTextMs: number[] = [];
   readonly #requestWayMs: number[] = [];
   readonly #answerWayMs: number[] = [];
+  readonly #eventWayMs: number[] = [];
   readonly #totalMs: number[] = [];
   readonly #failures: Record<string, number> = {};
   readonly #connections = new Set<Connection>();
@@ -77,6 +78,10 @@ export class Load implements ConnectionOwner {
     if (++this.#openWithText < this.order.atOnce || this.#wasAllOpen) return;
     this.#wasAllOpen = true;
     this.#report({ kind: 'all open', elapsedMs: performance.now() - this.#startedMs });
+  }
+
+  sawStamped(wayMs: number): void {
+    this.#eventWayMs.push(wayMs);
   }
 
   sawBytes(bytes: number): void {
@@ -152,6 +157,7 @@ export class Load implements ConnectionOwner {
       firstText: spreadOf(this.#firstTextMs),
       requestWay: spreadOf(this.#requestWayMs),
       answerWay: spreadOf(this.#answerWayMs),
+      eventWay: spreadOf(this.#eventWayMs),
       total: spreadOf(this.#totalMs),
     });
   }

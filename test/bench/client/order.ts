@@ -14,6 +14,8 @@ export interface LoadOrder {
   readonly startsPerSecond: number | null;
   /** The `data:` lines that each answer must have; null accepts any number, as whole answers have none. */
   readonly events: number | null;
+  /** The texts of each answer that say when they were written, where all of these times are read; null reads only the first. */
+  readonly stamps: number | null;
   /** Read little at a time, with this pause in milliseconds; null reads everything at once. */
   readonly readPauseMs: number | null;
   /** When the load is cut off, in milliseconds: what is open by then has failed, or has been read for long enough. */
@@ -48,6 +50,8 @@ export interface LoadResult {
    */
   readonly requestWay: Spread;
   readonly answerWay: Spread;
+  /** From the upstream's writing of a text until it was here, over all texts; NaN where not all of them were asked for. */
+  readonly eventWay: Spread;
 }
 
 /** Reports that as many answers have text and are still open as the order has at once. */

@@ -1,5 +1,5 @@
 import type { LoadOrder } from '../client/order.ts';
-import { writeSettings } from '../simulator/settings.ts';
+import { everyText, writeSettings } from '../simulator/settings.ts';
 import type { SimulatorSettings } from '../simulator/settings.ts';
 import { modelNames } from '../subjects/textgate.ts';
 import type { RunningSubject } from '../subjects/subject.ts';
@@ -43,12 +43,13 @@ export function failedOverAnswers(
 
 /** Orders streams of Chat Completions with their usage. */
 export function streams({ headers }: Pick<RunningSubject, 'headers'>, sending: Sending): Order {
-  const { textEvents, held, endless } = sending.settings;
+  const { textEvents, held, endless, timed } = sending.settings;
   const isOpenEnded = held === 1 || endless === 1 || textEvents === undefined;
   return {
     ...orderOf(sending, headers),
     body: chatBody(sending, modelNames.plain, true),
     events: isOpenEnded ? null : textEvents + otherChatEvents,
+    stamps: timed === everyText ? (textEvents ?? null) : null,
   };
 }
 
@@ -80,6 +81,7 @@ function orderOf({ requests, atOnce, startsPerSecond = 0 }: Sending, headers: Or
     path: '/v1/chat/completions',
     headers,
     keys: [],
+    stamps: null,
     requests,
     atOnce,
     startsPerSecond: startsPerSecond === 0 ? null : startsPerSecond,

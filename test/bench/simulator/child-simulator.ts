@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { sendToParent } from '../send-to-parent.ts';
-import { failedAnswer, streamOf, timedText, wholeOf } from './frames.ts';
-import { readSettings } from './settings.ts';
+import { failedAnswer, stampedText, streamOf, timedText, wholeOf } from './frames.ts';
+import { everyText, readSettings } from './settings.ts';
 import type { SimulatorSettings } from './settings.ts';
 import { machineMs } from './times.ts';
 
@@ -86,14 +86,15 @@ function pace(socket: Socket, settings: SimulatorSettings, arrivedMs: number): v
     if (!socket.destroyed) socket.write(ending);
   };
   const next = (): void => {
-    socket.write(text);
+    if (settings.timed === everyText) socket.write(stampedText(machineMs()), 'latin1');
+    else socket.write(text);
     left--;
     if (left === 0 && settings.held === 0) finish();
   };
   socket.once('close', finish);
   if (settings.held === 1) held.add(finish);
   const begin = (before: Buffer): void => {
-    const first = settings.timed === 1 ? timedText({ arrivedMs, textMs: machineMs() }) : text;
+    const first = settings.timed === 0 ? text : timedText({ arrivedMs, textMs: machineMs() });
     socket.write(before.length === 0 ? first : Buffer.concat([before, first]));
     left--;
     timer = setInterval(next, settings.intervalMs);

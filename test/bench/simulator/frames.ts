@@ -1,5 +1,5 @@
 import type { SimulatorSettings } from './settings.ts';
-import { writeTimes } from './times.ts';
+import { writeStamp, writeTimes } from './times.ts';
 import type { UpstreamTimes } from './times.ts';
 
 /** The bytes of a simulated stream: whole HTTP chunks, made once for all streams with the same settings. */
@@ -56,6 +56,15 @@ export function textEvent(index: number): string {
 /** The first text of a stream whose settings ask for times, as an HTTP chunk. */
 export function timedText(times: UpstreamTimes): Buffer {
   return framed(chunk([choice({ content: writeTimes(times) }, null)], null));
+}
+
+/** An event with text before and after its content. */
+const [beforeContent = '', afterContent = ''] = chunk([choice({ content: '@' }, null)], null).split('@');
+
+/** A later text of a stream whose settings ask for the time of each, as an HTTP chunk of ASCII alone. */
+export function stampedText(textMs: number): string {
+  const event = beforeContent + writeStamp(textMs) + afterContent;
+  return `${event.length.toString(16)}\r\n${event}\r\n`;
 }
 
 /** Some text as an HTTP chunk. */

@@ -14,11 +14,14 @@ export interface SimulatorSettings {
   readonly bodyBytes: number;
   /** 1: the stream goes on until the simulator releases all that it holds. */
   readonly held: number;
-  /** 1: the first text of a stream says when its request arrived and when the text was written. */
+  /** 1: the first text of a stream says when its request arrived and when the text was written. 2: the others say the latter. */
   readonly timed: number;
   /** 1: the stream never ends. */
   readonly endless: number;
 }
+
+/** The setting `timed` with which each text of a stream that is sent at its pace says when it was written. */
+export const everyText = 2;
 
 const defaults: SimulatorSettings = {
   textEvents: 200,

@@ -12,7 +12,16 @@ export function machineMs(): number {
 
 /** Writes times as text that every proxy passes on as it is: plain words, which JSON does not escape. */
 export function writeTimes({ arrivedMs, textMs }: UpstreamTimes): string {
-  return `(arrived ${arrivedMs.toFixed(4)}, text ${textMs.toFixed(4)})`;
+  return `(arrived ${arrivedMs.toFixed(4)}, ${stampStart}${textMs.toFixed(4)}${stampEnd}`;
+}
+
+/** What comes before the time of a text's writing, and after it. */
+export const stampStart = 'text ';
+export const stampEnd = ')';
+
+/** Writes when a text was written that is not the first, as `writeTimes` does for that one. */
+export function writeStamp(textMs: number): string {
+  return `(${stampStart}${textMs.toFixed(4)}${stampEnd}`;
 }
 
 /** Finds the times in a piece of an answer; null where there are none. */
