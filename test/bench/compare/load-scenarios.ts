@@ -3,6 +3,7 @@ import { failedOverAnswers, responsesStreams, streams, wholeAnswers } from './or
 import type { Order, Sending } from './orders.ts';
 import { plainFigure, quickShare } from './scenario.ts';
 import type { Amount, Figure, Scenario } from './scenario.ts';
+import { everyText } from '../simulator/settings.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 
 /** Scenarios on subjects that run all the time: one load is one run. */
@@ -34,10 +35,15 @@ const spread = (name: string, title: string, isAdded: boolean): readonly Figure[
     digits: 2,
     isAdded,
   }));
+const addedToFirstText = spread('', 'added time to first text', true);
 const latency: readonly Figure[] = [
-  ...spread('', 'added time to first text', true),
+  ...addedToFirstText,
   ...spread('request.', 'from client to upstream', false),
   ...spread('answer.', 'first text from upstream to client', false),
+];
+const eventLatency: readonly Figure[] = [
+  ...addedToFirstText,
+  ...spread('event.', 'an event from upstream to client', false),
 ];
 
 const cpuPerWhole = [
@@ -58,8 +64,57 @@ const firstText = ({ result: { firstText: first, requestWay, answerWay } }: Meas
   'answer.p50': answerWay.p50,
   'answer.p99': answerWay.p99,
 });
+const everyEvent = ({ result: { firstText: first, eventWay } }: Measured) => ({
+  p50: first.p50,
+  p99: first.p99,
+  'event.p50': eventWay.p50,
+  'event.p99': eventWay.p99,
+});
 
 const wholeBytes = 700;
+
+/** Whole answers, few at once: what each costs and how long it takes where none is written together with many others. */
+function fewAtOnce(name: string, title: string, atOnce: number): LoadPlan {
+  return {
+    name,
+    title,
+    figures: [...cpuPerWhole, ...spread('total.', 'time of an answer', false)],
+    fits: isProxy,
+    sending: { requests: 1_000, atOnce, settings: { bodyBytes: wholeBytes } },
+    warmUpRequests: 2_000,
+    order: wholeAnswers,
+    read: (measured) => ({
+      ...perRequest(measured),
+      'total.p50': measured.result.total.p50,
+      'total.p99': measured.result.total.p99,
+    }),
+  };
+}
+
+/** Streams that are opened within half a second and are all open at once, whose every text says when it was written. */
+function openedAtOnce(
+  name: string,
+  title: string,
+  streamsAtOnce: number,
+  { textEvents, intervalMs }: Readonly<Record<'textEvents' | 'intervalMs', number>>,
+): LoadPlan {
+  return {
+    name,
+    title,
+    figures: eventLatency,
+    fits: () => true,
+    sending: {
+      requests: streamsAtOnce,
+      atOnce: streamsAtOnce,
+      startsPerSecond: 2 * streamsAtOnce,
+      settings: { textEvents, intervalMs, firstTextMs: 100, roleAheadMs: 1, timed: everyText },
+    },
+    warmUpRequests: streamsAtOnce,
+    warmUpSettings: { textEvents },
+    order: streams,
+    read: everyEvent,
+  };
+}
 
 const plans: readonly LoadPlan[] = [
   {
@@ -85,6 +140,8 @@ const plans: readonly LoadPlan[] = [
       perSecond: (measured.result.answers / measured.result.elapsedMs) * 1_000,
     }),
   },
+  fewAtOnce('whole1', 'Whole answers, 1 at a time', 1),
+  fewAtOnce('whole4', 'Whole answers, 4 at once', 4),
   {
     name: 'blast8',
     title: 'Streams as fast as they come, 8 events per upstream write',
@@ -170,6 +227,15 @@ const plans: readonly LoadPlan[] = [
     order: failedOverAnswers,
     read: perRequest,
   },
+  // Last: the connections and the memory of so many streams are left in each subject.
+  openedAtOnce('burst500', '500 streams opened at 1,000 a second, with 20 events a second each', 500, {
+    textEvents: 40,
+    intervalMs: 50,
+  }),
+  openedAtOnce('burst2000', '2,000 streams opened at 4,000 a second, with 5 events a second each', 2_000, {
+    textEvents: 15,
+    intervalMs: 200,
+  }),
 ];
 
 /** The scenarios of loads, in the order in which they run. */

@@ -5,6 +5,7 @@ import { portkey } from '../subjects/portkey.ts';
 import { createNodes, createPostgres, createWorkers, workerSubjects } from '../subjects/postgres.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 import { createTextgate, ownCheckout } from '../subjects/textgate.ts';
+import { callsScenario } from './calls-scenario.ts';
 import { cliScenario } from './cli-scenario.ts';
 import { freshScenarios } from './fresh-scenarios.ts';
 import { loadScenarios } from './load-scenarios.ts';
@@ -24,6 +25,7 @@ export const scenarios: readonly Scenario[] = [
   cliScenario,
   statementsScenario,
   ...freshScenarios,
+  callsScenario,
   nodesScenario,
   workersScenario,
 ];
@@ -82,8 +84,8 @@ export async function runRounds(options: Options, print: (line: string) => void)
   // The commit is that of the start: the sources are built then.
   const surroundings = describeSurroundings();
   const subjects = chooseSubjects(options);
-  const chosen = chooseScenarios(options);
   const runner: Runner = { stage: await Stage.open(), options, print, cells: [], absent: {} };
+  const chosen = chooseScenarios(options).filter((scenario) => isMeasurable(runner, scenario));
   const [fresh, lasting] = [
     chosen.filter(({ isFresh }) => isFresh),
     chosen.filter(({ isFresh }) => !isFresh),
@@ -124,8 +126,17 @@ interface Runner {
   readonly options: Options;
   readonly print: (line: string) => void;
   readonly cells: Cell[];
-  /** Subjects that could not be started, with the reason; they are not tried again. */
+  /** Subjects that could not be started, and scenarios without what they need, with the reason; they are not tried again. */
   readonly absent: Record<string, string>;
+}
+
+/** Whether this machine has what a scenario needs; says so if it has not. */
+function isMeasurable({ absent, print }: Runner, { name, absence }: Scenario): boolean {
+  const reason = absence?.() ?? null;
+  if (reason === null) return true;
+  absent[name] = reason;
+  print(`${name} is left out: ${reason}`);
+  return false;
 }
 
 /** Starts a subject; null if it can't be started here. */

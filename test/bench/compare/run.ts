@@ -26,7 +26,7 @@ export interface Surroundings {
 export interface BenchRun {
   readonly surroundings: Surroundings;
   readonly isQuick: boolean;
-  /** Subjects that could not be started, with the reason. */
+  /** Subjects that could not be started, and scenarios that can't be measured here, with the reason. */
   readonly absent: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];
 }

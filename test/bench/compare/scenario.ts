@@ -42,6 +42,8 @@ export interface Scenario {
   readonly figures: readonly Figure[];
   /** Whether each run has a process of its own, because memory or the start is measured. */
   readonly isFresh: boolean;
+  /** Why no subject can do it on this machine, in words; null, or not there, where it can be measured. */
+  readonly absence?: () => string | null;
   /** Whether a subject can do it at all. */
   fits(subject: Subject): boolean;
   /** Makes a running subject ready for all rounds. */

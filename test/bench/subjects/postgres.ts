@@ -5,7 +5,7 @@ import type { RunningSubject, Subject, SubjectSetting } from './subject.ts';
 import { createKeys, startTextgate } from './textgate.ts';
 
 /** The scenarios in which storage takes a part. */
-const scenarios = ['whole', 'settled', 'burst', 'one', 'open', 'statements'];
+const scenarios = ['whole', 'whole1', 'whole4', 'settled', 'burst', 'one', 'open', 'statements'];
 
 /** How many gateways share a database, and how many keys have a balance in it. */
 export const mostNodes = 4;

@@ -69,12 +69,15 @@ function registered(child: ChildProcess): ChildProcess {
   return child;
 }
 
-/** Ends a process, by force if it takes too long. */
-export async function stopProcess(child: ChildProcess): Promise<void> {
+/** Ends a process by a signal, by force if it takes too long. */
+export async function stopProcess(
+  child: ChildProcess,
+  signal: 'SIGTERM' | 'SIGINT' = 'SIGTERM',
+): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');
   const timer = setTimeout(() => child.kill('SIGKILL'), stopDeadlineMs);
-  child.kill('SIGTERM');
+  child.kill(signal);
   await closed;
   clearTimeout(timer);
 }
