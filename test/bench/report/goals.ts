@@ -19,6 +19,8 @@ const atMost = (id: string, limit: number, against: string | null = null): Goal 
 const goals: readonly Goal[] = [
   atMost('whole.cpuPerRequest', 0.9, 'naive'),
   atMost('whole.cpuPerRequest', 0.2, 'portkey'),
+  atMost('whole1.cpuPerRequest', 2, 'naive'),
+  atMost('calls.one', 30),
   atMost('blast8.cpuPerEvent', 0.35, 'naive'),
   atMost('blast8.cpuPerEvent', 0.12, 'portkey'),
   atMost('blast8.cpuPerEvent', 4, 'nginx'),
@@ -27,9 +29,13 @@ const goals: readonly Goal[] = [
   atMost('paced.cpuPerEvent', 3, 'nginx'),
   atMost('burst.p50', 1),
   atMost('burst.p99', 6),
+  atMost('burst500.p99', 1, 'naive'),
+  atMost('burst500.event.p99', 1, 'naive'),
+  atMost('burst2000.p99', 1, 'naive'),
+  atMost('burst2000.event.p99', 1, 'naive'),
   atMost('one.p50', 0.5),
   atMost('one.p99', 1),
-  atMost('open.perStream', 60),
+  atMost('open.perStream', 45),
   atMost('open-long.perStream', 60),
   atMost('open.idle', 100),
   atMost('whole.memoryAfter', 180),
@@ -43,6 +49,7 @@ const goals: readonly Goal[] = [
 /** A goal held against what was found. */
 export interface JudgedGoal extends Goal {
   readonly row: FigureRow;
+  /** The figure, or its ratio to the other subject's; NaN where there is none, as that subject adds nothing to nginx. */
   readonly found: number;
   readonly isMet: boolean;
 }
@@ -58,8 +65,10 @@ export function judgeGoals(
     if (row === undefined || own === undefined) return [];
     const other = goal.against === null ? null : row.bySubject.get(goal.against);
     if (other === undefined) return [];
-    const found = other === null ? own.median : own.median / other.median;
-    const isMet = goal.bound === 'at most' ? found <= goal.limit : found >= goal.limit;
+    const base = other === null ? 1 : other.median;
+    const found = base > 0 ? own.median / base : Number.NaN;
+    const limit = goal.limit * base;
+    const isMet = goal.bound === 'at most' ? own.median <= limit : own.median >= limit;
     return [{ ...goal, row, found, isMet }];
   });
 }

@@ -158,6 +158,21 @@ describe('the report of the bench', () => {
     expect(writeGoals(judged)).toContain('| ≤ 150 µs | 200 µs | **missed** |');
   });
 
+  test('has no ratio to a subject that adds nothing to nginx, and judges the goal by the times themselves', () => {
+    const added = (own: number, naive: number) =>
+      runOf(
+        ...Object.entries({ textgate: own, naive, nginx: 20 }).map(([name, p99]) =>
+          cell('burst500', name, 0, { p99 }),
+        ),
+      );
+    const goal = { id: 'burst500.p99', bound: 'at most', against: 'naive', limit: 1 } as const;
+    const judge = (run: BenchRun) => judgeGoals(figureRows([run]), [goal]);
+    expect(judge(added(24, 22)).map(({ found, isMet }) => [found, isMet])).toEqual([[2, false]]);
+    expect(judge(added(24, 19)).map(({ found, isMet }) => [found, isMet])).toEqual([[Number.NaN, false]]);
+    expect(judge(added(18, 19)).map(({ found, isMet }) => [found, isMet])).toEqual([[Number.NaN, true]]);
+    expect(writeGoals(judge(added(24, 19)))).toContain('| ≤ 1 × naive | – | **missed** |');
+  });
+
   test('says what was left out, and why, and how many rounds there were', () => {
     expect(writeReport([costs])).toContain('without nginx: not installed');
     expect(writeReport([costs])).toContain('commit abc: 3 rounds;');

@@ -63,10 +63,10 @@ export function writeGoals(judged: readonly JudgedGoal[]): string {
   const line = ({ row, against, bound, limit, found, isMet }: JudgedGoal): string => {
     const { scenario, figure } = row;
     const unit = against === null ? ` ${figure.unit}` : ` × ${against}`;
-    const value = found.toFixed(against === null ? figure.digits : 2);
+    const value = Number.isNaN(found) ? '–' : `${found.toFixed(against === null ? figure.digits : 2)}${unit}`;
     const sign = bound === 'at most' ? '≤' : '≥';
     const verdict = isMet ? 'met' : '**missed**';
-    return `| ${scenario}: ${figure.title} | ${sign} ${limit}${unit} | ${value}${unit} | ${verdict} |`;
+    return `| ${scenario}: ${figure.title} | ${sign} ${limit}${unit} | ${value} | ${verdict} |`;
   };
   return table(['', 'goal', 'found', ''], judged.map(line));
 }
