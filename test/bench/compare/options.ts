@@ -23,7 +23,7 @@ export interface Options {
 export const help = `npm run bench -- [options]
   --rounds N         rounds, each with new processes (default 5; quick 1); starts and memory are measured in half as many
   --minutes N        no round is begun that would end later than this after the start (default 30)
-  --quick            fewer requests and one round, in about four minutes: a direction rather than a result
+  --quick            fewer requests and one round, in about six minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
   --subjects A,B     only these of textgate, postgres, nodes, workers-1, workers-2, workers-4,
                      nginx, naive, portkey, direct
