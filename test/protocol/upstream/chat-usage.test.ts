@@ -56,6 +56,11 @@ describe('the usage of a chat stream', () => {
   });
 });
 
+test('the usage of a chat stream is not found before the last text, whatever else is in its place there', () => {
+  const frames = [chunk('x', null, { usage: counted }), chunk('y', 'stop', { usage: 'none' })];
+  expect(usageOf(...frames)).toBeNull();
+});
+
 describe('the usage of a chat answer', () => {
   test('includes cached and reasoning tokens as details', () => {
     const usage = {

@@ -33,6 +33,18 @@ describe('the copies of what closes parts', () => {
     expect(said.length - text.length).toBe(added);
   });
 
+  test('are compared with the part that they close, however long the text before it is', () => {
+    const [said, answer] = [new SaidParts(), newAnswer()];
+    const text = 'x'.repeat(1_048_576);
+    said.say(text, answer);
+    said.close('part', text, answer);
+    said.say('y', answer);
+    for (let times = 0; times < 40; times++) said.close('part', 'y', answer);
+    said.say('tail', answer);
+    said.close('part', 'tail end', answer);
+    expect(said.from(text.length)).toBe('ytail end');
+  });
+
   test('are compared as long as all that was compared is no more than the bound', () => {
     const [said, answer] = [new SaidParts(), newAnswer()];
     const text = 'x'.repeat(1_048_576);
