@@ -12,7 +12,10 @@ const secretPrefix = /(?<![A-Za-z0-9])[spr]k[-_]/i;
 /** The shortest run of letters and digits that counts as random unless it is a word. */
 const minRandomLength = 12;
 
-/** The most characters of a name of a variable that are in parts in which letters follow figures, as they do in random text. */
+/**
+ * The most characters of a name of a variable that are in parts with figures, where in one of them letters follow those, as they
+ * do in random text.
+ */
 const maxMixedChars = 7;
 
 /** Whether a text consists of words, and so is hardly a secret. */
@@ -48,8 +51,9 @@ export function writeFreeName(name: string): string {
 export function canQuoteVariable(name: string, environment: Environment): boolean {
   if (environment[name] !== undefined) return true;
   const parts = name.split('_');
+  const isMixed = parts.some((part) => /\d.*[A-Z]/.test(part));
   const mixedChars = parts
-    .filter((part) => /\d.*[A-Z]/.test(part))
+    .filter((part) => isMixed && /\d/.test(part))
     .reduce((sum, part) => sum + part.length + 1, 0);
   return /^[A-Z_][A-Z0-9_]*$/.test(name)
     ? mixedChars <= maxMixedChars

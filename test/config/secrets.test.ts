@@ -170,6 +170,13 @@ describe('the problems of a config', () => {
     expect(refused).toBeGreaterThan(1_000);
   });
 
+  test('never quote the beginning of a random secret in the braces of a reference, with figures in two of its parts', () => {
+    const yaml = `upstreams: { local: { url: http://x/v1, apiKey: "\${A0_A00A0-0Ada--a-c---_0ba-e-1-}" } }\n${models}`;
+    const problems = problemsOf(() => loadYaml(yaml));
+    expect(problems).toHaveLength(1);
+    expect(problems.filter((problem) => reveals(problem, 'A0_A00A0-0Ada--a-c---_0ba-e-1-'))).toEqual([]);
+  });
+
   test('never quote the value of a variable, wherever it is used', () => {
     fc.assert(
       fc.property(secret, (value) => {
