@@ -116,7 +116,7 @@ const metric = async (line: string): Promise<number> => {
 };
 
 async function start(weights: readonly (number | undefined)[] = []): Promise<TestGateway> {
-  const timeouts = { firstByte: '300ms', idle: '300ms', total: '4s' };
+  const timeouts = { firstByte: '200ms', idle: '200ms', total: '4s' };
   const entries = upstreams.map(({ url }, index) => [String.fromCodePoint(97 + index), { url, timeouts }]);
   return startGateway({
     limits: { requestsPerMinute: 100_000, concurrency: 100 },
