@@ -4,14 +4,11 @@ import { within } from '../domain/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { OrderedRecords } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { isPassing } from './settlement-queue.ts';
+import { isPassing, retryMs } from './settlement-queue.ts';
 import type { WriteHealth } from './write-health.ts';
 
 /** How long a beginning waits for others that are written with it, in milliseconds. A request that is over by then needs none. */
 const togetherMs = 50;
-
-/** The delay after which beginnings that the database did not take are offered to it again, in milliseconds. */
-const retryMs = 1_000;
 
 /** How long a read waits for beginnings that it would not see, in milliseconds: a disk that is stuck must not hold it up. */
 const maxReadDelayMs = 200;
@@ -19,8 +16,8 @@ const maxReadDelayMs = 200;
 /** How many balances are remembered; beyond that all are forgotten, and the database is asked for them again. */
 const maxBalances = 10_000;
 
-/** A beginning that is in memory alone. */
-interface Unwritten {
+/** A record that was begun in memory. */
+interface Beginning {
   readonly record: OpenedRecord;
   /** What the database will set aside for it; `null` for a key without a balance. */
   readonly holdNanos: number | null;
@@ -62,9 +59,9 @@ export class Beginnings {
   readonly #free = new Map<string, { nanos: number | null }>();
   readonly #asking = new Map<string, Asking>();
   /** By request. A map lives for one interval: see `Roster`. */
-  #waiting = new Map<string, Unwritten>();
+  #waiting = new Map<string, Beginning>();
   /** Those that were handed in and are not answered. */
-  readonly #handedIn = new Set<Map<string, Unwritten>>();
+  readonly #handedIn = new Set<Map<string, Beginning>>();
   #written = Promise.resolve();
   /** The requests for which the database has set aside something else. */
   readonly #different = new Set<string>();
@@ -131,7 +128,7 @@ export class Beginnings {
   /** Settles a record, whose beginning need not have been written. `isRepeated` says that it was tried before. */
   async settle(record: SettledRecord, isRepeated: boolean): Promise<number> {
     const { requestId, begun } = record;
-    let taken: Unwritten | undefined;
+    let taken: Beginning | undefined;
     try {
       return await this.#records.settle(record, () => {
         if (isRepeated) this.#handIn();
@@ -154,7 +151,8 @@ export class Beginnings {
   /** Whether a settlement was made. Then its beginning, which may have been written again, is ended. */
   async isSettled(record: SettledRecord): Promise<boolean> {
     const isSettled = await this.#records.isSettled(record);
-    if (isSettled) await this.#records.closeAsLost([record.requestId]);
+    // If that fails, the sweep does it.
+    if (isSettled) await this.#records.closeAsLost([record.requestId]).catch(() => {});
     return isSettled;
   }
 
@@ -197,13 +195,13 @@ export class Beginnings {
     if (asking !== undefined) asking.addedNanos += holdNanos - chargeNanos;
   }
 
-  #keep(unwritten: Unwritten): void {
-    this.#waiting.set(unwritten.record.requestId, unwritten);
+  #keep(beginning: Beginning): void {
+    this.#waiting.set(beginning.record.requestId, beginning);
     this.#handInLater(togetherMs);
   }
 
   /** Takes a beginning out of memory that is not known to be written. One that is under way is not offered again. */
-  #take(requestId: string): Unwritten | undefined {
+  #take(requestId: string): Beginning | undefined {
     for (const unwritten of [this.#waiting, ...this.#handedIn]) {
       const found = unwritten.get(requestId);
       if (unwritten.delete(requestId)) return found;
@@ -226,16 +224,16 @@ export class Beginnings {
     if (waiting.size === 0) return;
     this.#waiting = new Map();
     this.#handedIn.add(waiting);
-    const writes = Array.from(waiting.values(), (unwritten) => this.#write(unwritten, waiting));
+    const writes = Array.from(waiting.values(), (beginning) => this.#write(beginning, waiting));
     this.#written = Promise.all([this.#written, ...writes]).then(() => void this.#handedIn.delete(waiting));
   }
 
   /** Writes a beginning; never rejects. */
-  async #write(unwritten: Unwritten, handedIn: Map<string, Unwritten>): Promise<void> {
-    const { record, holdNanos } = unwritten;
+  async #write(beginning: Beginning, handedIn: Map<string, Beginning>): Promise<void> {
+    const { record, holdNanos } = beginning;
     try {
       const written = await this.#health.observe(this.#records.open(record), record.keyId);
-      unwritten.isWritten = true;
+      beginning.isWritten = true;
       if (written.granted && written.holdNanos === holdNanos) return;
       this.forgetKey(record.keyId);
       if (handedIn.has(record.requestId)) this.#different.add(record.requestId);
@@ -246,7 +244,7 @@ export class Beginnings {
       if (!isPassing(error)) return this.#onFault('the beginning of a record can not be written', error);
       this.#notWritten(error);
       if (!handedIn.has(record.requestId)) return;
-      this.#waiting.set(record.requestId, unwritten);
+      this.#waiting.set(record.requestId, beginning);
       this.#handInLater(retryMs);
     }
   }

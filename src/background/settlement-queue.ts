@@ -7,8 +7,8 @@ import { sumFaults } from '../domain/fault-reports.ts';
 import { Roster } from '../shared/roster.ts';
 import type { WriteHealth } from './write-health.ts';
 
-/** The delay after which settlements that the database did not take are offered to it again, in milliseconds. */
-const retryMs = 1_000;
+/** The delay after which what the database did not take is offered to it again, in milliseconds. */
+export const retryMs = 1_000;
 
 /** How many are kept in memory; new requests are refused long before, since they can't be recorded. */
 const maxWaiting = 100_000;

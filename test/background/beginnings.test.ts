@@ -180,10 +180,12 @@ describe('a record that is begun in memory', () => {
   });
 
   test('has the hold, the end and the lateness of one that was begun in the database', async () => {
-    const { kept, store } = await openKnown();
+    const { kept, store, faults } = await openKnown();
     await use(kept, opened('a', { hold: 7 }), 4);
     const found = await store.findRecord(idOf('a'), null);
     expect(found).toMatchObject({ holdNanos: 7, chargeNanos: 4, outcome: 'completed' });
+    // One whose beginning is nowhere is reported.
+    expect(faults).toEqual([]);
   });
 
   test('is written with the others after 50 ms, and holds what it was granted', async () => {

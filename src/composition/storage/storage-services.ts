@@ -129,6 +129,7 @@ function openStore(
     report: log.fault,
     onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
   });
+  // A look-up, before which the engine hands nothing in: keys that requests present must not wait for it.
   const accounts: Store['accounts'] = async (keyIds) => {
     await beginnings()?.written();
     return store.accounts(keyIds);

@@ -7,7 +7,10 @@ import type {
   RecordPage,
 } from '../money/consumption.ts';
 
-/** The consumption record and the money in it. Both calls resolve when all of it is committed. */
+/**
+ * The consumption record and the money in it. A settlement resolves when all of it is committed, and so does a beginning, unless
+ * this process alone writes the database and has begun the record in memory.
+ */
 export interface Records {
   /** Begins a record, owned by this process run, and sets its hold aside, or does neither. */
   open(record: OpenedRecord): Promise<Reservation>;

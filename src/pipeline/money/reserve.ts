@@ -18,8 +18,8 @@ import type { Dispatched, Recorded, PassthroughWork, TextWork } from '../stages.
 
 /**
  * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key
- * without a balance, the record is written while the upstream call starts; if the database is failing, before the call:
- * a call that can't be recorded is not made. The record must exist before the client gets a byte.
+ * without a balance, the record is begun while the upstream call starts; if the database is failing, before the call:
+ * a call that can't be recorded is not made. The record must be begun before the client gets a byte.
  */
 export async function reserve(
   dispatched: Dispatched,
