@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,18 +45,33 @@ interface Gateway {
   readonly key: string;
 }
 
+/**
+ * Sends, when asked, the longest stall of the event loop in milliseconds since it was asked before. An interval of 1 ms sees
+ * stalls exactly, and is a part of each that is measured.
+ */
+const watchStalls = `data:text/javascript,
+  import { monitorEventLoopDelay } from 'node:perf_hooks';
+  const delays = monitorEventLoopDelay({ resolution: 1 });
+  delays.enable();
+  process.on('message', () => {
+    process.send(delays.max / 1e6 - 1);
+    delays.reset();
+  });
+  process.channel.unref();`;
+
 const figures = new Map<string, number[]>();
 const note = (name: string, value: number): void =>
   void figures.set(name, [...(figures.get(name) ?? []), value]);
 
 // What the first of them compiles is kept for all others.
-for (const args of [serve, [programFile, '--help']]) await startOnce(args, false);
+for (const args of [serve, [programFile, '--help']]) await startOnce(args, async () => {});
 for (let round = 0; round < rounds; round++) {
   await timeCommand('node -e 0', ['-e', '0']);
   await timeCommand('--version', [programFile, '--version']);
   await timeCommand('--help', [programFile, '--help']);
   await timeCommand('config check', [programFile, 'config', 'check', 'config/textgate.example.yaml']);
-  await startOnce(serve, true);
+  await startOnce(serve, measureStart);
+  await startOnce(['--import', watchStalls, ...serve], measureFirstUses);
 }
 const loaded = await countLoaded();
 
@@ -95,35 +111,52 @@ async function timeCommand(name: string, args: readonly string[]): Promise<void>
   note(`${name}, CPU ms`, seconds.reduce((sum, value) => sum + value, 0) * 1_000);
 }
 
-/** Starts a gateway in a new folder, measures it, uses what is loaded late and ends it. */
-async function startOnce(args: readonly string[], isMeasured: boolean): Promise<void> {
+interface Started {
+  readonly child: ChildProcess;
+  readonly startedMs: number;
+  /** What it has written by the time it is ready. */
+  readonly said: string;
+}
+
+/** Starts a gateway in a new folder, measures it and ends it. */
+async function startOnce(
+  args: readonly string[],
+  measure: (started: Started) => Promise<void>,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
   const startedMs = performance.now();
   const child = startProcess(process.execPath, args, {
     cwd: folder,
     env: { TEXTGATE_ADMIN_TOKEN: token },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   try {
     const said = await untilSaid(child.stderr, firstKey, child);
-    if (said === null || !isMeasured) return;
-    const pid = child.pid ?? 0;
-    note('ready, ms', performance.now() - startedMs);
-    note('ready, CPU ms', readUsage([pid]).cpuMs);
-    await sleep(idle * 1_000);
-    note(`memory after ${idle} s, MiB`, readUsage([pid]).rssBytes / 1_048_576);
-    const [, url = '', adminUrl = ''] = /serves (\S+)\/v1 \(admin: (\S+)\)/.exec(said) ?? [];
-    const gateway = { url, adminUrl, key: firstKey.exec(said)?.[1] ?? '' };
-    for (const [name, use] of Object.entries(firstUses)) {
-      // Reading the delay starts a new measurement of it.
-      await longestStallMs(adminUrl);
-      await use(gateway);
-      await sleep(50);
-      note(`first use of ${name}: longest stall, ms`, await longestStallMs(adminUrl));
-    }
+    if (said !== null) await measure({ child, startedMs, said });
   } finally {
     await stopProcess(child);
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function measureStart({ child: { pid = 0 }, startedMs }: Started): Promise<void> {
+  note('ready, ms', performance.now() - startedMs);
+  note('ready, CPU ms', readUsage([pid]).cpuMs);
+  await sleep(idle * 1_000);
+  note(`memory after ${idle} s, MiB`, readUsage([pid]).rssBytes / 1_048_576);
+}
+
+/** Uses what is loaded late. */
+async function measureFirstUses({ child, said }: Started): Promise<void> {
+  const [, url = '', adminUrl = ''] = /serves (\S+)\/v1 \(admin: (\S+)\)/.exec(said) ?? [];
+  const gateway = { url, adminUrl, key: firstKey.exec(said)?.[1] ?? '' };
+  // Until what goes on behind a start is over.
+  await sleep(2_000);
+  for (const [name, use] of Object.entries(firstUses)) {
+    await longestStallMs(child);
+    await use(gateway);
+    await sleep(50);
+    note(`first use of ${name}: longest stall, ms`, await longestStallMs(child));
   }
 }
 
@@ -143,9 +176,11 @@ async function untilSaid(
   });
 }
 
-async function longestStallMs(adminUrl: string): Promise<number> {
-  const text = await read(`${adminUrl}/metrics`, token);
-  return Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]) * 1_000;
+/** The longest stall since the last call, in milliseconds. */
+async function longestStallMs(child: ChildProcess): Promise<number> {
+  child.send('stall');
+  const [stallMs] = (await once(child, 'message')) as [number];
+  return stallMs;
 }
 
 async function read(url: string, bearer: string, body?: object): Promise<string> {
