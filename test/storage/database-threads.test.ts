@@ -1,3 +1,4 @@
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -172,6 +173,30 @@ describe('the writer thread', () => {
 });
 
 describe('the reader thread', () => {
+  test('is not started again on a file that was emptied: its log would be deleted under the writer', async () => {
+    const path = join(makeTemporaryFolder(), 'textgate.db');
+    const { engine, clock, faults, kill } = await open(path);
+    await engine.run([insert(1)]);
+    await kill('reader');
+    writeFileSync(path, '');
+    clock.advance(100);
+    await expect(engine.read([count])).rejects.toThrow('the database file is empty');
+    await eventually('the reader has ended', () => faults.length > 1);
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
+  });
+
+  test('may be dead when the writer dies: the log that is deleted with that one is no loss of the database', async () => {
+    const { engine, clock, kill, faults } = await open();
+    await kill('reader');
+    for (const value of [1, 2]) {
+      // The files are looked at while the writer ends.
+      clock.advance(restartWindowMs);
+      await kill('writer');
+      await engine.run([insert(value)]);
+    }
+    expect(faults.filter((fault) => fault.includes('lost'))).toEqual([]);
+  });
+
   test('is started again after a growing delay whenever it dies, while commits go on', async () => {
     const { engine, clock, kill, started, faults } = await open();
     for (const waitMs of [100, 200, 400]) {

@@ -35,7 +35,7 @@ export interface FileWatch {
 interface FileWatchTools {
   readonly clock: Clock;
   readonly onFault: ReportFault;
-  readonly writer: Pick<DatabaseThread, 'relock' | 'tell'>;
+  readonly writer: Pick<DatabaseThread, 'relock' | 'submit' | 'tell'>;
   /** Rejects with the damage of the database. */
   readonly check: () => Promise<void>;
   readonly growth: LogGrowth;
@@ -87,9 +87,11 @@ export function watchFiles(
       const found = await lookUpFile(names[name]);
       if (found === undefined || stopped) continue;
       const what = name === 'log' ? 'the write-ahead log of the database' : 'the database file';
-      if ((found?.id ?? null) !== opened[name])
+      if ((found?.id ?? null) !== opened[name]) {
+        // A writer that died has folded its log, and deleted it: its successor opens a new one.
+        if (name === 'log' && !(await isAnswering(writer))) return;
         lose(`${what} was ${found === null ? 'deleted' : 'replaced'} while it was open`, names[name]);
-      else if (name === 'log') {
+      } else if (name === 'log') {
         growth.note(found?.bytes ?? 0);
         if (growth.bytes > keptBytes) writer.tell({ kind: 'look' });
       } else if (found !== null && found.state !== state) {
@@ -117,6 +119,13 @@ export function watchFiles(
       cancel();
     },
   };
+}
+
+async function isAnswering(writer: Pick<DatabaseThread, 'submit'>): Promise<boolean> {
+  return writer.submit([]).then(
+    () => true,
+    () => false,
+  );
 }
 
 interface ContentTools extends Pick<FileWatchTools, 'clock' | 'onFault' | 'writer' | 'check'> {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { receiveMessageOnPort } from 'node:worker_threads';
@@ -43,6 +44,8 @@ export function serveDatabase(port: MessagePort, options: ThreadOptions): void {
 }
 
 function openReader({ path }: ThreadOptions, reply: (message: ThreadReply) => void): Connection {
+  // It was overwritten. SQLite deletes the log of an empty file, and the writer's close would then fold it into the file.
+  if (statSync(path).size === 0) throw new Error('the database file is empty');
   const database = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
   database.exec('SELECT 1 FROM sqlite_schema');
   const runner = new UnitRunner(database, false);
