@@ -17,15 +17,19 @@ import type { StorageServices } from './storage/storage-services.ts';
  * config in force says of keys without limits of their own, and of groups.
  */
 export function composeLimiter(
-  { slots, store, engine }: StorageServices,
+  { slots, store, engine, tellFreed }: StorageServices,
   inForce: () => ActiveConfig,
   clock: Clock,
   { fault: onFault }: Log,
 ): FollowingLimiter & { close(): void | Promise<void> } {
   const defaults = (): Limits => inForce().defaultLimits;
   const groupOfId = (id: string): Group | null => groupOf(id, inForce().groups);
-  if (slots !== null)
-    return createSharedLimiter(slots, { clock, ready: engine.ready, onFault, defaults, groupOf: groupOfId });
+  if (slots !== null) {
+    const options = { clock, ready: engine.ready, onFault, defaults, groupOf: groupOfId };
+    const limiter = createSharedLimiter(slots, options);
+    tellFreed(limiter.freed);
+    return limiter;
+  }
   const limitsOf = async (keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>> => {
     const found = await store.limitsOf(keyIds);
     const ofGroups = keyIds.map(groupOfId).filter((group) => group !== null);

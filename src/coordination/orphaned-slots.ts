@@ -24,9 +24,16 @@ interface OrphanedSlotsOptions {
   readonly waiting: Pick<WaitingRequests, 'follow' | 'compare'>;
 }
 
+/** A request of this process that asks for a slot, or has one. */
+interface Request {
+  readonly keyId: string;
+  hasSlot: boolean;
+}
+
 /**
  * The requests of this process that have a slot, or ask for one, and the orphaned slots: those that the store did not
- * take back, and those that it gave although its answer was lost. No slot of a living process stays without a request.
+ * take back, and those that it gave although its answer was lost. No slot of a living process stays without a request, and no
+ * request that runs without its slot: a crash of the database may forget it.
  */
 export class OrphanedSlots {
   readonly #store: SlotStore;
@@ -34,7 +41,7 @@ export class OrphanedSlots {
   readonly #waiting: OrphanedSlotsOptions['waiting'];
   readonly #notReleased: (error: unknown) => void;
   readonly #releaseLimit: TimeLimit;
-  readonly #requests = new Set<string>();
+  readonly #requests = new Map<string, Request>();
   /** Slots to give back, with their keys, by their requests. */
   readonly #orphaned = new Map<string, string>();
   #cancelRetry: (() => void) | null = null;
@@ -55,11 +62,17 @@ export class OrphanedSlots {
   }
 
   /** A request asks for a slot from now on. */
-  expect(requestId: string): void {
-    this.#requests.add(requestId);
+  expect(keyId: string, requestId: string): void {
+    this.#requests.set(requestId, { keyId, hasSlot: false });
   }
 
-  /** A request was refused: it has no slot. */
+  /** A request has a slot from now on. */
+  granted(requestId: string): void {
+    const request = this.#requests.get(requestId);
+    if (request !== undefined) request.hasSlot = true;
+  }
+
+  /** A request has no slot: it was refused, or the store has freed it. */
   forget(requestId: string): void {
     this.#requests.delete(requestId);
   }
@@ -114,16 +127,32 @@ export class OrphanedSlots {
     await Promise.all([...this.#orphaned].map(([requestId, keyId]) => this.#offer(keyId, requestId)));
   }
 
+  /** Called before the store is asked what it has: returns what restores the slots of those that have one by then. */
+  #restore(): (held: ReadonlySet<string>) => Promise<void> {
+    const running = [...this.#requests].filter(([, { hasSlot }]) => hasSlot);
+    return async (held) => {
+      const forgotten = running.filter(([requestId]) => !held.has(requestId));
+      for (const [keyId, requests] of Map.groupBy(forgotten, ([, request]) => request.keyId)) {
+        // One that has ended meanwhile has given its slot back.
+        const requestIds = requests.map(([requestId]) => requestId).filter((id) => this.#requests.has(id));
+        if (requestIds.length > 0) await this.#store.restore(keyId, requestIds);
+      }
+    };
+  }
+
   /**
    * Gives back what the store has for requests that are not here, and what it has for processes whose lease has ended:
    * the one that ended it frees them at once, unless it dies before, or a slot was being taken just then. Requests that
-   * wait, and of which the store has nothing, are found, too.
+   * run or wait, and of which the store has nothing, are found, too.
    */
   async #search(): Promise<void> {
     try {
       const compare = this.#waiting.compare();
+      const restore = this.#restore();
       const held = await this.#store.held();
-      compare(new Set(held.map(({ requestId }) => requestId)));
+      const heldIds = new Set(held.map(({ requestId }) => requestId));
+      compare(heldIds);
+      await restore(heldIds);
       for (const { keyId, requestId } of held)
         if (!this.#requests.has(requestId)) await this.#offer(keyId, requestId);
       await this.#store.freeLost();

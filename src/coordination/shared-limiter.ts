@@ -2,7 +2,7 @@ import type { Group } from '../domain/limits/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
-import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
@@ -31,6 +31,8 @@ interface SharedLimiterOptions {
 
 /** A limiter over slots that several processes share. */
 export interface SharedLimiter extends FollowingLimiter {
+  /** The store has freed the slot of a request by itself; `hadQueue` says whether others waited for one, of any process. */
+  readonly freed: (keyId: string, requestId: string, hadQueue: boolean) => void;
   /** Ends its timers; resolves when slots that could not be given back were offered once more. */
   close(): Promise<void>;
 }
@@ -55,43 +57,17 @@ export function createSharedLimiter(
   });
   const orphaned = new OrphanedSlots(store, clock, { report: onFault, waiting });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
-  const takeLimit = limitTakes(isReady, clock);
+  const deciding = { slotCalls, waiting, takeLimit: limitTakes(isReady, clock) };
   const stopForgetting = forgetStarts(store, isReady, clock, onFault);
-
-  const takeOrWait = async (
-    keyId: string,
-    requestId: string,
-    limits: Limits,
-    signal: AbortSignal,
-  ): Promise<LimitDecision> => {
-    const mayWait = limits.queueWaitMs > 0 && !signal.aborted;
-    const found = await takeLimit.bound(async (wait) => {
-      const answer = await slotCalls.take({ keyId, requestId, limits, mayWait });
-      // The request was refused meanwhile, and gives its slot back.
-      if (wait.isOver && answer === 'waiting') slotCalls.waitEnded(keyId, false);
-      else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') slotCalls.released(keyId);
-      return answer;
-    });
-    // Of requests that may wait the store refuses those alone for which the queue has no place.
-    if (found !== 'waiting')
-      return mayWait && found.verdict === 'concurrency' ? { ...found, isQueueFull: true } : found;
-    let hasSlot = false;
-    try {
-      const decision = await waiting.wait({ keyId, requestId, limits }, signal);
-      hasSlot = decision.verdict === 'granted';
-      return decision;
-    } finally {
-      slotCalls.waitEnded(keyId, hasSlot);
-    }
-  };
 
   return {
     async acquire(keyId, requestId, limits, signal) {
       // Known from the start: whatever the store has of this request is no leftover while it is asked for.
-      orphaned.expect(requestId);
+      orphaned.expect(keyId, requestId);
       try {
-        const decision = await takeOrWait(keyId, requestId, limits, signal);
-        if (decision.verdict !== 'granted') orphaned.forget(requestId);
+        const decision = await takeOrWait(deciding, { keyId, requestId, limits }, signal);
+        if (decision.verdict === 'granted') orphaned.granted(requestId);
+        else orphaned.forget(requestId);
         return decision;
       } catch (error) {
         orphaned.giveBack(keyId, requestId);
@@ -105,6 +81,13 @@ export function createSharedLimiter(
       slotCalls.released(keyId);
       return orphaned.release(keyId, requestId);
     },
+    freed(keyId, requestId, hadQueue) {
+      if (orphaned.has(requestId)) {
+        orphaned.forget(requestId);
+        slotCalls.released(keyId);
+      }
+      if (hadQueue) waiting.pollNow();
+    },
     limitsChanged: waiting.limitsChanged,
     async close() {
       stopForgetting();
@@ -113,6 +96,41 @@ export function createSharedLimiter(
       await orphaned.close();
     },
   };
+}
+
+/** What decides on the slot of a request. */
+interface Deciding {
+  readonly slotCalls: SlotCalls;
+  readonly waiting: WaitingRequests;
+  readonly takeLimit: TimeLimit;
+}
+
+/** Takes a slot for a request, and waits for one where there is none and its limits allow that. */
+async function takeOrWait(
+  { slotCalls, waiting, takeLimit }: Deciding,
+  request: Omit<SlotRequest, 'mayWait'>,
+  signal: AbortSignal,
+): Promise<LimitDecision> {
+  const { keyId, limits } = request;
+  const mayWait = limits.queueWaitMs > 0 && !signal.aborted;
+  const found = await takeLimit.bound(async (wait) => {
+    const answer = await slotCalls.take({ ...request, mayWait });
+    // The request was refused meanwhile, and gives its slot back.
+    if (wait.isOver && answer === 'waiting') slotCalls.waitEnded(keyId, false);
+    else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') slotCalls.released(keyId);
+    return answer;
+  });
+  // Of requests that may wait the store refuses those alone for which the queue has no place.
+  if (found !== 'waiting')
+    return mayWait && found.verdict === 'concurrency' ? { ...found, isQueueFull: true } : found;
+  let hasSlot = false;
+  try {
+    const decision = await waiting.wait(request, signal);
+    hasSlot = decision.verdict === 'granted';
+    return decision;
+  } finally {
+    slotCalls.waitEnded(keyId, hasSlot);
+  }
 }
 
 /** Returns a function that says whether a promise has been fulfilled. */

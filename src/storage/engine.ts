@@ -142,7 +142,10 @@ export function pickValues<Value>({ indexes }: PlainStatement, values: readonly 
   return indexes.map((index) => values[index] as Value);
 }
 
-/** The values that a fixed unit results in, in the order of its columns; `null` where nothing was decided. */
+/**
+ * The values that a fixed unit results in, in the order of its columns; `null` where nothing was decided. PostgreSQL says behind
+ * those of a settlement whether it freed its slot (`src/storage/postgres/unit-functions.ts`).
+ */
 export type ResultRow = readonly SqlValue[] | null;
 
 /**

@@ -36,13 +36,13 @@ interface StoreOptions extends Omit<RecordStoreOptions, 'owner'> {
  * owner of its own: it keeps its open records under an id that no other store has, and whose lease has to be kept.
  */
 export function createStore(engine: Engine, options: StoreOptions): Store {
-  const { nextId, now, report, onUnusual } = options;
+  const { nextId, now, ...others } = options;
   const owner = { id: nextId() };
   return {
     ...createKeyStore(engine, nextId, now),
     ...createDeclarationStore(engine, nextId, now),
     ...createAccounts(engine, nextId, now),
-    ...createRecordStore(engine, { now, report, owner, ...(onUnusual === undefined ? {} : { onUnusual }) }),
+    ...createRecordStore(engine, { now, owner, ...others }),
     ...createRecordPages(engine),
     ...createLeases(engine, owner, nextId),
   };

@@ -36,7 +36,8 @@ export function describeFixedUnits(name: string, open: () => Promise<Engine>): v
       const before = await plain.read(readAll);
       await plain.run(locksOf(unit, values));
       expect(await plain.read(readAll)).toEqual(before);
-      expect(await runOneByOne(plain, unit, values)).toEqual(row);
+      // Behind its columns an engine may have further ones.
+      expect(await runOneByOne(plain, unit, values)).toEqual(row?.slice(0, unit.columns.length));
       expect(await plain.read(readAll)).toEqual(await called.read(readAll));
       const hasChanged = JSON.stringify(await plain.read(readAll)) !== JSON.stringify(before);
       expect([unit.name, hasChanged]).toEqual([unit.name, unit !== checkWrites]);

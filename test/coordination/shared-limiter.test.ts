@@ -300,6 +300,46 @@ test('a slot that was granted after it was given back is found, and that of a ru
   expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['running']);
 });
 
+test('a request that runs gets the slot again that the store has forgotten, unless it has ended', async () => {
+  const { a, b, clock, slots, settled } = setUp();
+  for (const id of ['running', 'ended', 'ending'])
+    await a.limiter.acquire(`key of ${id}`, id, limits, signal);
+  const forget = slots.storeOf(() => 'a');
+  for (const id of ['running', 'ending']) await forget.release(`key of ${id}`, id);
+  await a.limiter.release('key of ended', 'ended');
+  // It ends while the search asks what the store has.
+  a.after = async (step) => {
+    if (step === 'held') await a.limiter.release('key of ending', 'ending');
+  };
+  clock.advance(15_000);
+  await settled();
+  expect(slots.slots).toMatchObject([{ requestId: 'running', keyId: 'key of running', owner: 'a' }]);
+  const one = { ...limits, concurrency: 1 };
+  expect(await verdict(b.limiter.acquire('key of running', 'another', one, signal))).toBe('concurrency');
+  await a.limiter.release('key of running', 'running');
+  expect(slots.slots).toEqual([]);
+});
+
+test('a slot that the store has freed by itself is not given back again, and who waited for it is served at once', async () => {
+  const { a, clock, slots, settled } = setUp();
+  const one = { ...patient, concurrency: 1 };
+  await a.limiter.acquire('key', '1', one, signal);
+  const waiting = a.limiter.acquire('key', '2', one, signal);
+  await settled();
+  await slots.storeOf(() => 'b').release('key', '1');
+  a.asked = [];
+  a.limiter.freed('key', '1', true);
+  expect(await verdict(waiting)).toBe('granted');
+  await a.limiter.release('key', '1');
+  expect(a.asked).toEqual(['endedWaits']);
+  a.limiter.freed('key', '1', false);
+  await a.limiter.release('key', '2');
+  expect(await verdict(a.limiter.acquire('key', '3', { ...one, queueWaitMs: 0 }, signal))).toBe('granted');
+  clock.advance(15_000);
+  await settled();
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['3']);
+});
+
 test('a slot that comes after its request was refused is given back, and another request gets it', async () => {
   const { a, clock, slots, settled } = setUp();
   const one = { ...limits, concurrency: 1 };

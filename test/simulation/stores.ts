@@ -128,6 +128,10 @@ export function simulateSlots(wire: Wire, { database, counts }: World, owner: ()
       const store = current();
       return wire.call('held', reads, () => store.held());
     },
+    restore(keyId, requestIds) {
+      const store = current();
+      return wire.call(`restore of ${keyId}`, keyId, () => store.restore(keyId, requestIds));
+    },
     freeLost() {
       const store = current();
       return wire.call('free lost', '', async () => {

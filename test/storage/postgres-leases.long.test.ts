@@ -151,7 +151,7 @@ describe.skipIf(postgresAbsence !== null)(`processes that share PostgreSQL${abse
     const slots = createSlotStore(living.engine, () => living.store.owner());
     const limits = { concurrency: 2, requestsPerMinute: 10, queueWaitMs: 0 };
     const ask = (name: string) =>
-      slots.take({ keyId: payingKey.id, requestId: requestIdFor(name), limits, mayWait: false });
+      slots.take({ keyId: 'another', requestId: requestIdFor(name), limits, mayWait: false });
     expect(await ask('before')).toMatchObject({ inFlight: 1 });
     const locking = await connectTo(url);
     await locking.query('BEGIN');

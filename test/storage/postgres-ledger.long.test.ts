@@ -6,10 +6,10 @@ import { nextId } from '../../src/composition/next-id.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import { functionOf } from '../../src/storage/postgres/database-function.ts';
+import { unitFunctions } from '../../src/storage/postgres/unit-functions.ts';
 import { createKindNumbers } from '../../src/storage/records/kind-numbers.ts';
 import { settledKind } from '../../src/storage/records/record-kinds.ts';
-import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
+import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { free } from '../../src/domain/money/pricing.ts';
@@ -107,7 +107,8 @@ describe.skipIf(postgresAbsence !== null)(`an audit on PostgreSQL${absent}`, () 
     const client = new Client({ connectionString: url });
     await client.connect();
     onTestFinished(() => client.end());
-    const settle = functionOf(settleRecord);
+    const settle = unitFunctions.get('settle_record');
+    if (settle === undefined) throw new Error('there is such a unit');
     const kind = await createKindNumbers(engine).ask(settledKind(requestOf('key_1').settlement, ''));
     for (let commitAt = 0; commitAt < 6; commitAt++) {
       const [slow, quick] = [requestOf('key_1'), requestOf('key_2')];

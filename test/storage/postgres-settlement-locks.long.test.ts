@@ -1,10 +1,13 @@
 import { Client } from 'pg';
+import type { QueryConfig } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { nextId } from '../../src/composition/next-id.ts';
-import { functionOf } from '../../src/storage/postgres/database-function.ts';
+import { takeSlot } from '../../src/storage/postgres/slots/slot-functions.ts';
+import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
+import { unitFunctions } from '../../src/storage/postgres/unit-functions.ts';
 import { createKindNumbers } from '../../src/storage/records/kind-numbers.ts';
 import { settledKind } from '../../src/storage/records/record-kinds.ts';
-import { settleRecord, valuesToSettle } from '../../src/storage/records/settle-record.ts';
+import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -32,11 +35,14 @@ describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`,
     await store.open(begun);
     const kind = await createKindNumbers(engine).ask(settledKind(settlement, ''));
     await client.query('BEGIN');
-    await client.query(
-      functionOf(settleRecord).call(
-        valuesToSettle({ ...settlement, kind, settledAtMs: 7, described: null, isUnwritten: false }),
-      ),
-    );
+    const values = valuesToSettle({
+      ...settlement,
+      kind,
+      settledAtMs: 7,
+      described: null,
+      isUnwritten: false,
+    });
+    await client.query(unitFunctions.get('settle_record')?.call(values) ?? '');
     const { rows: locked } = await client.query(
       `SELECT relation::regclass::text AS name FROM pg_locks JOIN pg_inherits ON inhrelid = relation
        WHERE pid = pg_backend_pid() AND inhparent = 'record_rows'::regclass`,
@@ -45,5 +51,102 @@ describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`,
     await client.query('COMMIT');
     expect(kept).toHaveLength(1);
     expect(locked).toEqual(kept);
+  });
+
+  /** A key with a slot for each of some requests, whose records are open; `freed` has what settlements said of slots. */
+  async function openWithSlots(count: number) {
+    const engine = await openPostgres();
+    onTestFinished(() => engine.close());
+    const freed: (readonly [string, boolean])[] = [];
+    const store = createStore(engine, {
+      nextId,
+      now: () => 7,
+      report: () => {},
+      onSlotFreed: ({ requestId }, hadQueue) => void freed.push([requestId, hadQueue]),
+    });
+    await store.renewLease();
+    await store.createKey(payingKey, 'hash', 1_000);
+    const slots = createSlotStore(engine, () => store.owner());
+    const take = (requestId: string) =>
+      slots.take({
+        keyId: payingKey.id,
+        requestId,
+        limits: { concurrency: count, requestsPerMinute: 100, queueWaitMs: 60_000 },
+        mayWait: true,
+      });
+    const settlements = Array.from({ length: count }, () => {
+      const opened = { ...openedRecord, requestId: `req_${nextId()}` };
+      return {
+        opened,
+        settled: { ...settledRecord, requestId: opened.requestId, begun: beginningOf(opened) },
+      };
+    });
+    for (const { opened } of settlements) {
+      await take(opened.requestId);
+      await store.open(opened);
+    }
+    const client = new Client({ connectionString: engine.database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    return {
+      engine,
+      store,
+      slots,
+      settlements: settlements.map(({ settled }) => settled),
+      take,
+      freed,
+      client,
+    };
+  }
+
+  test('frees the slot of its request for the one that waits, and says that one waited; a second one changes nothing', async () => {
+    const { store, slots, settlements, take, freed } = await openWithSlots(2);
+    const [first, second] = settlements;
+    if (first === undefined || second === undefined) throw new Error('there are two');
+    expect(await take('waiting')).toBe('waiting');
+    await store.settle(first);
+    expect(freed).toEqual([[first.requestId, true]]);
+    expect(await slots.endedWaits()).toMatchObject([
+      { requestId: 'waiting', decision: { verdict: 'granted' } },
+    ]);
+    await expect(store.settle(first)).rejects.toThrow('no open record');
+    await store.settle(second);
+    expect(freed.slice(1)).toEqual([[second.requestId, false]]);
+    expect((await slots.held()).map(({ requestId }) => requestId)).toEqual(['waiting']);
+  });
+
+  test('does not wait for a lock on the slots of its key: the slot stays, and is given back by its node', async () => {
+    const { store, slots, settlements, freed, client } = await openWithSlots(1);
+    const [settled] = settlements;
+    if (settled === undefined) throw new Error('there is one');
+    await client.query('BEGIN; SELECT * FROM key_limits FOR UPDATE');
+    await store.settle(settled);
+    expect(freed).toEqual([]);
+    await client.query('COMMIT');
+    expect(await slots.held()).toHaveLength(1);
+    await slots.release(payingKey.id, settled.requestId);
+    expect(await slots.held()).toEqual([]);
+  });
+
+  test('waits for the disk, although what frees a slot alone does not', async () => {
+    const { engine, store, slots, settlements, client } = await openWithSlots(1);
+    const [settled] = settlements;
+    if (settled === undefined) throw new Error('there is one');
+    const kind = await createKindNumbers(engine).ask(settledKind(settled, ''));
+    const values = valuesToSettle({ ...settled, kind, settledAtMs: 7, described: null, isUnwritten: false });
+    /** How a transaction commits that has made a call: what a function sets holds until then. */
+    const commitOf = async (query: QueryConfig | undefined): Promise<unknown> => {
+      await client.query('BEGIN');
+      const { rows: result } = await client.query(query ?? '');
+      const { rows } = await client.query('SHOW synchronous_commit');
+      await client.query('COMMIT');
+      return [result.length > 0, rows[0]?.synchronous_commit];
+    };
+    expect(await commitOf(unitFunctions.get('settle_record')?.call(values))).toEqual([true, 'on']);
+    expect(await slots.held()).toEqual([]);
+    expect(await commitOf(takeSlot.call([payingKey.id, 'next', store.owner(), 1, 100, 0]))).toEqual([
+      true,
+      'off',
+    ]);
   });
 });

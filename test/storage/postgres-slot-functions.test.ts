@@ -19,10 +19,20 @@ test('only those functions of slots name what they lock that work on one key', a
     slots.take({ ...request, mayWait: true }),
     slots.release('key', 'request'),
     slots.leave(request),
+    slots.restore('key', ['request']),
     slots.endedWaits(),
     slots.followLimits(limits, new Map()),
     slots.freeLost(),
     slots.forgetStarts(''),
   ]);
-  expect(named).toEqual(['slots of key', 'slots of key', 'slots of key', null, null, null, null]);
+  expect(named).toEqual([
+    'slots of key',
+    'slots of key',
+    'slots of key',
+    'slots of key',
+    null,
+    null,
+    null,
+    null,
+  ]);
 });

@@ -39,6 +39,7 @@ function renamed(store: SlotStore, prefix: string): SlotStore {
       store.leave({ ...request, keyId: name(request.keyId), requestId: name(request.requestId) }),
     followLimits: (defaults, groups) =>
       store.followLimits(defaults, new Map([...groups].map(([id, slots]) => [name(id), slots]))),
+    restore: (keyId, requestIds) => store.restore(name(keyId), requestIds.map(name)),
     held: async () => (await store.held()).filter(isMine).map(bareOf),
   };
 }

@@ -150,6 +150,20 @@ export function createMemorySlots(
         return describe(hasSlot ? 'granted' : 'concurrency', keyId, left?.limits ?? limits);
       },
       held: async () => [...slots, ...waiting].filter((place) => place.owner === owner()),
+      async restore(keyId, requestIds) {
+        const missing = requestIds.filter((id) => slots.every(({ requestId }) => requestId !== id));
+        if (!hasLease(owner())) return 0;
+        const limits = { concurrency: 0, requestsPerMinute: 0, queueWaitMs: 0 };
+        const restored = missing.map((requestId) => ({
+          keyId,
+          requestId,
+          limits,
+          mayWait: false,
+          owner: owner(),
+        }));
+        slots = [...slots, ...restored];
+        return missing.length;
+      },
       async freeLost() {
         ended = ended.filter((wait) => !isEnded(wait.owner));
         const lost = [...slots, ...waiting].filter((place) => isEnded(place.owner));

@@ -33,7 +33,7 @@ export function openStorage(
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ) {
   let beginnings: Beginnings | null = null;
-  const { store, chosen } = openStore(config, clock, log, () => beginnings);
+  const { store, chosen, tellFreed } = openStore(config, clock, log, () => beginnings);
   const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
@@ -71,6 +71,8 @@ export function openStorage(
     store,
     /** The slots that all nodes on the database share; `null` where each process counts its own. */
     slots,
+    /** Has the limiter learn of slots that settlements have freed. */
+    tellFreed,
     /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
     quotas: quotasOf?.(() => store.owner()) ?? null,
     /** Consumption records whose settlements outlive an outage of the database. */
@@ -112,13 +114,21 @@ export function openStorage(
   };
 }
 
+/** A request whose slot was freed; `hadQueue` says whether others waited for one. */
+type SlotFreed = (keyId: string, requestId: string, hadQueue: boolean) => void;
+
 /** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
 function openStore(
   config: Config['storage'],
   clock: Clock,
   log: Log,
   beginnings: () => Beginnings | null,
-): { readonly store: Store; readonly chosen: ChosenEngine } {
+): {
+  readonly store: Store;
+  readonly chosen: ChosenEngine;
+  readonly tellFreed: (listener: SlotFreed) => void;
+} {
+  let onSlotFreed: SlotFreed | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
     beforeRead: async () => beginnings()?.written(),
@@ -128,13 +138,18 @@ function openStore(
     now: () => clock.now(),
     report: log.fault,
     onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
+    onSlotFreed: ({ begun, requestId }, hadQueue) => onSlotFreed?.(begun.keyId, requestId, hadQueue),
   });
   // A look-up, before which the engine hands nothing in: keys that requests present must not wait for it.
   const accounts: Store['accounts'] = async (keyIds) => {
     await beginnings()?.written();
     return store.accounts(keyIds);
   };
-  return { store: { ...store, accounts }, chosen };
+  return {
+    store: { ...store, accounts },
+    chosen,
+    tellFreed: (listener) => void (onSlotFreed = listener),
+  };
 }
 
 async function closeStorage(

@@ -53,6 +53,11 @@ export interface SlotStore {
   /** The requests that have a slot or wait for one under the lease of this process. */
   held(): Promise<readonly SlotHolder[]>;
   /**
+   * Gives requests of a key that run the slots which the database has forgotten, whatever its limits: one that has its slot
+   * keeps it. Resolves with how many were forgotten.
+   */
+  restore(keyId: string, requestIds: readonly string[]): Promise<number>;
+  /**
    * Frees the slots and places of processes whose lease has ended, in steps of some keys each; resolves with how many there
    * were. Keys that another session has locked are left to the next call.
    */

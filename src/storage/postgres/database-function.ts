@@ -74,13 +74,21 @@ export const withoutFlush = `PERFORM set_config('synchronous_commit', 'off', tru
  */
 export const searchByIndex = 'SET plan_cache_mode = force_generic_plan SET enable_seqscan = off';
 
+/** What the function of a unit does at its end, if the unit has a result, and the column of the result that it sets. */
+export interface LastStep {
+  readonly column: string;
+  readonly statements: string;
+}
+
 /** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
-export function functionOf(unit: FixedUnit): DatabaseFunction {
+export function functionOf(unit: FixedUnit, last: LastStep | null = null): DatabaseFunction {
   const { name, takes, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
   const names = Object.keys(takes);
   const writeStep = (step: string): string =>
     replacePlaceholders(step, { value: (value) => `$${names.indexOf(value) + 1}`, decided: variable });
   const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
+  if (last !== null) variables.push(`${variable(last.column)} BIGINT;`);
+  const results = last === null ? columns : [...columns, last.column];
   const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
   const steps = [
     ...firstOf(locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE;`)),
@@ -88,7 +96,8 @@ export function functionOf(unit: FixedUnit): DatabaseFunction {
     ...firstOf(decisions.map((decision) => `${decision} ${into};`)),
     'IF NOT FOUND THEN RETURN NULL; END IF;',
     ...changes.map((change) => `${change};`),
-    `RETURN ARRAY[${columns.map(variable).join(', ')}];`,
+    ...(last === null ? [] : [last.statements]),
+    `RETURN ARRAY[${results.map(variable).join(', ')}];`,
   ];
   return defineFunction({
     name,

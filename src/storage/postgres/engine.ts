@@ -2,8 +2,7 @@ import type { QueryConfig } from 'pg';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Engine, FixedUnitName, Results, Row, Statement } from '../engine.ts';
-import { fixedUnits } from '../fixed-units.ts';
+import type { Engine, Results, Row, Statement } from '../engine.ts';
 import type { Migration } from '../migration.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 import { readTarget } from './connection/connection-target.ts';
@@ -12,17 +11,13 @@ import { openConnections } from './connection/connections.ts';
 import type { Lanes } from './connection/connections.ts';
 import { repeatUnit } from './connection/failures.ts';
 import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
-import { functionOf, readFixedRow } from './database-function.ts';
-import type { DatabaseFunction, FunctionCaller } from './database-function.ts';
+import { readFixedRow } from './database-function.ts';
+import type { FunctionCaller } from './database-function.ts';
 import { LockedRows } from './locked-rows.ts';
+import { unitFunctions } from './unit-functions.ts';
 
 /** How long the server may work on a statement of a unit, and wait in it for a lock, in milliseconds. */
 const unitLimits: ServerLimits = { statementMs: 5_000, lockMs: 4_000 };
-
-/** The functions of the fixed units. */
-const functions = new Map<FixedUnitName, DatabaseFunction>(
-  Object.values(fixedUnits).map((unit) => [unit.name, functionOf(unit)]),
-);
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -98,7 +93,7 @@ export function createPostgresEngine({
         repeatUnit(async () => committed(readTransaction(await statements.send(transactionOf(unit))))),
       ),
     async call({ name, takes, spreadBy }, values) {
-      const called = functions.get(name);
+      const called = unitFunctions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
       if (spreadBy === null) return readFixedRow(await whenReady(() => callOn(own, called.call(values))));
       const whose = String(values[Object.keys(takes).indexOf(spreadBy)]);

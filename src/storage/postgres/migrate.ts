@@ -1,7 +1,6 @@
 import type { QueryResult } from 'pg';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Statement } from '../engine.ts';
-import { fixedUnits } from '../fixed-units.ts';
 import { createMigrationTable, findPending, runsWithOf } from '../migration.ts';
 import type { MadeMigration, Migration } from '../migration.ts';
 import { raw, sql } from '../statements.ts';
@@ -9,10 +8,10 @@ import type { ServerLimits } from './connection/client-config.ts';
 import type { KeptConnection } from './connection/connection.ts';
 import { adviceOn, repeatUnit } from './connection/failures.ts';
 import { queryOf } from './connection/queries.ts';
-import { functionOf } from './database-function.ts';
 import { quotaFunctions } from './nodes/quota-store.ts';
 import { migrations } from './schema.ts';
 import { slotFunctions } from './slots/slot-searches.ts';
+import { unitFunctions } from './unit-functions.ts';
 
 /** Nodes that start together make the steps one after the other. */
 const migrationLock = 7_483_912;
@@ -71,7 +70,7 @@ export async function makeSteps(send: Send, steps: readonly Migration[] = migrat
       raw(step.sql),
       sql`INSERT INTO migrations VALUES (${step.number}, ${step.name}, ${step.checksum}, ${runsWithOf(step)})`,
     ]);
-  const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions, ...quotaFunctions];
+  const functions = [...unitFunctions.values(), ...slotFunctions, ...quotaFunctions];
   await send([...functions.map(({ create }) => create), createJsonPatch].map(raw));
 }
 

@@ -40,12 +40,14 @@ export interface RecordStoreOptions {
    * another amount.
    */
   readonly onUnusual?: (keyId: string) => void;
+  /** Called before a settlement resolves that freed the slot of its request; `hadQueue` says whether others waited for one. */
+  readonly onSlotFreed?: (record: SettledRecord, hadQueue: boolean) => void;
 }
 
 /** Stores consumption records, with the holds and charges in them, over any engine. */
 export function createRecordStore(
   engine: Engine,
-  { now, report, owner, onUnusual = () => {} }: RecordStoreOptions,
+  { now, report, owner, onUnusual = () => {}, onSlotFreed = () => {} }: RecordStoreOptions,
 ): OrderedRecords & OpenRecords {
   const kinds = createKindNumbers(engine);
   /** Runs a unit that writes a record of a kind. A database that was restored may lack the kind: it is named again then, once. */
@@ -86,6 +88,7 @@ export function createRecordStore(
       const isUsual = settled.found === 'open' && settled.unbookedNanos === 0;
       if (!isUsual) onUnusual(record.begun.keyId);
       if (!isUsual) reportUnusual(record.requestId, settled, report);
+      if (settled.freed !== null) onSlotFreed(record, settled.freed.hadQueue);
       return settled.unbookedNanos;
     },
     async isSettled(record) {

@@ -191,7 +191,7 @@ function settlementOf<Name extends SettlementName>(
 }
 
 /** Settles a record that counts in no budget. */
-export const settleRecord = settlementOf('settle_record', []);
+const settleRecord = settlementOf('settle_record', []);
 
 /** The units that settle a record, by what it counts in: nothing, the budget of its key, that of the group, or both. */
 export const settlementUnits = {
@@ -222,14 +222,17 @@ export interface Settled {
   readonly unbookedNanos: number;
   /** Whether the record was open, closed as lost, or nowhere. */
   readonly found: 'open' | 'lost' | 'nowhere';
+  /** That it freed the slot of its request, and whether others waited for one; `null` where it did not, as without slots. */
+  readonly freed: { readonly hadQueue: boolean } | null;
 }
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): Settled | null {
   if (row === null) return null;
-  const [late, unbooked] = row;
+  const [late, unbooked, queue = null] = row;
   const found = late === null ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
-  return { unbookedNanos: Number(unbooked ?? 0), found };
+  const freed = queue === null ? null : { hadQueue: Number(queue) > 0 };
+  return { unbookedNanos: Number(unbooked ?? 0), found, freed };
 }
 
 /** Counts the settlements that are this one and no other: 1 or 0. */

@@ -10,8 +10,8 @@ const limits = { concurrency: 1_000, requestsPerMinute: 10_000_000, queueWaitMs:
 
 const balanceNanos = 1e15;
 
-/** The calls that a request makes, in their order. */
-export const callNames = ['take_slot', 'open_record', 'settle_record', 'release_slot'] as const;
+/** The calls that a request makes, in their order; the last one frees its slot, too. */
+export const callNames = ['take_slot', 'open_record', 'settle_record'] as const;
 
 /** One of these calls for a request, whose number chooses its key. */
 type DatabaseCall = (request: number, requestId: string) => Promise<unknown>;
@@ -47,7 +47,6 @@ export async function openForCalls(url: string, keys: number): Promise<CallingPr
       open_record: (request, requestId) => store.open(openedOf(request, requestId)),
       settle_record: (request, requestId) =>
         store.settle({ ...settledRecord, requestId, begun: beginningOf(openedOf(request, requestId)) }),
-      release_slot: (request, requestId) => slots.release(keyOf(request), requestId),
     },
     async close() {
       await store.endLease();

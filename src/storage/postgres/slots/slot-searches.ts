@@ -1,13 +1,11 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
+import { advanceQueue, describeDecision, grantSlot, lockKey, recountKey, saveKey } from './key-rows.ts';
 import {
-  describeDecision,
-  grantSlot,
+  freeSlot,
   leaveQueue,
-  lockKey,
   releaseSlot,
-  saveKey,
-  advanceQueue,
+  restoreSlots,
   takeEndedWaits,
   takeSlot,
 } from './slot-functions.ts';
@@ -158,6 +156,7 @@ export const forgetIdleStarts = defineFunction({
 
 /** Every function, each behind those that it calls. */
 export const slotFunctions = [
+  recountKey,
   lockKey,
   saveKey,
   grantSlot,
@@ -165,7 +164,9 @@ export const slotFunctions = [
   advanceQueue,
   takeSlot,
   takeEndedWaits,
+  freeSlot,
   releaseSlot,
+  restoreSlots,
   leaveQueue,
   followLimits,
   freeLost,

@@ -4,7 +4,7 @@ import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row } from '../../engine.ts';
 import { lookUpRows } from '../../statements.ts';
 import type { FunctionCaller } from '../database-function.ts';
-import { leaveQueue, releaseSlot, takeEndedWaits, takeSlot } from './slot-functions.ts';
+import { leaveQueue, releaseSlot, restoreSlots, takeEndedWaits, takeSlot } from './slot-functions.ts';
 import { followLimits, forgetIdleStarts, freeLost } from './slot-searches.ts';
 
 /** How many keys are looked through at once for old starts. */
@@ -56,6 +56,11 @@ export function createSlotStore(
         .map((table) => `SELECT key_id, request_id FROM ${table} WHERE owner = ?`)
         .join(' UNION ALL ');
       return (await lookUpRows(engine, { sql, values: [owner(), owner()] })).map(readHolder);
+    },
+    async restore(keyId, requestIds) {
+      const values = [keyId, owner(), JSON.stringify(requestIds)];
+      const [row] = await engine.callFunction(restoreSlots, keyId, values, slotsOf(keyId));
+      return Number(row?.['row'] ?? 0);
     },
     async freeLost() {
       let total = 0;
