@@ -19,8 +19,10 @@ const survivors = mutations
   .filter((mutation) => !isFound(mutation));
 process.exit(survivors.length === 0 ? 0 : 1);
 
-/** Not the tools of the checks, which are large. */
-const isNeeded = (path: string): boolean => !path.startsWith(join(root, 'config', 'checks'));
+/** All but the tools of the checks, which are large. */
+function isNeeded(path: string): boolean {
+  return !path.startsWith(join(root, 'config', 'checks'));
+}
 
 /** Whether the tests fail with the fault. */
 function isFound({ name, file, find, replace, tests, script }: Mutation): boolean {
