@@ -31,8 +31,8 @@ interface SharedLimiterOptions {
 
 /** A limiter over slots that several processes share. */
 export interface SharedLimiter extends FollowingLimiter {
-  /** The store has freed the slot of a request by itself; `hadQueue` says whether others waited for one, of any process. */
-  readonly freed: (keyId: string, requestId: string, hadQueue: boolean) => void;
+  /** The slot of a request was freed with its settlement: it is not to be given back. */
+  readonly freed: (keyId: string, requestId: string) => void;
   /** Ends its timers; resolves when slots that could not be given back were offered once more. */
   close(): Promise<void>;
 }
@@ -81,12 +81,10 @@ export function createSharedLimiter(
       slotCalls.released(keyId);
       return orphaned.release(keyId, requestId);
     },
-    freed(keyId, requestId, hadQueue) {
-      if (orphaned.has(requestId)) {
-        orphaned.forget(requestId);
-        slotCalls.released(keyId);
-      }
-      if (hadQueue) waiting.pollNow();
+    freed(keyId, requestId) {
+      if (!orphaned.has(requestId)) return;
+      orphaned.forget(requestId);
+      slotCalls.released(keyId);
     },
     limitsChanged: waiting.limitsChanged,
     async close() {

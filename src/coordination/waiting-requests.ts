@@ -162,13 +162,6 @@ export class WaitingRequests {
     );
   }
 
-  /** Asks for waits that have ended at once: a slot was freed for which some waited. */
-  pollNow(): void {
-    if (this.#waiting.size === 0 || this.#isClosed) return;
-    this.#cancelPoll?.();
-    void this.#poll();
-  }
-
   #pollLater(): void {
     if (this.#waiting.size === 0 || this.#isClosed) return;
     this.#cancelPoll ??= this.#clock.schedule(pollMs, () => void this.#poll());

@@ -53,16 +53,16 @@ describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`,
     expect(locked).toEqual(kept);
   });
 
-  /** A key with a slot for each of some requests, whose records are open; `freed` has what settlements said of slots. */
+  /** A key with a slot for each of some requests, whose records are open; `freed` has those whose settlements freed it. */
   async function openWithSlots(count: number) {
     const engine = await openPostgres();
     onTestFinished(() => engine.close());
-    const freed: (readonly [string, boolean])[] = [];
+    const freed: string[] = [];
     const store = createStore(engine, {
       nextId,
       now: () => 7,
       report: () => {},
-      onSlotFreed: ({ requestId }, hadQueue) => void freed.push([requestId, hadQueue]),
+      onSlotFreed: ({ requestId }) => void freed.push(requestId),
     });
     await store.renewLease();
     await store.createKey(payingKey, 'hash', 1_000);
@@ -99,20 +99,25 @@ describe.skipIf(postgresAbsence !== null)(`a settlement on PostgreSQL${absent}`,
     };
   }
 
-  test('frees the slot of its request for the one that waits, and says that one waited; a second one changes nothing', async () => {
-    const { store, slots, settlements, take, freed } = await openWithSlots(2);
-    const [first, second] = settlements;
-    if (first === undefined || second === undefined) throw new Error('there are two');
-    expect(await take('waiting')).toBe('waiting');
+  test('frees the slot of its request, unless others wait for one: its node serves them', async () => {
+    const { store, slots, settlements, take, freed } = await openWithSlots(3);
+    const [first, second, third] = settlements;
+    if (first === undefined || second === undefined || third === undefined)
+      throw new Error('there are three');
     await store.settle(first);
-    expect(freed).toEqual([[first.requestId, true]]);
-    expect(await slots.endedWaits()).toMatchObject([
-      { requestId: 'waiting', decision: { verdict: 'granted' } },
-    ]);
+    expect(freed).toEqual([first.requestId]);
     await expect(store.settle(first)).rejects.toThrow('no open record');
+    expect(await take('next')).toMatchObject({ verdict: 'granted', inFlight: 3 });
+    expect(await take('waiting')).toBe('waiting');
     await store.settle(second);
-    expect(freed.slice(1)).toEqual([[second.requestId, false]]);
-    expect((await slots.held()).map(({ requestId }) => requestId)).toEqual(['waiting']);
+    expect(freed).toEqual([first.requestId]);
+    expect(await slots.release(payingKey.id, second.requestId)).toMatchObject([
+      { requestId: 'waiting', decision: { verdict: 'granted', inFlight: 3 } },
+    ]);
+    await slots.release(payingKey.id, third.requestId);
+    await store.settle(third);
+    expect(freed).toEqual([first.requestId]);
+    expect(await take('last')).toMatchObject({ verdict: 'granted', inFlight: 3 });
   });
 
   test('does not wait for a lock on the slots of its key: the slot stays, and is given back by its node', async () => {

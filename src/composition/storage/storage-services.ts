@@ -114,8 +114,8 @@ export function openStorage(
   };
 }
 
-/** A request whose slot was freed; `hadQueue` says whether others waited for one. */
-type SlotFreed = (keyId: string, requestId: string, hadQueue: boolean) => void;
+/** Takes a request whose slot was freed. */
+type SlotFreed = (keyId: string, requestId: string) => void;
 
 /** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
 function openStore(
@@ -138,7 +138,7 @@ function openStore(
     now: () => clock.now(),
     report: log.fault,
     onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
-    onSlotFreed: ({ begun, requestId }, hadQueue) => onSlotFreed?.(begun.keyId, requestId, hadQueue),
+    onSlotFreed: ({ begun, requestId }) => onSlotFreed?.(begun.keyId, requestId),
   });
   // A look-up, before which the engine hands nothing in: keys that requests present must not wait for it.
   const accounts: Store['accounts'] = async (keyIds) => {

@@ -3,18 +3,20 @@ import { fixedUnits } from '../fixed-units.ts';
 import { settlementUnits } from '../records/settle-record.ts';
 import { functionOf } from './database-function.ts';
 import type { DatabaseFunction, LastStep } from './database-function.ts';
-import { freeSlot } from './slots/slot-functions.ts';
 
 /**
- * Frees the slot of a request with its settlement, so that its client waits for one call at its end: `queue` says whether others
- * waited for a slot, and is NULL where it was not freed, since another session had locked its key. Then its node gives it back,
- * as it does where a settlement is made later: a lock on slots must not hold up money.
+ * Frees the slot of a request with its settlement, so that its client waits for one call at its end. `freed` is NULL where
+ * others wait for a slot, whom its node serves, and where another session has locked the slots of the key: a lock on slots must
+ * not hold up money. Then its node gives the slot back, as it does where a settlement is made later.
  */
 const freeing: LastStep = {
-  column: 'queue',
-  statements: `PERFORM FROM key_limits WHERE key_id = :key_id FOR UPDATE SKIP LOCKED;
+  column: 'freed',
+  statements: `DELETE FROM slots USING
+      (SELECT key_id FROM key_limits WHERE key_id = :key_id AND waiting = 0 FOR UPDATE SKIP LOCKED) AS key
+    WHERE request_id = 'req_' || lpad(to_hex(:created_at), 12, '0') || :tail AND slots.key_id = key.key_id;
     IF FOUND THEN
-      @queue := CAST(${freeSlot.called}(:key_id, 'req_' || lpad(to_hex(:created_at), 12, '0') || :tail) AS INTEGER);
+      UPDATE key_limits SET running = running - 1 WHERE key_id = :key_id;
+      @freed := 1;
     END IF;`,
 };
 

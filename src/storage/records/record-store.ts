@@ -40,8 +40,8 @@ export interface RecordStoreOptions {
    * another amount.
    */
   readonly onUnusual?: (keyId: string) => void;
-  /** Called before a settlement resolves that freed the slot of its request; `hadQueue` says whether others waited for one. */
-  readonly onSlotFreed?: (record: SettledRecord, hadQueue: boolean) => void;
+  /** Called before a settlement resolves that has freed the slot of its request. */
+  readonly onSlotFreed?: (record: SettledRecord) => void;
 }
 
 /** Stores consumption records, with the holds and charges in them, over any engine. */
@@ -88,7 +88,7 @@ export function createRecordStore(
       const isUsual = settled.found === 'open' && settled.unbookedNanos === 0;
       if (!isUsual) onUnusual(record.begun.keyId);
       if (!isUsual) reportUnusual(record.requestId, settled, report);
-      if (settled.freed !== null) onSlotFreed(record, settled.freed.hadQueue);
+      if (settled.hasFreedSlot) onSlotFreed(record);
       return settled.unbookedNanos;
     },
     async isSettled(record) {

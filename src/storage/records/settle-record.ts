@@ -222,17 +222,15 @@ export interface Settled {
   readonly unbookedNanos: number;
   /** Whether the record was open, closed as lost, or nowhere. */
   readonly found: 'open' | 'lost' | 'nowhere';
-  /** That it freed the slot of its request, and whether others waited for one; `null` where it did not, as without slots. */
-  readonly freed: { readonly hadQueue: boolean } | null;
+  readonly hasFreedSlot: boolean;
 }
 
 /** What a settlement did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): Settled | null {
   if (row === null) return null;
-  const [late, unbooked, queue = null] = row;
+  const [late, unbooked, freed = null] = row;
   const found = late === null ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
-  const freed = queue === null ? null : { hadQueue: Number(queue) > 0 };
-  return { unbookedNanos: Number(unbooked ?? 0), found, freed };
+  return { unbookedNanos: Number(unbooked ?? 0), found, hasFreedSlot: freed !== null };
 }
 
 /** Counts the settlements that are this one and no other: 1 or 0. */

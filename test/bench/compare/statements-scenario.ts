@@ -83,7 +83,7 @@ async function measureBatches(
 ): Promise<readonly CallUse[]> {
   const uses = callNames.map(noUse);
   for (let batch = 0; batch < count; batch++) {
-    const ids = Array.from({ length: atOnce }, () => nextId());
+    const ids = Array.from({ length: atOnce }, () => `req_${nextId()}`);
     for (const [index, name] of callNames.entries()) {
       const before = await server.read();
       const cpuBefore = process.cpuUsage();
@@ -103,7 +103,7 @@ async function measureBatches(
 async function timeAlone({ calls }: CallingProcess, requests: number): Promise<readonly number[][]> {
   const times = callNames.map((): number[] => []);
   for (let request = 0; request < requests; request++) {
-    const id = nextId();
+    const id = `req_${nextId()}`;
     for (const [index, name] of callNames.entries()) {
       const startedMs = performance.now();
       await calls[name](request, id);

@@ -76,17 +76,21 @@ export const lockKey = defineFunction({
     END`,
 });
 
-/** Writes the row of a locked key, unless it is as it was: a refusal writes nothing. */
+/**
+ * Writes the row of a locked key, unless it is as it was: a refusal writes nothing. Returns it: PL/pgSQL evaluates `key :=` by
+ * itself, where `PERFORM` would be a statement more.
+ */
 export const saveKey = defineFunction({
   name: 'save_key',
   types: ['key_limits'],
-  returns: 'void',
+  returns: 'key_limits',
   body: `
     BEGIN
       UPDATE key_limits SET running = $1.running, waiting = $1.waiting, starts = $1.starts,
         last_start_at = $1.last_start_at, last_ticket = $1.last_ticket
       WHERE key_id = $1.key_id AND (running, waiting, starts, last_start_at, last_ticket) IS DISTINCT FROM
         ($1.running, $1.waiting, $1.starts, $1.last_start_at, $1.last_ticket);
+      RETURN $1;
     END`,
 });
 

@@ -22,7 +22,7 @@ export const takeSlot = defineFunction({
       -- Behind the lock, for which it may have waited until the lease was over, ended, and its slots freed.
       IF NOT ${holdsLease('$3')} THEN
         -- The starts that the lock forgot are deleted: a count that still has them would never be corrected.
-        PERFORM ${saveKey.called}(key);
+        key := ${saveKey.called}(key);
         RETURN ROW('no lease', 0, 0, 0)::limit_decision;
       END IF;
       IF key.waiting = 0 AND key.running < $4 AND key.starts < $5 THEN
@@ -39,7 +39,7 @@ export const takeSlot = defineFunction({
         VALUES ($1, key.last_ticket, $2, $3, $4, $5);
         verdict := 'waiting';
       END IF;
-      PERFORM ${saveKey.called}(key);
+      key := ${saveKey.called}(key);
       RETURN ${describeDecision.called}(verdict, key, $5);
     END`,
 });
@@ -58,17 +58,19 @@ export const takeEndedWaits = defineFunction({
     END`,
 });
 
-/** Gives back what request `$2` of key `$1` has; returns whether others waited, whose waits may have ended. */
-export const freeSlot = defineFunction({
-  name: 'free_slot',
-  types: ['text', 'text'],
-  returns: 'boolean',
+/** Gives back what request `$2` of key `$1` has; returns the waits of owner `$3` that ended. */
+export const releaseSlot = defineFunction({
+  name: 'release_slot',
+  types: ['text', 'text', 'text'],
+  returns: 'SETOF ended_waits',
+  settings: searchByIndex,
   body: `
     DECLARE
       key key_limits;
       freed BIGINT;
       had_queue BOOLEAN;
     BEGIN
+      ${withoutFlush}
       key := ${lockKey.called}($1);
       had_queue := key.waiting > 0;
       DELETE FROM slots WHERE request_id = $2 AND key_id = $1;
@@ -81,21 +83,8 @@ export const freeSlot = defineFunction({
         DELETE FROM ended_waits WHERE request_id = $2;
       END IF;
       key := ${advanceQueue.called}(key);
-      PERFORM ${saveKey.called}(key);
-      RETURN had_queue;
-    END`,
-});
-
-/** Gives back what request `$2` of key `$1` has; returns the waits of owner `$3` that ended. */
-export const releaseSlot = defineFunction({
-  name: 'release_slot',
-  types: ['text', 'text', 'text'],
-  returns: 'SETOF ended_waits',
-  settings: searchByIndex,
-  body: `
-    BEGIN
-      ${withoutFlush}
-      IF ${freeSlot.called}($1, $2) THEN
+      key := ${saveKey.called}(key);
+      IF had_queue THEN
         RETURN QUERY SELECT * FROM ${takeEndedWaits.called}($3);
       END IF;
     END`,
@@ -124,7 +113,7 @@ export const restoreSlots = defineFunction({
         GET DIAGNOSTICS restored = ROW_COUNT;
         key.running := key.running + restored;
       END IF;
-      PERFORM ${saveKey.called}(key);
+      key := ${saveKey.called}(key);
       RETURN restored;
     END`,
 });
@@ -149,7 +138,7 @@ export const leaveQueue = defineFunction({
       GET DIAGNOSTICS left_queue = ROW_COUNT;
       key.waiting := key.waiting - left_queue;
       key := ${advanceQueue.called}(key);
-      PERFORM ${saveKey.called}(key);
+      key := ${saveKey.called}(key);
       DELETE FROM ended_waits WHERE request_id = $2 RETURNING * INTO ended;
       IF ended.verdict IS NOT NULL THEN
         RETURN ROW(ended.verdict, ended.in_flight, ended.remaining_starts, ended.reset_ms)::limit_decision;

@@ -1,14 +1,7 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { advanceQueue, describeDecision, grantSlot, lockKey, recountKey, saveKey } from './key-rows.ts';
-import {
-  freeSlot,
-  leaveQueue,
-  releaseSlot,
-  restoreSlots,
-  takeEndedWaits,
-  takeSlot,
-} from './slot-functions.ts';
+import { leaveQueue, releaseSlot, restoreSlots, takeEndedWaits, takeSlot } from './slot-functions.ts';
 
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
 
@@ -72,7 +65,7 @@ export const followLimits = defineFunction({
         UPDATE waiting_requests SET concurrency = ${slotsOfGroup}
         WHERE key_id = changed_key AND owner = $1 AND ${slotsOfGroup} IS NOT NULL;
         key := ${advanceQueue.called}(key);
-        PERFORM ${saveKey.called}(key);
+        key := ${saveKey.called}(key);
         count := count + 1;
       END LOOP;
       RETURN count;
@@ -121,7 +114,7 @@ export const freeLost = defineFunction({
         key.waiting := key.waiting - gone;
         freed := freed + gone;
         key := ${advanceQueue.called}(key);
-        PERFORM ${saveKey.called}(key);
+        key := ${saveKey.called}(key);
       END LOOP;
       -- Behind all keys: a step that has the lock of a key may wait for these rows.
       DELETE FROM ended_waits WHERE ${isLost};
@@ -164,7 +157,6 @@ export const slotFunctions = [
   advanceQueue,
   takeSlot,
   takeEndedWaits,
-  freeSlot,
   releaseSlot,
   restoreSlots,
   leaveQueue,
