@@ -24,22 +24,28 @@ interface OrphanedSlotsOptions {
   readonly waiting: Pick<WaitingRequests, 'follow' | 'compare'>;
 }
 
+/** For how many keys slots are restored at once. */
+const restoredAtOnce = 50;
+
 /** A request of this process that asks for a slot, or has one. */
 interface Request {
   readonly keyId: string;
   hasSlot: boolean;
+  /** Whether the store was asked to restore its slot. */
+  wasRestored: boolean;
 }
 
 /**
  * The requests of this process that have a slot, or ask for one, and the orphaned slots: those that the store did not
- * take back, and those that it gave although its answer was lost. No slot of a living process stays without a request, and no
- * request that runs without its slot: a crash of the database may forget it.
+ * take back, and those that it gave although its answer was lost. A search finds slots without a request, and requests without
+ * their slot, which a crash of the database may forget.
  */
 export class OrphanedSlots {
   readonly #store: SlotStore;
   readonly #clock: Clock;
   readonly #waiting: OrphanedSlotsOptions['waiting'];
   readonly #notReleased: (error: unknown) => void;
+  readonly #notRestored: (error: unknown) => void;
   readonly #releaseLimit: TimeLimit;
   readonly #requests = new Map<string, Request>();
   /** Slots to give back, with their keys, by their requests. */
@@ -53,6 +59,11 @@ export class OrphanedSlots {
     this.#clock = clock;
     this.#waiting = waiting;
     this.#notReleased = sumFaults('slots could not be given back: they are given back later', report, clock);
+    this.#notRestored = sumFaults(
+      'slots of running requests could not be restored: they are restored later',
+      report,
+      clock,
+    );
     this.#releaseLimit = new TimeLimit(
       releaseWaitMs,
       clock,
@@ -63,7 +74,7 @@ export class OrphanedSlots {
 
   /** A request asks for a slot from now on. */
   expect(keyId: string, requestId: string): void {
-    this.#requests.set(requestId, { keyId, hasSlot: false });
+    this.#requests.set(requestId, { keyId, hasSlot: false, wasRestored: false });
   }
 
   /** A request has a slot from now on. */
@@ -72,9 +83,17 @@ export class OrphanedSlots {
     if (request !== undefined) request.hasSlot = true;
   }
 
-  /** A request has no slot: it was refused, or the store has freed it. */
+  /** A request was refused: it has no slot. */
   forget(requestId: string): void {
     this.#requests.delete(requestId);
+  }
+
+  /**
+   * The slot of a request was freed with its settlement; returns whether it is given back thereby. One that was restored
+   * meanwhile, as the store did not show it any more, may be there again.
+   */
+  freed(requestId: string): boolean {
+    return this.#requests.get(requestId)?.wasRestored === false && this.#requests.delete(requestId);
   }
 
   has(requestId: string): boolean {
@@ -132,12 +151,21 @@ export class OrphanedSlots {
     const running = [...this.#requests].filter(([, { hasSlot }]) => hasSlot);
     return async (held) => {
       const forgotten = running.filter(([requestId]) => !held.has(requestId));
-      for (const [keyId, requests] of Map.groupBy(forgotten, ([, request]) => request.keyId)) {
-        // One that has ended meanwhile has given its slot back.
-        const requestIds = requests.map(([requestId]) => requestId).filter((id) => this.#requests.has(id));
-        if (requestIds.length > 0) await this.#store.restore(keyId, requestIds);
-      }
+      const ofKeys = [...Map.groupBy(forgotten, ([, { keyId }]) => keyId)];
+      for (let at = 0; at < ofKeys.length; at += restoredAtOnce)
+        await Promise.all(
+          ofKeys.slice(at, at + restoredAtOnce).map(([keyId, requests]) => this.#restoreOf(keyId, requests)),
+        );
     };
+  }
+
+  async #restoreOf(keyId: string, requests: readonly (readonly [string, Request])[]): Promise<void> {
+    // One that has ended meanwhile has given its slot back.
+    const present = requests.filter(([requestId]) => this.#requests.has(requestId));
+    if (present.length === 0) return;
+    for (const [, request] of present) request.wasRestored = true;
+    const requestIds = present.map(([requestId]) => requestId);
+    await this.#store.restore(keyId, requestIds).catch(this.#notRestored);
   }
 
   /**
@@ -147,6 +175,8 @@ export class OrphanedSlots {
    */
   async #search(): Promise<void> {
     try {
+      // First: what stands under an ended lease of this process can't be restored under the new one.
+      await this.#store.freeLost();
       const compare = this.#waiting.compare();
       const restore = this.#restore();
       const held = await this.#store.held();
@@ -155,7 +185,6 @@ export class OrphanedSlots {
       await restore(heldIds);
       for (const { keyId, requestId } of held)
         if (!this.#requests.has(requestId)) await this.#offer(keyId, requestId);
-      await this.#store.freeLost();
     } catch (error) {
       this.#notReleased(error);
     }

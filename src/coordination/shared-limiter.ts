@@ -82,9 +82,7 @@ export function createSharedLimiter(
       return orphaned.release(keyId, requestId);
     },
     freed(keyId, requestId) {
-      if (!orphaned.has(requestId)) return;
-      orphaned.forget(requestId);
-      slotCalls.released(keyId);
+      if (orphaned.freed(requestId)) slotCalls.released(keyId);
     },
     limitsChanged: waiting.limitsChanged,
     async close() {

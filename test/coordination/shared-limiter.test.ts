@@ -337,6 +337,42 @@ test('a slot that was freed with a settlement is not given back again, and count
   expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['3']);
 });
 
+test('a slot that is restored while its settlement frees it is given back by its request', async () => {
+  const { a, clock, slots, settled } = setUp();
+  await a.limiter.acquire('key', '1', limits, signal);
+  await slots.storeOf(() => 'a').release('key', '1');
+  const told = Promise.withResolvers<void>();
+  a.before = async (step) => {
+    if (step === 'restore') told.resolve();
+  };
+  clock.advance(15_000);
+  await told.promise;
+  a.limiter.freed('key', '1');
+  await settled();
+  expect(slots.slots).toHaveLength(1);
+  await a.limiter.release('key', '1');
+  expect(slots.slots).toEqual([]);
+});
+
+test('a key whose slots can not be restored holds up no other one, and is tried again', async () => {
+  const { a, clock, slots, faults, settled } = setUp();
+  for (const id of ['1', '2']) {
+    await a.limiter.acquire(`key of ${id}`, id, limits, signal);
+    await slots.storeOf(() => 'a').release(`key of ${id}`, id);
+  }
+  let calls = 0;
+  a.before = async (step) => {
+    if (step === 'restore' && ++calls === 1) throw new StorageError('locked');
+  };
+  clock.advance(15_000);
+  await settled();
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['2']);
+  expect(faults).toEqual(['slots of running requests could not be restored: they are restored later']);
+  clock.advance(15_000);
+  await settled();
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['2', '1']);
+});
+
 test('a slot that comes after its request was refused is given back, and another request gets it', async () => {
   const { a, clock, slots, settled } = setUp();
   const one = { ...limits, concurrency: 1 };

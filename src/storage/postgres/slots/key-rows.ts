@@ -1,5 +1,5 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
-import { holdsLease } from '../../leases.ts';
+import { hasNoLease } from '../../leases.ts';
 import { defineFunction } from '../database-function.ts';
 
 // What the steps on slots consist of. The row of a key is locked first, by `lockKey`; it counts the key's other rows, and
@@ -7,7 +7,8 @@ import { defineFunction } from '../database-function.ts';
 
 /**
  * Counts what runs of a key, and what it started in the last window, by its records: they outlive a crash of the server, which
- * empties the tables of slots. Those of a key that is new are none. `$1` is the row of the key, which was just made.
+ * empties the tables of slots. Those of a new key are none, and so are those of a group. A lease that is over counts until it
+ * is ended: after an outage all of them are over. `$1` is the row of the key, which was just made.
  */
 export const recountKey = defineFunction({
   name: 'recount_key',
@@ -17,19 +18,21 @@ export const recountKey = defineFunction({
     DECLARE
       key key_limits := $1;
       now_at BIGINT := now_ms();
+      of_key INTEGER;
     BEGIN
-      -- By an index, though it says nothing: a table that is read whole counts as so expensive here that the server would
-      -- compile the statement first.
+      SELECT number INTO of_key FROM accounts WHERE key_id = key.key_id;
+      IF NOT FOUND THEN
+        RETURN key;
+      END IF;
       INSERT INTO slots (request_id, key_id, owner)
-      SELECT request_id, key_id, owner FROM open_requests
-      WHERE key_id = key.key_id AND created_at > 0 AND ${holdsLease('owner')}
+      SELECT 'req_' || lpad(to_hex(created_at), 12, '0') || encode(tail, 'hex'), key.key_id, owner FROM open_rows
+      WHERE account = of_key AND NOT ${hasNoLease}
       ON CONFLICT (request_id) DO NOTHING;
       GET DIAGNOSTICS key.running = ROW_COUNT;
       INSERT INTO starts (key_id, at)
       SELECT key.key_id, least(created_at, now_at) FROM (
         SELECT created_at, account FROM record_rows UNION ALL SELECT created_at, account FROM open_rows
-      ) AS rows WHERE account = (SELECT number FROM accounts WHERE key_id = key.key_id)
-        AND created_at > now_at - ${frequencyWindowMs};
+      ) AS rows WHERE account = of_key AND created_at > now_at - ${frequencyWindowMs};
       GET DIAGNOSTICS key.starts = ROW_COUNT;
       key.last_start_at := coalesce((SELECT max(at) FROM starts WHERE key_id = key.key_id), 0);
       RETURN key;
