@@ -306,8 +306,9 @@ describe('the time limit of a request', () => {
     gateway = await startGateway({
       limits: { requestsPerMinute: 100_000 },
       upstreams: {
-        a: { url: urls[0] ?? '', timeouts: { firstByte: '300ms', total: '2s' } },
-        b: { url: urls[1] ?? '', timeouts: { firstByte: '150ms', total: '200ms' } },
+        // Over before the first one has timed out, if it counted from the request's beginning; long enough on a busy machine.
+        a: { url: urls[0] ?? '', timeouts: { firstByte: '900ms', total: '4s' } },
+        b: { url: urls[1] ?? '', timeouts: { firstByte: '800ms', total: '850ms' } },
       },
       routes: [
         { upstream: 'a', model: 'm' },
