@@ -36,6 +36,7 @@ const counted = [
   'calls that overtook an earlier one',
   'leases that were ended by others',
   'slots and places freed of ended leases',
+  'slots restored of running requests',
   'checks that all of an ended process was free in time',
 ] as const;
 

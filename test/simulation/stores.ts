@@ -130,7 +130,11 @@ export function simulateSlots(wire: Wire, { database, counts }: World, owner: ()
     },
     restore(keyId, requestIds) {
       const store = current();
-      return wire.call(`restore of ${keyId}`, keyId, () => store.restore(keyId, requestIds));
+      return wire.call(`restore of ${keyId}`, keyId, async () => {
+        const restored = await store.restore(keyId, requestIds);
+        counts['slots restored of running requests'] += restored;
+        return restored;
+      });
     },
     freeLost() {
       const store = current();

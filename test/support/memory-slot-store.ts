@@ -6,6 +6,8 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 
 interface Place extends SlotRequest {
   readonly owner: string;
+  /** A slot that was forgotten, of a request that has run since before. */
+  readonly isRestored?: true;
 }
 
 /** Slots, starts and queues as the database keeps them, in plain lists: what the functions in SQL must do. */
@@ -160,6 +162,7 @@ export function createMemorySlots(
           limits,
           mayWait: false,
           owner: owner(),
+          isRestored: true as const,
         }));
         slots = [...slots, ...restored];
         return missing.length;

@@ -91,7 +91,7 @@ export class SlotChecks {
     if (slots === this.#slots && waiting === this.#waiting) return;
     const before = this.#waiting;
     const known = new Set(this.#slots);
-    const granted = slots.filter((slot) => !known.has(slot));
+    const granted = slots.filter((slot) => !known.has(slot) && slot.isRestored === undefined);
     this.#slots = slots;
     this.#waiting = waiting;
     for (const { keyId, requestId, owner } of granted) {
@@ -110,8 +110,13 @@ export class SlotChecks {
         throw new Violation(`${requestId} got a slot of a process without a lease`);
     }
     for (const [keyId, key] of this.#keys) {
-      const taken = slots.filter((slot) => slot.keyId === keyId).length;
-      if (taken > key.limits.concurrency) throw new Violation(`${taken} slots of ${keyId} are taken`);
+      const ofKey = slots.filter((slot) => slot.keyId === keyId);
+      const taken = ofKey.length;
+      // What others got while a lease was ended runs beside the requests whose slots are restored: no further one may begin.
+      const mayOverlap =
+        ofKey.some(({ isRestored }) => isRestored) && granted.every((slot) => slot.keyId !== keyId);
+      if (taken > key.limits.concurrency && !mayOverlap)
+        throw new Violation(`${taken} slots of ${keyId} are taken`);
       const isFull = taken >= key.limits.concurrency || waiting.some((place) => place.keyId === keyId);
       if (key.isFull || isFull) key.lastFull = this.#time.events;
       key.isFull = isFull;
