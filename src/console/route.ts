@@ -40,6 +40,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const update = (): void => setHash(location.hash);
     addEventListener('hashchange', update);
+    // The address may have changed between the first drawing and this effect, which runs behind it.
+    update();
     return () => removeEventListener('hashchange', update);
   }, []);
   return readRoute(hash);

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
-import { consoleUrl, login } from '../support/browser/login.ts';
+import { consoleUrl, login, loginButton, tokenField } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
@@ -41,6 +41,20 @@ async function openKeys(page: Page, adminUrl: string, token: string): Promise<vo
 
 describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbsence ?? 'Chromium'})`, () => {
   const visit = useBrowser();
+
+  test('are shown when a person goes to them the moment the console appears', async () => {
+    const { adminUrl, adminToken } = await open();
+    const { page } = await visit(adminUrl);
+    await page.goto(consoleUrl(adminUrl));
+    await page.evaluate(`new MutationObserver((_, observer) => {
+      if (!document.body.textContent.includes('Log out')) return;
+      observer.disconnect();
+      location.hash = '#/keys';
+    }).observe(document.body, { childList: true, subtree: true })`);
+    await tokenField(page).fill(adminToken);
+    await loginButton(page).click();
+    await page.getByRole('table', { name: 'Keys, newest first' }).waitFor();
+  });
 
   test('are made, credited and revoked by the keyboard alone, and a secret is shown once', async () => {
     const { url, adminUrl, adminToken } = await open();
