@@ -54,6 +54,7 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     await tokenField(page).fill(adminToken);
     await loginButton(page).click();
     await page.getByRole('table', { name: 'Keys, newest first' }).waitFor();
+    expect(page.url()).toBe(`${consoleUrl(adminUrl)}#/keys`);
   });
 
   test('are made, credited and revoked by the keyboard alone, and a secret is shown once', async () => {
