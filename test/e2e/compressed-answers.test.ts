@@ -94,7 +94,7 @@ describe('a compressed error body', async () => {
     ['compressed without a label', {}, gzipSync(error)],
     ['in a coding that is not known', { 'content-encoding': 'compress' }, Buffer.from(error)],
     ['damaged', { 'content-encoding': 'gzip' }, Buffer.from(error)],
-    ['no text', {}, Buffer.from([0x41, 0x42, 0x00, 0x01, 0x43, 0x44])],
+    ['no text', {}, Buffer.from('bina\u0000\u0001ry')],
     ['in another character set', {}, Buffer.from('la donn\u00e9e est refus\u00e9e', 'latin1')],
   ])('that is %s has no words: its status decides', async (_name, headers, bytes) => {
     for (const [status, code] of [
@@ -109,7 +109,7 @@ describe('a compressed error body', async () => {
       expect(shown.code).toBe(code);
       expect(JSON.stringify(shown.upstream ?? {})).not.toMatch(/"message":"/);
       // eslint-disable-next-line no-control-regex -- binary is what is looked for
-      expect(log.join('')).not.toMatch(/\uFFFD|[\0-\u0008]|donn|AB/);
+      expect(log.join('')).not.toMatch(/\uFFFD|[\0-\u0008]|donn|bina/);
       await askAdmin(gateway, 'POST', '/upstreams/local/reset').catch(() => null);
     }
   });
