@@ -185,18 +185,6 @@ describe('the reader thread', () => {
     expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
   });
 
-  test('may be dead when the writer dies: the log that is deleted with that one is no loss of the database', async () => {
-    const { engine, clock, kill, faults } = await open();
-    await kill('reader');
-    for (const value of [1, 2]) {
-      // The files are looked at while the writer ends.
-      clock.advance(restartWindowMs);
-      await kill('writer');
-      await engine.run([insert(value)]);
-    }
-    expect(faults.filter((fault) => fault.includes('lost'))).toEqual([]);
-  });
-
   test('is started again after a growing delay whenever it dies, while commits go on', async () => {
     const { engine, clock, kill, started, faults } = await open();
     for (const waitMs of [100, 200, 400]) {

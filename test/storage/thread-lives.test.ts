@@ -2,14 +2,17 @@ import { EventEmitter } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { setImmediate } from 'node:timers/promises';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import type { ThreadReply, ThreadRequest, UnitResult } from '../../src/storage/sqlite/thread-messages.ts';
 import { copyDatabase } from '../../src/storage/sqlite/copy.ts';
+import { fileIdOf, filesOf } from '../../src/storage/database-files.ts';
+import { watchFiles } from '../../src/storage/sqlite/file-watch.ts';
 import { keepReader } from '../../src/storage/sqlite/threads.ts';
 import { startDatabaseThread } from '../../src/storage/sqlite/thread.ts';
+import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -181,4 +184,43 @@ test('the units that were handed in before a close reach the thread before it', 
   worker.emit('exit');
   await expect(unit).rejects.toThrow('ended');
   await closed;
+});
+
+test.each([
+  ['no loss where the writer has ended: it went with that one', () => Promise.reject(new Error('ended')), []],
+  [
+    'a loss of the database where the writer lives',
+    () => Promise.resolve([]),
+    ['log of the database was deleted'],
+  ],
+])('a log that is gone is %s', async (_what, submit, expected) => {
+  const path = join(makeTemporaryFolder(), 'textgate.db');
+  const { lock } = filesOf(path);
+  for (const file of [path, lock]) writeFileSync(file, '');
+  const ids = { database: fileIdOf(path) ?? '', log: 'earlier', lock: fileIdOf(lock) ?? '' };
+  const clock = createFakeClock();
+  let asked = 0;
+  const lost: string[] = [];
+  const watch = watchFiles(path, ids, {
+    clock,
+    onFault() {},
+    writer: {
+      async relock() {
+        return 'not asked for';
+      },
+      tell() {},
+      submit() {
+        asked++;
+        return submit();
+      },
+    },
+    async check() {},
+    growth: { bytes: 0, note() {} },
+    onLost: ({ message }) => void lost.push(message),
+  });
+  onTestFinished(() => watch.stop());
+  clock.advance(500);
+  await eventually('the log was looked for', () => asked + lost.length > 0);
+  await setImmediate();
+  expect(lost).toEqual(expected.map((text) => expect.stringContaining(text) as string));
 });

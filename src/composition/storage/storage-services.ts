@@ -33,7 +33,7 @@ export function openStorage(
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ) {
   let beginnings: Beginnings | null = null;
-  const { store, chosen, tellFreed } = openStore(config, clock, log, () => beginnings);
+  const { store, chosen, onSlotFreed } = openStore(config, clock, log, () => beginnings);
   const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
@@ -71,8 +71,8 @@ export function openStorage(
     store,
     /** The slots that all nodes on the database share; `null` where each process counts its own. */
     slots,
-    /** Has the limiter learn of slots that settlements have freed. */
-    tellFreed,
+    /** Has a listener called with each request whose settlement has freed its slot. */
+    onSlotFreed,
     /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
     quotas: quotasOf?.(() => store.owner()) ?? null,
     /** Consumption records whose settlements outlive an outage of the database. */
@@ -126,9 +126,9 @@ function openStore(
 ): {
   readonly store: Store;
   readonly chosen: ChosenEngine;
-  readonly tellFreed: (listener: SlotFreed) => void;
+  readonly onSlotFreed: (listener: SlotFreed) => void;
 } {
-  let onSlotFreed: SlotFreed | null = null;
+  let slotFreed: SlotFreed | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
     beforeRead: async () => beginnings()?.written(),
@@ -138,7 +138,7 @@ function openStore(
     now: () => clock.now(),
     report: log.fault,
     onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
-    onSlotFreed: ({ begun, requestId }) => onSlotFreed?.(begun.keyId, requestId),
+    onSlotFreed: ({ begun, requestId }) => slotFreed?.(begun.keyId, requestId),
   });
   // A look-up, before which the engine hands nothing in: keys that requests present must not wait for it.
   const accounts: Store['accounts'] = async (keyIds) => {
@@ -148,7 +148,7 @@ function openStore(
   return {
     store: { ...store, accounts },
     chosen,
-    tellFreed: (listener) => void (onSlotFreed = listener),
+    onSlotFreed: (listener) => void (slotFreed = listener),
   };
 }
 

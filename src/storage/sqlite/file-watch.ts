@@ -121,6 +121,7 @@ export function watchFiles(
   };
 }
 
+/** Whether the writer lives: one that has ended rejects what it is asked. */
 async function isAnswering(writer: Pick<DatabaseThread, 'submit'>): Promise<boolean> {
   return writer.submit([]).then(
     () => true,
