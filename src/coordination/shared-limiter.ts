@@ -1,7 +1,7 @@
 import type { Group } from '../domain/limits/groups.ts';
-import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
+import type { Limits } from '../domain/limits/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { FollowingLimiter } from '../domain/ports/limiter.ts';
+import type { Acquired, FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
@@ -61,11 +61,12 @@ export function createSharedLimiter(
   const stopForgetting = forgetStarts(store, isReady, clock, onFault);
 
   return {
-    async acquire(keyId, requestId, limits, signal) {
+    beginsRecords: true,
+    async acquire(keyId, requestId, limits, signal, opening = null) {
       // Known from the start: whatever the store has of this request is no leftover while it is asked for.
       orphaned.expect(keyId, requestId);
       try {
-        const decision = await takeOrWait(deciding, { keyId, requestId, limits }, signal);
+        const decision = await takeOrWait(deciding, { keyId, requestId, limits, opening }, signal);
         if (decision.verdict === 'granted') orphaned.granted(requestId);
         else orphaned.forget(requestId);
         return decision;
@@ -106,7 +107,7 @@ async function takeOrWait(
   { slotCalls, waiting, takeLimit }: Deciding,
   request: Omit<SlotRequest, 'mayWait'>,
   signal: AbortSignal,
-): Promise<LimitDecision> {
+): Promise<Acquired> {
   const { keyId, limits } = request;
   const mayWait = limits.queueWaitMs > 0 && !signal.aborted;
   const found = await takeLimit.bound(async (wait) => {

@@ -1,5 +1,6 @@
 import { maxWaitingRequests } from '../domain/limits/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
+import type { Acquired } from '../domain/ports/limiter.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 
@@ -7,7 +8,7 @@ import type { SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 const forgetMs = 60_000;
 
 /** A request whose call of the store waits for the answer to another one. */
-interface QueuedCall extends PromiseWithResolvers<LimitDecision | 'waiting'> {
+interface QueuedCall extends PromiseWithResolvers<Acquired | 'waiting'> {
   readonly request: SlotRequest;
 }
 
@@ -45,12 +46,15 @@ export class SlotCalls {
   }
 
   /** Resolves with the store's decision, or with a refusal that it would give; rejects when the store fails. */
-  take(request: SlotRequest): Promise<LimitDecision | 'waiting'> {
+  take(request: SlotRequest): Promise<Acquired | 'waiting'> {
     const key = this.#of(request.keyId);
     const refusal = refusalOf(key, request, this.#clock.monotonicMs());
     if (refusal !== null) return Promise.resolve(refusal);
-    if (key.underWay === 0 || !wasRefused(key)) return this.#send(key, request, []);
-    const queued = { request, ...Promise.withResolvers<LimitDecision | 'waiting'>() };
+    if (!wasRefused(key)) return this.#send(key, request, []);
+    // A record that is begun with a slot is undone without one, as the next ones of this key may be.
+    const alone = { ...request, opening: null };
+    if (key.underWay === 0) return this.#send(key, alone, []);
+    const queued = { request: alone, ...Promise.withResolvers<Acquired | 'waiting'>() };
     key.queued.push(queued);
     return queued.promise;
   }
@@ -92,7 +96,7 @@ export class SlotCalls {
     key: KeyKnowledge,
     request: SlotRequest,
     companions: readonly QueuedCall[],
-  ): Promise<LimitDecision | 'waiting'> {
+  ): Promise<Acquired | 'waiting'> {
     key.underWay++;
     const askedMs = this.#clock.monotonicMs();
     try {

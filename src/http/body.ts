@@ -121,11 +121,16 @@ function isFlat(form: unknown): form is ParsedUrlQueryInput {
     .every((value) => typeof value === 'string');
 }
 
-/** The whole body if it arrived with its head, as most do; `null` if it is still to be read. */
-function takeArrived(request: IncomingMessage): Buffer | null {
-  if (!request.complete || request.readableFlowing !== null) return null;
+/** Whether the whole body has arrived with its head, as most do, and is still to be read. */
+export function hasArrived(request: IncomingMessage): boolean {
+  if (!request.complete || request.readableFlowing !== null) return false;
   const length = Number(request.headers['content-length'] ?? 0);
-  return length > 0 && request.readableLength === length ? (request.read(length) as Buffer) : null;
+  return length > 0 && request.readableLength === length;
+}
+
+/** A body that has arrived; `null` if it is still to be read. */
+function takeArrived(request: IncomingMessage): Buffer | null {
+  return hasArrived(request) ? (request.read(request.readableLength) as Buffer) : null;
 }
 
 function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | Refusal> {

@@ -41,6 +41,8 @@ export interface Exchange {
   /** Raised when the request must stop: its reason is an `Interruption`. */
   readonly interruption: AbortController;
   readonly trace: Trace;
+  /** Its body, where that was read before it was admitted, and until it is read for good. */
+  body: Uint8Array | null;
   /** Its slot of a group; `null` without one. */
   groupSlot: GroupSlot | null;
   /** Its slots being given back; `null` before. */
@@ -77,6 +79,7 @@ export function beginExchange(
     arrivedMs: clock.monotonicMs(),
     interruption,
     trace: tracer.begin(client.head),
+    body: null,
     groupSlot: null,
     freeing: null,
     permits: null,

@@ -1,4 +1,5 @@
 import { isRefusal } from '../shared/errors.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import { override } from '../shared/override.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { readChatRequest } from '../protocol/chat/read-request.ts';
@@ -8,7 +9,6 @@ import { readResponsesRequest } from '../protocol/responses/read-request.ts';
 import type { Protocol, TextRequest } from '../protocol/text.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import type { Admitted, Asked } from './stages.ts';
 
 type RequestReader = (
   body: Readonly<Record<string, unknown>>,
@@ -23,14 +23,13 @@ const readers: Readonly<Record<Protocol, RequestReader>> = {
 /** Reads and checks the body, and returns the neutral request or the refusal for its first fault. */
 export async function normalize(
   protocol: Protocol,
-  { key, admission }: Admitted,
-  { client }: Exchange,
-  { defaultCompatibility }: Ports,
-): Promise<Asked | Refusal> {
-  const bytes = await client.readBody();
+  key: ApiKey,
+  exchange: Exchange,
+  { defaultCompatibility }: Pick<Ports, 'defaultCompatibility'>,
+): Promise<TextRequest | Refusal> {
+  const bytes = exchange.body ?? (await exchange.client.readBody());
   if (isRefusal(bytes)) return bytes;
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
-  const request = readers[protocol](body, override(defaultCompatibility, key.compatibility));
-  return isRefusal(request) ? request : { stage: 'asked', key, admission, request };
+  return readers[protocol](body, override(defaultCompatibility, key.compatibility));
 }

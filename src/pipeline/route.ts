@@ -8,7 +8,8 @@ import { orderRoutes } from '../domain/routing.ts';
 import { orderFor } from '../domain/routing/policies.ts';
 import type { Ports } from './ports.ts';
 import { ReceivedAnswer } from './attempts/received-answer.ts';
-import type { Asked, Routed } from './stages.ts';
+import type { TextRequest } from '../protocol/text.ts';
+import type { TextWork } from './stages.ts';
 
 /** How much of an unknown model's name a refusal quotes, in UTF-16 code units. */
 const maxShownChars = 128;
@@ -17,16 +18,14 @@ const maxShownChars = 128;
 const minMisspeltChars = 3;
 
 /** Finds the model that the request names, and the order in which its routes are tried. */
-export async function route(asked: Asked, ports: Ports): Promise<Routed | Refusal> {
-  const { key, admission, request } = asked;
+export async function route(key: ApiKey, request: TextRequest, ports: Ports): Promise<TextWork | Refusal> {
   const model = await findModel(request.model, key, ports.models);
   if (isRefusal(model)) return model;
   const able = withStop(model, request.stop);
   if (isRefusal(able)) return able;
-  const routes = inOrder(able, asked, ports);
+  const routes = inOrder(able, key, request, ports);
   const received = new ReceivedAnswer();
-  const work = { kind: 'text', request, model, routes, received, ceiling: null } as const;
-  return { stage: 'routed', key, admission, work };
+  return { kind: 'text', request, model, routes, received, ceiling: null };
 }
 
 /** The model with the routes that take these stop sequences: an upstream that never gets them would write on behind them. */
@@ -44,7 +43,8 @@ function withStop(model: OfferedModel, stop: readonly string[]): OfferedModel | 
 /** The order of the routes by the model's policy; without one nothing is measured, and nothing is asked. */
 function inOrder(
   model: OfferedModel,
-  { key, request }: Asked,
+  key: ApiKey,
+  request: TextRequest,
   { clock, health, random }: Ports,
 ): readonly Route[] {
   const { policy } = model;

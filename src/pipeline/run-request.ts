@@ -20,10 +20,11 @@ import { reserve } from './money/reserve.ts';
 import { interruptedBy, refused, usageOf } from './results.ts';
 import type { PermitTerms } from './permits/request-permits.ts';
 import { acquirePermit, openPermits } from './permits/acquire-permit.ts';
+import type { Permitted } from './permits/acquire-permit.ts';
 import { refuseModel, route } from './route.ts';
 import { settle } from './money/settle.ts';
 import { runningView } from './stage-views.ts';
-import type { Admitted, Dispatched, Routed } from './stages.ts';
+import type { Admitted, Dispatched, Routed, TextWork } from './stages.ts';
 import { toUpstreamRequest, tryRoutes } from './attempts/try-routes.ts';
 
 /** Answers one request for text in the client's protocol. Never rejects. */
@@ -103,30 +104,21 @@ async function answerText(
   exchange: Exchange,
   ports: Ports,
 ): Promise<ExchangeResult> {
-  const asked = reach(exchange, await normalize(protocol, admitted, exchange, ports));
-  if (isRefusal(asked)) return refused(asked);
-  const found = reach(exchange, await route(asked, ports));
-  if (isRefusal(found)) return refused(found);
-  const routed = reach(exchange, limitCost(found, exchange.client));
-  if (isRefusal(routed)) return refused(routed);
-  const { signal } = exchange.interruption;
-  if (signal.aborted) return interruptedBy(signal, null);
-  const { work } = routed;
-  const permits = openPermits(work.routes, () => permitTermsOf(routed), exchange, ports);
-  const refuseKey = ({ key }: Routed): Refusal | null => refuseModel(key, work.model);
-  let ready = routed;
-  if (permits !== null) {
-    const acquired = await acquirePermit(permits, work.routes, routed, refuseKey, exchange, ports);
-    if (acquired.kind !== 'permitted') return acquired;
-    ready = acquired.now;
-  }
-
-  for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(asked.request, exchange));
-  const dispatched = dispatch(ready, work, exchange, ports);
+  const { begun } = admitted.admission;
+  const ready =
+    begun === null ? await makeReady(protocol, admitted, exchange, ports) : permitted(admitted, begun.work);
+  // The prompt is in the request now, as text.
+  exchange.body = null;
+  if (ready.kind !== 'permitted') return ready;
+  const { key, admission, work } = ready.now;
+  for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(work.request, exchange));
+  const dispatched = dispatch({ key, admission }, work, exchange, ports);
   const recording = record(dispatched, exchange, ports);
-  if (isSpendingLimited(ready.key, ready.admission.group) || !ports.records.takesWrites) {
+  if (begun !== null || isSpendingLimited(key, admission.group) || !ports.records.takesWrites) {
     const unpaid = await recording;
     if (unpaid !== null) return refused(unpaid);
+    const { signal } = exchange.interruption;
+    if (signal.aborted) return interruptedBy(signal, null);
   }
   const toSend = toUpstreamRequest(work, isHoldBound(exchange, ports));
   const calling = tryRoutes(toSend, work, dispatched, exchange, ports);
@@ -144,6 +136,39 @@ async function answerText(
   } finally {
     if (answer.kind === 'opened') answer.release();
   }
+}
+
+/** Reads a request for text, and acquires what it needs at its upstreams; or returns how it ends. */
+async function makeReady(
+  protocol: Protocol,
+  { key, admission }: Admitted,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Permitted<Routed> | ExchangeResult> {
+  const request = await normalize(protocol, key, exchange, ports);
+  if (isRefusal(request)) return refused(request);
+  exchange.stage = { stage: 'asked', key, admission, request };
+  const found = await route(key, request, ports);
+  if (isRefusal(found)) return refused(found);
+  exchange.stage = { stage: 'routed', key, admission, work: found };
+  const work = limitCost(found, exchange.client);
+  if (isRefusal(work)) return refused(work);
+  const ready = permitted({ key, admission }, work);
+  exchange.stage = ready.now;
+  const { signal } = exchange.interruption;
+  if (signal.aborted) return interruptedBy(signal, null);
+  const permits = openPermits(work.routes, () => permitTermsOf(ready.now), exchange, ports);
+  if (permits === null) return ready;
+  const refuseKey = (now: Routed): Refusal | null => refuseModel(now.key, work.model);
+  return acquirePermit(permits, work.routes, ready.now, refuseKey, exchange, ports);
+}
+
+/** A request for text that needs no permit. */
+function permitted(
+  { key, admission }: Pick<Admitted, 'key' | 'admission'>,
+  work: TextWork,
+): Permitted<Routed> {
+  return { kind: 'permitted', now: { stage: 'routed', key, admission, work } };
 }
 
 /** Whose request for text it is, and the most tokens that are expected of it. */

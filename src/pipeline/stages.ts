@@ -1,7 +1,8 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { RecordBeginning, Reservation } from '../domain/money/consumption.ts';
+import type { Need } from '../domain/budgets/refusal.ts';
+import type { OpenedRecord, RecordBeginning, Reservation } from '../domain/money/consumption.ts';
 import type { Group } from '../domain/limits/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Price } from '../domain/money/pricing.ts';
@@ -46,6 +47,26 @@ export interface Admission {
   readonly group: Group | null;
   /** One of the key's tags; `null` without one. */
   readonly tag: string | null;
+  /** Its record, where that was begun, or refused, with its slot; `null` where it is begun later. */
+  readonly begun: Begun | null;
+}
+
+/** What is known of a request whose record was begun with its slot. */
+interface Begun extends Prepared {
+  readonly reservation: Reservation;
+}
+
+/** A request that was read before it was admitted, and the record that is begun with its slot. */
+export interface Prepared {
+  readonly work: TextWork;
+  readonly opening: Opening;
+}
+
+/** A record as it is to be begun, and what its hold is asked for. */
+export interface Opening {
+  readonly record: OpenedRecord;
+  /** What its hold is asked for, as a refusal says it. */
+  readonly need: () => Need;
 }
 
 /** Refused by a limit of the key, or by a change while the request waited for a slot. */
@@ -61,7 +82,7 @@ export interface Admitted extends Omit<Identified, 'stage'> {
 }
 
 /** The body is read and valid. */
-export interface Asked extends Omit<Admitted, 'stage'> {
+interface Asked extends Omit<Admitted, 'stage'> {
   readonly stage: 'asked';
   readonly request: TextRequest;
 }

@@ -68,6 +68,8 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly changes: readonly string[];
   /** The columns of the row that decides which the unit results in, all of them integers. */
   readonly columns: readonly string[];
+  /** Undoes what deciding has changed, where the changes are not made after all; absent where it changes nothing. */
+  readonly undo?: string;
 }
 
 type FixedType = 'text' | 'bigint';

@@ -10,7 +10,7 @@ import { createLeases } from './leases.ts';
 import { createAccounts } from './ledger/accounts.ts';
 import { createRecordPages } from './records/record-pages.ts';
 import { createRecordStore } from './records/record-store.ts';
-import type { RecordStoreOptions } from './records/record-store.ts';
+import type { BegunRecords, RecordStoreOptions } from './records/record-store.ts';
 
 /** Everything that the service stores. */
 export interface Store
@@ -21,6 +21,7 @@ export interface Store
     Accounts,
     OrderedRecords,
     OpenRecords,
+    BegunRecords,
     RecordLeases,
     RecordPages {}
 

@@ -94,8 +94,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a request that is sent upstream before its hold in the budget is known',
     file: 'src/pipeline/run-request.ts',
-    find: 'if (isSpendingLimited(ready.key, ready.admission.group) ||',
-    replace: 'if (ready.key.hasBalance ||',
+    find: 'isSpendingLimited(key, admission.group) ||',
+    replace: 'key.hasBalance ||',
     tests: sockets,
   },
   {

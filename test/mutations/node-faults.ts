@@ -115,6 +115,28 @@ export const nodeFaults: readonly Mutation[] = [
     tests: ['test/storage/postgres-settlement-locks.long.test.ts'],
   },
   {
+    name: 'a beginning without a slot that keeps its hold',
+    file: 'src/storage/postgres/slots/begin-functions.ts',
+    find: '        ${undo}\n',
+    replace: '',
+    tests: ['test/storage/postgres-beginnings.long.test.ts'],
+  },
+  {
+    name: 'a body that is awaited without a slot',
+    file: 'src/pipeline/prepare.ts',
+    find: '!client.hasBody || ',
+    replace: '',
+    tests: ['test/e2e/postgres-beginnings.long.test.ts'],
+  },
+  {
+    name: 'a request whose record was begun with its slot, and that is refused since its client has left',
+    file: 'src/pipeline/run-request.ts',
+    find: 'const { begun } = admitted.admission;',
+    replace:
+      'const { begun } = admitted.admission; if (exchange.interruption.signal.aborted) return interruptedBy(exchange.interruption.signal, null);',
+    tests: ['test/e2e/postgres-beginnings.long.test.ts'],
+  },
+  {
     name: 'a key whose running requests are not counted after a crash of the server',
     file: 'src/storage/postgres/slots/key-rows.ts',
     find: 'GET DIAGNOSTICS key.running = ROW_COUNT;',

@@ -77,10 +77,10 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/records/record-store.ts',
-    find: 'return (await engine.call(unit, valuesOf(number))) ?? engine.call(unit, valuesOf(await kinds.ask(kind)));',
+    find: 'return (await call(number)) ?? call(await kinds.ask(kind));',
     replace:
-      'if (unit.name === "open_record") return engine.call(unit, valuesOf(number)); ' +
-      'const { pickValues, toPlain } = await import("../engine.ts"); const values = valuesOf(number); let decided: any = null; ' +
+      'const { unit, values } = callOf(number); if (unit.name === "open_record") return call(number); ' +
+      'const { pickValues, toPlain } = await import("../engine.ts"); let decided: any = null; ' +
       'const run = (sql: string, all: any) => { const plain = toPlain(sql, unit); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
       'for (const sql of unit.decisions) decided ??= (await run(sql, values)).flat().map((row) => Object.values(row))[0]; ' +
       'if (decided) for (const sql of unit.changes) await run(sql, [...values, ...decided]); ' +
@@ -91,11 +91,11 @@ export const requestFaults: readonly Mutation[] = [
   {
     name: 'a hold that reads the balance first and takes it later',
     file: 'src/storage/records/record-store.ts',
-    find: 'const valuesOf = (number: number) => valuesToOpen(record, number, owner.id);',
+    find: 'const callOf = (kind: number) => openingOf(record, kind, owner.id);',
     replace:
       'const [[account] = []] = await engine.read([{ sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }]); const balance = Number(account?.["balance"]); ' +
       'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
-      'const valuesOf = (number: number) => valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, number, owner.id);',
+      'const callOf = (kind: number) => openingOf({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, kind, owner.id);',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {

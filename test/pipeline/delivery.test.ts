@@ -47,6 +47,7 @@ function openDelivery(): Delivery {
     headFault: null,
     maxCost: undefined,
     recognize: () => {},
+    hasBody: true,
     readBody: async () => new Uint8Array(),
     onGone: (callback) => void leaves.push(callback),
     onHalfClosed: () => {},

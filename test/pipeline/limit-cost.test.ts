@@ -5,13 +5,12 @@ import type { HiddenPrompt } from '../../src/domain/money/hidden-prompt.ts';
 import { holdFor, mostInputTokens, unknownHiddenTokens } from '../../src/domain/money/hold-estimate.ts';
 import { costOf, priceFor } from '../../src/domain/money/pricing.ts';
 import type { ModelPrice } from '../../src/domain/money/pricing.ts';
-import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { AttemptLog } from '../../src/pipeline/attempts/attempt-log.ts';
 import { chargeFor } from '../../src/pipeline/money/charge.ts';
 import { limitCost } from '../../src/pipeline/money/limit-cost.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import { toUpstreamRequest } from '../../src/pipeline/attempts/try-routes.ts';
-import type { Admission, Routed } from '../../src/pipeline/stages.ts';
+import type { TextWork } from '../../src/pipeline/stages.ts';
 import { responsesDialect } from '../../src/protocol/upstream/responses.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
 import { formatUsd } from '../../src/shared/money.ts';
@@ -28,7 +27,7 @@ interface Case {
   readonly hidden?: HiddenPrompt;
 }
 
-function routed({ price, text, maxOutputTokens, holdTokens, isResponses, hidden }: Case): Routed {
+function routed({ price, text, maxOutputTokens, holdTokens, isResponses, hidden }: Case): TextWork {
   const dialect = isResponses ? responsesDialect : localRoute.dialect;
   const routes = [{ ...localRoute, dialect, ...(hidden === undefined ? {} : { hidden }) }];
   const request = {
@@ -45,8 +44,7 @@ function routed({ price, text, maxOutputTokens, holdTokens, isResponses, hidden 
   } as const;
   const model = { ...usualSettings, id: 'small', routes, price, holdTokens };
   const received = new ReceivedAnswer();
-  const work = { kind: 'text', request, model, routes, received, ceiling: null } as const;
-  return { stage: 'routed', key: {} as ApiKey, admission: {} as Admission, work };
+  return { kind: 'text', request, model, routes, received, ceiling: null };
 }
 
 const amount = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 10 }), fc.nat({ max: 30_000_000_000 }));
@@ -95,7 +93,7 @@ function judge(asked: Case, percent: number, [inputs, cached, written, outputs]:
     const fault = boundOf(needed) > ceiling ? null : 'refused, although it could not cost more';
     return { isSent: false, fault: after.code === 'max_cost_exceeded' ? fault : after.code };
   }
-  const { maxOutputTokens: cap } = toUpstreamRequest(after.work, false);
+  const { maxOutputTokens: cap } = toUpstreamRequest(after, false);
   if (asked.maxOutputTokens !== null && Math.max(cap ?? 0, least) !== wanted)
     return { isSent: true, fault: `the client's cap is ${cap}` };
   const inputTokens = Math.floor((mostInputTokens(turns) * inputs) / 1_000);
@@ -141,7 +139,7 @@ test('where output is free, a longer prompt than was sent is paid only as far as
   const [sent, longest] = [mostInputTokens(turns, 10), mostInputTokens(turns, unknownHiddenTokens)];
   const ceilingOf = (nanos: number) => {
     const after = limitCost(routed(asked), { maxCost: formatUsd(nanos) });
-    return isRefusal(after) ? after.code : after.work.ceiling;
+    return isRefusal(after) ? after.code : after.ceiling;
   };
   expect(ceilingOf(longest)).toEqual({ inputTokens: longest, outputTokens: Infinity });
   expect(ceilingOf(longest - 1)).toEqual({ inputTokens: sent, outputTokens: Infinity });
@@ -158,7 +156,7 @@ test('our own count never charges more than a ceiling, however wrong it is', asy
       const ceiling = Math.floor((bound * percent) / 100);
       const after = limitCost(routed(asked), { maxCost: formatUsd(ceiling) });
       if (isRefusal(after)) return;
-      after.work.received.add(['x'.repeat(20_000)], 0);
+      after.received.add(['x'.repeat(20_000)], 0);
       const {
         chargeNanos,
         usage,
@@ -166,7 +164,7 @@ test('our own count never charges more than a ceiling, however wrong it is', asy
       } = await chargeFor(
         { outcome: 'completed', usage: null, passedStatus: null },
         {
-          work: after.work,
+          work: after,
           attempts: new AttemptLog(),
           reservation: { granted: true, holdNanos: null, balanceNanos: null },
         },

@@ -49,7 +49,7 @@ test('a slot of a group that is given back late is not the one that the same req
   await other.take({ keyId: 'key', requestId: 'first', limits, mayWait: false });
   const exchange = begin('second');
   failing.isOn = true;
-  const taking = takeSlots({ keyId: 'key', group, limits }, exchange, ports);
+  const taking = takeSlots({ keyId: 'key', group, limits, opening: null }, exchange, ports);
   for (let turn = 0; turn < 5; turn++) await setImmediate();
   expect(ofGroup()).toBe(1);
   // The request waits for the slot of its key; what it had of the group is given back with the next attempt.
@@ -72,12 +72,18 @@ test('a client whose key has no slot left takes none of its group for a moment, 
   await limiter.acquire('key', 'first', impatient, signal);
   taken.length = 0;
   for (let number = 0; number < 100; number++) {
-    const asked = await takeSlots({ keyId: 'key', group, limits: impatient }, begin(`${number}`), ports);
+    const asked = await takeSlots(
+      { keyId: 'key', group, limits: impatient, opening: null },
+      begin(`${number}`),
+      ports,
+    );
     expect(asked).toMatchObject({ decision: { verdict: 'concurrency' }, groupRefusal: null });
   }
   expect(taken).toEqual([]);
   await limiter.release('key', 'first');
-  expect(await takeSlots({ keyId: 'key', group, limits: impatient }, begin('last'), ports)).toMatchObject({
+  expect(
+    await takeSlots({ keyId: 'key', group, limits: impatient, opening: null }, begin('last'), ports),
+  ).toMatchObject({
     decision: { verdict: 'granted' },
   });
   expect(ofGroup()).toBe(1);

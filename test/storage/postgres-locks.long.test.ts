@@ -5,7 +5,7 @@ import { KeyLockedError } from '../../src/domain/storage-refusal.ts';
 import { functionOf } from '../../src/storage/postgres/database-function.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createKindNumbers } from '../../src/storage/records/kind-numbers.ts';
-import { openRecord, valuesToOpen } from '../../src/storage/records/open-record.ts';
+import { openingOf, openRecord } from '../../src/storage/records/open-record.ts';
 import { openKind } from '../../src/storage/records/record-kinds.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
@@ -191,7 +191,7 @@ describe.skipIf(postgresAbsence !== null)(
       const [held, free] = [await requestOf(store), await requestOf(store)];
       const kind = await createKindNumbers(engine).ask(openKind(held.opened));
       const begin = ({ opened }: typeof held) =>
-        engine.callFunction(functionOf(openRecord), opened.keyId, valuesToOpen(opened, kind, 'owner'));
+        engine.callFunction(functionOf(openRecord), opened.keyId, openingOf(opened, kind, 'owner').values);
       const other = await beginElsewhere(lockAccount(held.keyId));
       expect(await rejection(begin(held))).toBeInstanceOf(KeyLockedError);
       await begin(free);

@@ -141,6 +141,7 @@ async function listAllWays(store: Store): Promise<void> {
 
 /** Each of the store's methods, in a way that leads to all of its statements. */
 const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown> } = {
+  openingOf: async (store) => store.openingOf({ ...openedRecord, keyId: key.id }),
   createKey: (store) => store.createKey(key, 'hash', 1_000),
   createFirstKey: (store) => store.createFirstKey({ ...key, id: 'key_first' }, 'hash of the first'),
   findKeyByHash: (store) => store.findKeyByHash('hash'),

@@ -18,6 +18,7 @@ export function clientFacts(
     headFault: null,
     maxCost: undefined,
     recognize: () => {},
+    hasBody: true,
     readBody: async () => Buffer.from(JSON.stringify(body)),
     onHalfClosed: () => {},
   };

@@ -7,15 +7,13 @@ import type {
   SqlValue,
   Statement,
 } from '../../src/storage/engine.ts';
-import { valuesToOpenBudgeted, valuesToOpen } from '../../src/storage/records/open-record.ts';
+import { openingOf } from '../../src/storage/records/open-record.ts';
 import { openKind } from '../../src/storage/records/record-kinds.ts';
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
 import {
   beginningOf,
-  budgetClaim,
   budgetedRecord,
-  groupClaim,
   groupedRecord,
   openedRecord,
   settledBudgeted,
@@ -34,13 +32,13 @@ function settlement(record: SettledRecord, settledAtMs: number) {
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */
 export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
   number_kind: [kind, ...openKind(beginningOf(openedRecord))],
-  open_record: valuesToOpen(openedRecord, kind, 'owner'),
+  open_record: openingOf(openedRecord, kind, 'owner').values,
   settle_record: valuesToSettle(settlement(settledRecord, 7)),
-  open_budgeted: valuesToOpenBudgeted(budgetedRecord, [budgetClaim], kind, 'owner'),
+  open_budgeted: openingOf(budgetedRecord, kind, 'owner').values,
   settle_budgeted: valuesToSettle(settlement(settledBudgeted, 8)),
-  open_grouped: valuesToOpenBudgeted(groupedRecord, [groupClaim], kind, 'owner'),
+  open_grouped: openingOf(groupedRecord, kind, 'owner').values,
   settle_grouped: valuesToSettle(settlement(settlementOf(groupedRecord), 9)),
-  open_both: valuesToOpenBudgeted(twiceBudgetedRecord, [budgetClaim, groupClaim], kind, 'owner'),
+  open_both: openingOf(twiceBudgetedRecord, kind, 'owner').values,
   settle_both: valuesToSettle(settlement(settlementOf(twiceBudgetedRecord), 10)),
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],

@@ -10,6 +10,7 @@ import { sumFaults } from '../../domain/fault-reports.ts';
 import { isPostgresUrl } from '../../shared/postgres-url.ts';
 import { deferEngine } from '../../storage/deferred-engine.ts';
 import type { Engine } from '../../storage/engine.ts';
+import type { BegunRecords } from '../../storage/records/record-store.ts';
 import type { PostgresEngine } from '../../storage/postgres/engine.ts';
 import { readDatabaseId, watchSharedDatabase } from '../../storage/postgres/shared-database.ts';
 import { createQuotaStore } from '../../storage/postgres/nodes/quota-store.ts';
@@ -25,7 +26,7 @@ import type { Log } from '../../telemetry/log/logger.ts';
 export interface ChosenEngine {
   readonly engine: Engine;
   /** Keeps slots in it under the lease of an owner; `null` for a database that is this process's own. */
-  readonly slotsOf: ((owner: () => string) => SlotStore) | null;
+  readonly slotsOf: ((owner: () => string, openingOf: BegunRecords['openingOf']) => SlotStore) | null;
   /** Keeps quotas of upstreams' limits in it, likewise. */
   readonly quotasOf: ((owner: () => string) => QuotaStore) | null;
   /** Keeps the settlements that the database does not take; `null` for a process that keeps them in memory alone. */
@@ -87,8 +88,8 @@ function usePostgres(url: string, { spool }: Config['storage'], clock: Clock, lo
     engine.use((loaded) => loaded.callFunction(...call));
   return {
     engine,
-    slotsOf: (owner) =>
-      createSlotStore({ callFunction, lookUp: (statements) => engine.lookUp(statements) }, owner),
+    slotsOf: (owner, openingOf) =>
+      createSlotStore({ callFunction, lookUp: (statements) => engine.lookUp(statements) }, owner, openingOf),
     quotasOf: (owner) => createQuotaStore({ callFunction }, owner),
     spool:
       spool === noSpool

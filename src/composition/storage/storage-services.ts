@@ -37,7 +37,7 @@ export function openStorage(
   const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
-  const slots = slotsOf?.(() => store.owner()) ?? null;
+  const slots = slotsOf?.(() => store.owner(), store.openingOf) ?? null;
   const shared = slots === null ? null : createSharedServices(engine, () => store.owner());
   const closed = (message: string) => (count: number) => {
     if (count === 0) return;

@@ -1,4 +1,6 @@
 import type { LimitDecision, Limits } from '../limits/limits.ts';
+import type { OpenedRecord } from '../money/consumption.ts';
+import type { Acquired } from './limiter.ts';
 
 /** A request that asks for a slot of its key. */
 export interface SlotRequest {
@@ -7,6 +9,8 @@ export interface SlotRequest {
   readonly limits: Limits;
   /** Whether it takes a place in the queue when all slots are taken. */
   readonly mayWait: boolean;
+  /** The record that is begun with its slot, if it gets one at once; a request that may wait has none. */
+  readonly opening?: OpenedRecord | null;
 }
 
 /** A request that has a slot of its key, or a place in the queue for one. */
@@ -29,8 +33,11 @@ export interface EndedWait {
 export interface SlotStore {
   /** The owner of what this process takes now: another one once its lease was ended, with which all its places were freed. */
   owner(): string;
-  /** Takes a slot and counts a start, or takes a place in the queue (`waiting`), or does neither. */
-  take(request: SlotRequest): Promise<LimitDecision | 'waiting'>;
+  /**
+   * Takes a slot, counts a start and begins the request's record, or takes a place in the queue (`waiting`), or does neither. A
+   * record whose beginning the store has to ask for first is not begun.
+   */
+  take(request: SlotRequest): Promise<Acquired | 'waiting'>;
   /**
    * Gives back what a request has: a slot, which goes to the first in the queue, or a place there. A second time changes
    * nothing. Resolves with the waits of this process that ended, in the order of the queue.

@@ -11,6 +11,7 @@ import { override } from '../../shared/override.ts';
 import type { Exchange } from '../exchange.ts';
 import { draining } from '../in-flight.ts';
 import type { Ports } from '../ports.ts';
+import { prepare } from '../prepare.ts';
 import type { Admission, Admitted, Identified, Limited } from '../stages.ts';
 import { authenticateAt } from './authenticate.ts';
 import { changeGroupSlot, takeSlots } from './take-slots.ts';
@@ -36,10 +37,14 @@ export async function admit(
   const asked = override(ports.defaultLimits, key.limits);
   const tokens = await readTokens(key.id, asked, ports);
   if (isRefusal(tokens)) return tokens;
+  const prepared = await prepare(key, { tag, group, limits: asked }, exchange, ports);
+  const opening = prepared?.opening.record ?? null;
   const askedMs = clock.monotonicMs();
-  const taken = await takeSlots({ keyId: key.id, group, limits: asked }, exchange, ports);
+  const taken = await takeSlots({ keyId: key.id, group, limits: asked, opening }, exchange, ports);
   if (isRefusal(taken)) return taken;
   const { decision, hasWaited } = taken;
+  const { reservation } = decision;
+  const begun = prepared === null || reservation === undefined ? null : { ...prepared, reservation };
   const admittedMs = clock.monotonicMs();
   const limiterMs = admittedMs - askedMs;
   const slotWaitMs = hasWaited ? limiterMs : 0;
@@ -52,6 +57,7 @@ export async function admit(
     slotWaitMs,
     group,
     tag,
+    begun,
   };
   const stop = (refusal: Refusal, limits = asked): Limited => ({
     stage: 'limited',
@@ -59,8 +65,10 @@ export async function admit(
     admission: { ...admission, limits },
     refusal,
   });
-  if (!inFlight.accepting) return stop(draining());
   const admitted: Admitted = { stage: 'admitted', key, admission };
+  // Its record is open: from here on it is a request in progress, which ends with a settlement.
+  if (begun !== null) return admitted;
+  if (!inFlight.accepting) return stop(draining());
   // It has its slots, which are shown, and stay true if the look-up throws.
   if (hasWaited && decision.verdict === 'granted' && taken.groupRefusal === null) exchange.stage = admitted;
   const found = hasWaited ? await authenticateAt(client, ports.keys) : key;

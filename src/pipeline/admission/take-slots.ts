@@ -1,7 +1,9 @@
 import type { Refusal } from '../../shared/errors.ts';
 import { groupRefusal, limitsOfGroup } from '../../domain/limits/groups.ts';
 import type { Group, GroupSlot } from '../../domain/limits/groups.ts';
-import type { LimitDecision, Limits } from '../../domain/limits/limits.ts';
+import type { Limits } from '../../domain/limits/limits.ts';
+import type { OpenedRecord } from '../../domain/money/consumption.ts';
+import type { Acquired } from '../../domain/ports/limiter.ts';
 import { refuseIfAway } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
@@ -11,6 +13,8 @@ interface SlotsWanted {
   readonly keyId: string;
   readonly group: Group | null;
   readonly limits: Limits;
+  /** The record that may be begun with the slot of the key; `null` where it is begun by itself. */
+  readonly opening: OpenedRecord | null;
 }
 
 /** How a request asks for a slot of its group: under which name, and for how long it may wait. */
@@ -24,7 +28,7 @@ interface GroupAsk extends Pick<GroupSlot, 'name'> {
 /** What became of a request that asked for slots. */
 export interface SlotsTaken {
   /** The decision on the slot of the key. */
-  readonly decision: LimitDecision;
+  readonly decision: Acquired;
   /** The refusal of a request that got a slot of its key and none of its group. */
   readonly groupRefusal: Refusal | null;
   readonly hasWaited: boolean;
@@ -51,7 +55,7 @@ export function takeSlots(
 }
 
 async function take(
-  { keyId, group, limits }: SlotsWanted,
+  { keyId, group, limits, opening }: SlotsWanted,
   exchange: Exchange,
   ports: Ports,
 ): Promise<SlotsTaken | Refusal> {
@@ -69,7 +73,7 @@ async function take(
   if (full !== null && !mayWait) return full;
   if (full === null && known === null) {
     const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
-    const decision = await limiter.acquire(keyId, requestId, now, interruption.signal);
+    const decision = await limiter.acquire(keyId, requestId, now, interruption.signal, opening);
     if (decision.verdict !== 'concurrency' || !mayWait)
       return { decision, groupRefusal: null, hasWaited: false };
     await releaseGroupSlot(exchange, ports);
@@ -84,7 +88,7 @@ async function take(
 
 /** Waits for a slot of the key, and then, for what is left of the time since it asked, for one of the group. */
 async function waitForSlots(
-  { keyId, group, limits }: SlotsWanted,
+  { keyId, group, limits }: Omit<SlotsWanted, 'opening'>,
   askedMs: number,
   exchange: Exchange,
   ports: Ports,

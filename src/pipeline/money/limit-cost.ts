@@ -5,7 +5,7 @@ import { holdFor, mostInputTokens, unknownHiddenTokens } from '../../domain/mone
 import { outputWithin } from '../../domain/money/pricing.ts';
 import type { ClientConnection } from '../client-connection.ts';
 import { hiddenTokensOf, leastOutputTokens } from './reserve.ts';
-import type { Routed } from '../stages.ts';
+import type { TextWork } from '../stages.ts';
 
 /** The header with the most that a request may cost, in USD. */
 const header = 'x-textgate-max-cost';
@@ -18,11 +18,10 @@ const leastUsefulTokens = 16;
  * may cost the dearest input and output up to its cap; if that is more than the ceiling, it is refused. A request without
  * a cap gets one: what the ceiling pays for, at most the model's `holdTokens`.
  */
-export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCost'>): Routed | Refusal {
+export function limitCost(work: TextWork, client: Pick<ClientConnection, 'maxCost'>): TextWork | Refusal {
   const ceilingNanos = readMaxCost(client);
-  if (ceilingNanos === null) return routed;
+  if (ceilingNanos === null) return work;
   if (isRefusal(ceilingNanos)) return ceilingNanos;
-  const { work } = routed;
   const { request, model, routes } = work;
   const hiddenTokens = hiddenTokensOf(routes);
   const inputTokens = mostInputTokens(request.turns, hiddenTokens);
@@ -40,12 +39,12 @@ export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCos
   const affordableBeside = outputWithin(ceilingNanos, longest, model.price);
   if (affordable === Infinity) {
     const most = affordableBeside === Infinity ? longest : inputTokens;
-    return { ...routed, work: { ...work, ceiling: { inputTokens: most, outputTokens: Infinity } } };
+    return { ...work, ceiling: { inputTokens: most, outputTokens: Infinity } };
   }
   const outputTokens = Math.min(wanted, affordable);
   const ceiling = { inputTokens: affordableBeside >= outputTokens ? longest : inputTokens, outputTokens };
   const limited = { ...request, maxOutputTokens: outputTokens };
-  return { ...routed, work: { ...work, request: limited, ceiling } };
+  return { ...work, request: limited, ceiling };
 }
 
 /** Why a request with a fixed price in nano-USD may not be sent; `null` if its client set no lower ceiling. */

@@ -14,48 +14,73 @@ import type { Refusal } from '../../shared/errors.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import type { Dispatched, Recorded, PassthroughWork, TextWork } from '../stages.ts';
+import type { Admission, Dispatched, Opening, Recorded, PassthroughWork, TextWork } from '../stages.ts';
 
 /**
- * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key
- * without a balance, the record is begun while the upstream call starts; if the database is failing, before the call:
- * a call that can't be recorded is not made. The record must be begun before the client gets a byte.
+ * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost, unless that was done
+ * with its slot. For a key without a balance, the record is begun while the upstream call starts; if the database is failing,
+ * before the call: a call that can't be recorded is not made. The record must be begun before the client gets a byte.
  */
 export async function reserve(
   dispatched: Dispatched,
-  { requestId, arrivedMs, protocol }: Exchange,
-  { balanceMode, clock, records, telemetry }: Ports,
+  exchange: Exchange,
+  ports: Ports,
 ): Promise<Recorded | Refusal> {
-  const { key, admission, work, dispatchedMs } = dispatched;
+  const { key, work, admission, dispatchedMs } = dispatched;
+  const { begun } = admission;
+  const queuedMs = dispatchedMs - exchange.arrivedMs;
+  const { record, need } = begun?.opening ?? openingFor(key, admission, work, queuedMs, exchange, ports);
+  try {
+    const reservation = begun?.reservation ?? (await ports.records.open(record));
+    if (reservation.granted)
+      return {
+        ...dispatched,
+        stage: 'recorded',
+        begun: beginningOf(record, queuedMs, reservation),
+        reservation,
+      };
+    const { budgets, hold } = record;
+    const { balanceNanos, periods = [] } = reservation;
+    // The balance first, as it may stay without room for longer.
+    if (budgets === undefined || (balanceNanos !== null && balanceNanos < hold.leastNanos))
+      return balanceRefusal(reservation, need());
+    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
+    return budgetRefusal(found, need(), ports.clock.now());
+  } catch (error) {
+    ports.telemetry.fault('consumption record not begun', error);
+    return storageUnavailable();
+  }
+}
+
+/** The record of a request as it is to be begun, with the hold of what the request may cost. */
+export function openingFor(
+  key: ApiKey,
+  { tag, group }: Pick<Admission, 'tag' | 'group'>,
+  work: TextWork | PassthroughWork,
+  queuedMs: number,
+  { requestId, protocol }: Pick<Exchange, 'requestId' | 'protocol'>,
+  { balanceMode, clock }: Pick<Ports, 'balanceMode' | 'clock'>,
+): Opening {
   const wanted = wantedOf(work, balanceMode);
   const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
   const { model, upstream, mode, price } = wanted.record;
-  const queuedMs = dispatchedMs - arrivedMs;
-  const { tag } = admission;
-  const group = admission.group?.name ?? null;
-  const begun = { keyId: key.id, protocol, queuedMs, model, upstream, mode, price, tag, group };
-  const hold = { nanos: wanted.nanos, leastNanos };
-  try {
-    const budgets = claimsOf(key, admission.group, clock.now());
-    if (budgets === null) {
-      const reservation = await records.open({ ...begun, requestId, hold });
-      if (!reservation.granted) return balanceRefusal(reservation, needOf(wanted, leastNanos));
-      const holdNanos = reservation.holdNanos ?? 0;
-      return { ...dispatched, stage: 'recorded', begun: { ...begun, holdNanos }, reservation };
-    }
-    const reservation = await records.open({ ...begun, requestId, hold, budgets });
-    if (reservation.granted)
-      return { ...dispatched, stage: 'recorded', begun: beginIn(budgets, begun, reservation), reservation };
-    const { balanceNanos, periods = [] } = reservation;
-    // The balance first, as it may stay without room for longer.
-    if (balanceNanos !== null && balanceNanos < leastNanos)
-      return balanceRefusal(reservation, needOf(wanted, leastNanos));
-    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
-    return budgetRefusal(found, needOf(wanted, leastNanos), clock.now());
-  } catch (error) {
-    telemetry.fault('consumption record not begun', error);
-    return storageUnavailable();
-  }
+  const begun = {
+    keyId: key.id,
+    protocol,
+    queuedMs,
+    model,
+    upstream,
+    mode,
+    price,
+    tag,
+    group: group?.name ?? null,
+  };
+  const record = { ...begun, requestId, hold: { nanos: wanted.nanos, leastNanos } };
+  const budgets = claimsOf(key, group, clock.now());
+  return {
+    record: budgets === null ? record : { ...record, budgets },
+    need: () => needOf(wanted, leastNanos),
+  };
 }
 
 /** What a request asks of the budgets of its key and of the key's group, in their order; `null` without any. */
@@ -70,16 +95,20 @@ function claimsOf(
   return ofKey === null ? [ofGroup] : [ofKey, ofGroup];
 }
 
-/** How a request with budgets was begun: it counts in the periods in which its hold was taken. */
-function beginIn(
-  budgets: readonly BudgetClaim[],
-  begun: Omit<RecordBeginning, 'holdNanos' | 'budgets'>,
+/** What the settlement of a request repeats of its beginning: it counts in the periods in which its hold was taken. */
+function beginningOf(
+  record: OpenedRecord,
+  queuedMs: number,
   { balanceNanos, holdNanos, periods = [] }: Extract<Reservation, { granted: true }>,
 ): RecordBeginning {
+  const { keyId, protocol, mode, model, upstream, tag, group, price, budgets } = record;
   const held = holdNanos ?? 0;
+  const begun = { keyId, protocol, queuedMs, model, upstream, mode, price, tag, group, holdNanos: held };
+  if (budgets === undefined) return begun;
   const counted = budgets.map((claim, at) => {
+    const { id, owner, limitNanos, levels } = claim;
     const { startMs, endMs } = periods[at] ?? claim;
-    return { ...claim, startMs, endMs, holdNanos: held };
+    return { id, owner, limitNanos, levels, startMs, endMs, holdNanos: held };
   });
   return { ...begun, holdNanos: balanceNanos === null ? 0 : held, budgets: counted };
 }

@@ -23,7 +23,7 @@ export function openPermits(
 }
 
 /** The request as it goes on, with its permit. */
-interface Permitted<Waiting> {
+export interface Permitted<Waiting> {
   readonly kind: 'permitted';
   readonly now: Waiting;
 }

@@ -64,9 +64,9 @@ export function defineFunction({
 
 /**
  * Has a function commit without waiting for the disk: a crash of the database may undo what it did in its last moments. A
- * statement of its body.
+ * statement of its body: a condition is evaluated by itself, where `PERFORM` would be a query.
  */
-export const withoutFlush = `PERFORM set_config('synchronous_commit', 'off', true);`;
+export const withoutFlush = `IF set_config('synchronous_commit', 'off', true) IS NULL THEN END IF;`;
 
 /**
  * Settings of a function that finds rows by their keys: its statements are planned once, and not anew for every call, since
@@ -74,37 +74,54 @@ export const withoutFlush = `PERFORM set_config('synchronous_commit', 'off', tru
  */
 export const searchByIndex = 'SET plan_cache_mode = force_generic_plan SET enable_seqscan = off';
 
-/** What the function of a unit does at its end, if the unit has a result, and the column of the result that it sets. */
-export interface LastStep {
-  readonly column: string;
+/** Statements, and the integers in which they result. */
+interface Step {
   readonly statements: string;
+  readonly results: readonly string[];
 }
 
+/** What the function of a unit does beside it, where the unit decides something. */
+export interface Beside {
+  readonly name?: string;
+  /** Values that it takes before those of the unit. */
+  readonly takes?: FixedUnit['takes'];
+  /** Its variables, with their types. */
+  readonly declares: readonly string[];
+  /** Done before the changes of the unit; what it returns is all then. Its results stand before that of the unit. */
+  readonly first?: Step;
+  /** Done at the end. Its results stand behind that of the unit. */
+  readonly last?: Step;
+}
+
+const nothing: Step = { statements: '', results: [] };
+
 /** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
-export function functionOf(unit: FixedUnit, last: LastStep | null = null): DatabaseFunction {
-  const { name, takes, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
+export function functionOf(unit: FixedUnit, beside: Beside = { declares: [] }): DatabaseFunction {
+  const { locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const { name = unit.name, declares, first = nothing, last = nothing } = beside;
+  const takes = { ...beside.takes, ...unit.takes };
   const names = Object.keys(takes);
   const writeStep = (step: string): string =>
     replacePlaceholders(step, { value: (value) => `$${names.indexOf(value) + 1}`, decided: variable });
-  const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
-  if (last !== null) variables.push(`${variable(last.column)} BIGINT;`);
-  const results = last === null ? columns : [...columns, last.column];
+  const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type}`);
   const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
+  const results = [...first.results, ...columns.map(variable), ...last.results];
   const steps = [
     ...firstOf(locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE;`)),
     ...preparations.map((preparation) => `${preparation};`),
     ...firstOf(decisions.map((decision) => `${decision} ${into};`)),
     'IF NOT FOUND THEN RETURN NULL; END IF;',
+    first.statements,
     ...changes.map((change) => `${change};`),
-    ...(last === null ? [] : [last.statements]),
-    `RETURN ARRAY[${results.map(variable).join(', ')}];`,
+    last.statements,
+    `RETURN ARRAY[${results.join(', ')}];`,
   ];
   return defineFunction({
     name,
     types: Object.values(takes),
     returns: 'bigint[]',
     settings: searchByIndex,
-    body: `DECLARE ${variables.join(' ')}
+    body: `DECLARE ${[...declares, ...variables].map((declared) => `${declared};`).join(' ')}
 BEGIN ${mayBeForgotten ? withoutFlush : ''} ${steps.map(writeStep).join('\n')} END`,
   });
 }

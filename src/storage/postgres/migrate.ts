@@ -10,6 +10,7 @@ import { adviceOn, repeatUnit } from './connection/failures.ts';
 import { queryOf } from './connection/queries.ts';
 import { quotaFunctions } from './nodes/quota-store.ts';
 import { migrations } from './schema.ts';
+import { beginFunctions } from './slots/begin-functions.ts';
 import { slotFunctions } from './slots/slot-searches.ts';
 import { unitFunctions } from './unit-functions.ts';
 
@@ -70,7 +71,12 @@ export async function makeSteps(send: Send, steps: readonly Migration[] = migrat
       raw(step.sql),
       sql`INSERT INTO migrations VALUES (${step.number}, ${step.name}, ${step.checksum}, ${runsWithOf(step)})`,
     ]);
-  const functions = [...unitFunctions.values(), ...slotFunctions, ...quotaFunctions];
+  const functions = [
+    ...unitFunctions.values(),
+    ...slotFunctions,
+    ...beginFunctions.values(),
+    ...quotaFunctions,
+  ];
   await send([...functions.map(({ create }) => create), createJsonPatch].map(raw));
 }
 

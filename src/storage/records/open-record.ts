@@ -55,15 +55,12 @@ export const openRecord: FixedUnit<'open_record'> = {
      WHERE CAST(@hold AS BIGINT) IS NOT NULL`,
   ],
   columns: ['balance', 'held', 'hold'],
+  undo: `UPDATE accounts SET last_request = NULL, last_hold = NULL, held = held - @hold, balance = balance + @hold
+     WHERE key_id = :key_id AND CAST(@hold AS BIGINT) IS NOT NULL`,
 };
 
-/** The values of `openRecord`. */
-export function valuesToOpen(record: OpenedRecord, kind: number, owner: string): readonly SqlValue[] {
-  return [owner, ...takeValues(opened, { ...record, kind })];
-}
-
 /** What `openRecord` did, from its row. */
-export function readReservation(row: ResultRow): Reservation {
+function readReservation(row: ResultRow): Reservation {
   const [balance = null, held = null, hold = null] = row ?? [];
   const balanceNanos = balance === null ? null : Number(balance);
   if (hold === null) return { granted: false, balanceNanos: balanceNanos ?? 0, heldNanos: Number(held ?? 0) };
@@ -177,27 +174,34 @@ export const openingUnits = {
   open_both: openingIn('open_both', ['key', 'group']),
 };
 
+/** A unit with its values. */
+export interface UnitCall {
+  readonly unit: FixedUnit;
+  readonly values: readonly SqlValue[];
+}
+
+/** How a record of a kind is begun under an owner, in its budgets: they come in the order of `budgetOwners`. */
+export function openingOf(record: OpenedRecord, kind: number, owner: string): UnitCall {
+  const { budgets } = record;
+  const values = [owner, ...takeValues(opened, { ...record, kind })];
+  if (budgets === undefined) return { unit: openRecord, values };
+  for (const budget of budgets) values.push(...takeValues(claims[budget.owner], budget));
+  return { unit: unitFor(budgets), values };
+}
+
 /** The unit that begins a record in some budgets, one or both of those that a request may have. */
-export function openingOf(budgets: readonly Pick<BudgetClaim, 'owner'>[]): FixedUnit {
+function unitFor(budgets: readonly BudgetClaim[]): FixedUnit {
   if (budgets.length > 1) return openingUnits.open_both;
   return budgets[0]?.owner === 'group' ? openingUnits.open_grouped : openingUnits.open_budgeted;
 }
 
-/** The values of `openingOf`: budgets come in the order of `budgetOwners`. */
-export function valuesToOpenBudgeted(
-  record: OpenedRecord,
-  budgets: readonly BudgetClaim[],
-  kind: number,
-  owner: string,
-): readonly SqlValue[] {
-  return [
-    ...valuesToOpen(record, kind, owner),
-    ...budgets.flatMap((budget) => takeValues(claims[budget.owner], budget)),
-  ];
+/** What the beginning of a record did, from the row of its unit. */
+export function readOpening({ budgets }: OpenedRecord, row: ResultRow): Reservation {
+  return budgets === undefined ? readReservation(row) : readBudgetedReservation(row);
 }
 
 /** What the unit did, from its row; a key that is not there has nothing to spend. */
-export function readBudgetedReservation(row: ResultRow): Reservation {
+function readBudgetedReservation(row: ResultRow): Reservation {
   if (row === null) return { granted: false, balanceNanos: 0, heldNanos: 0 };
   const [balance = null, held, hold = null, ...stored] = row;
   const periods = readPeriods(stored);

@@ -1,23 +1,17 @@
 import { budgetOwners } from '../../domain/budgets/budget.ts';
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
-import type { SettledRecord } from '../../domain/money/consumption.ts';
+import type { OpenedRecord, SettledRecord } from '../../domain/money/consumption.ts';
 import type { OpenRecords, OrderedRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Engine, FixedUnit, ResultRow, Row, SqlValue, Statement } from '../engine.ts';
+import type { Engine, ResultRow, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
 import type { Owner } from '../leases.ts';
 import { lookUpRows, raw, readCount, sql } from '../statements.ts';
-import {
-  budgetColumns,
-  openingOf,
-  openRecord,
-  readBudgetedReservation,
-  readReservation,
-  valuesToOpen,
-  valuesToOpenBudgeted,
-} from './open-record.ts';
+import { budgetColumns, openingOf, readOpening } from './open-record.ts';
+import type { UnitCall } from './open-record.ts';
 import { createKindNumbers } from './kind-numbers.ts';
+import type { KindNumbers } from './kind-numbers.ts';
 import { openKind, settledKind } from './record-kinds.ts';
 import type { Kind } from './record-kinds.ts';
 import { isOneOf, requestKeyOf } from './request-key.ts';
@@ -44,43 +38,39 @@ export interface RecordStoreOptions {
   readonly onSlotFreed?: (record: SettledRecord) => void;
 }
 
+/** Records that are begun by another call than one of their own. */
+export interface BegunRecords {
+  /** How a record is begun; `null` where the database has to be asked first what it knows of records of this kind. */
+  readonly openingOf: (record: OpenedRecord) => UnitCall | null;
+}
+
 /** Stores consumption records, with the holds and charges in them, over any engine. */
 export function createRecordStore(
   engine: Engine,
   { now, report, owner, onUnusual = () => {}, onSlotFreed = () => {} }: RecordStoreOptions,
-): OrderedRecords & OpenRecords {
+): OrderedRecords & OpenRecords & BegunRecords {
   const kinds = createKindNumbers(engine);
-  /** Runs a unit that writes a record of a kind. A database that was restored may lack the kind: it is named again then, once. */
-  const write = async (
-    unit: FixedUnit,
-    kind: Kind,
-    valuesOf: (kind: number) => readonly SqlValue[],
-    handingIn: () => void,
-  ): Promise<ResultRow> => {
-    const number = kinds.find(kind) ?? (await kinds.ask(kind));
-    handingIn();
-    return (await engine.call(unit, valuesOf(number))) ?? engine.call(unit, valuesOf(await kinds.ask(kind)));
-  };
+  const write = writerOf(engine, kinds);
   const settle = (record: SettledRecord, handingIn: () => boolean): Promise<ResultRow> => {
     const described = describedAttempt(record);
     const settledAtMs = now();
     let isUnwritten = false;
-    const valuesOf = (kind: number) =>
-      valuesToSettle({ ...record, kind, settledAtMs, described, isUnwritten });
-    const kind = settledKind(record, described?.model ?? '');
-    return write(settlementFor(record), kind, valuesOf, () => (isUnwritten = handingIn()));
+    const unit = settlementFor(record);
+    const callOf = (kind: number) => ({
+      unit,
+      values: valuesToSettle({ ...record, kind, settledAtMs, described, isUnwritten }),
+    });
+    return write(settledKind(record, described?.model ?? ''), callOf, () => (isUnwritten = handingIn()));
   };
   return {
     isKnownKind: (record) => kinds.find(openKind(record)) !== undefined,
+    openingOf(record) {
+      const kind = kinds.find(openKind(record));
+      return kind === undefined ? null : openingOf(record, kind, owner.id);
+    },
     async open(record, handingIn = () => {}) {
-      const { budgets } = record;
-      const kind = openKind(record);
-      if (budgets === undefined) {
-        const valuesOf = (number: number) => valuesToOpen(record, number, owner.id);
-        return readReservation(await write(openRecord, kind, valuesOf, handingIn));
-      }
-      const valuesOf = (number: number) => valuesToOpenBudgeted(record, budgets, number, owner.id);
-      return readBudgetedReservation(await write(openingOf(budgets), kind, valuesOf, handingIn));
+      const callOf = (kind: number) => openingOf(record, kind, owner.id);
+      return readOpening(record, await write(openKind(record), callOf, handingIn));
     },
     async settle(record, handingIn = () => false) {
       const settled = readSettlement(await settle(record, handingIn));
@@ -115,6 +105,26 @@ export function createRecordStore(
       }
       return count;
     },
+  };
+}
+
+/**
+ * Returns a function that runs a unit that writes a record of a kind. A database that was restored may lack the kind: it is named
+ * again then, once.
+ */
+function writerOf(engine: Engine, kinds: KindNumbers) {
+  return async (
+    kind: Kind,
+    callOf: (kind: number) => UnitCall,
+    handingIn: () => void,
+  ): Promise<ResultRow> => {
+    const call = (number: number): Promise<ResultRow> => {
+      const { unit, values } = callOf(number);
+      return engine.call(unit, values);
+    };
+    const number = kinds.find(kind) ?? (await kinds.ask(kind));
+    handingIn();
+    return (await call(number)) ?? call(await kinds.ask(kind));
   };
 }
 

@@ -11,7 +11,7 @@ const limits = { concurrency: 1_000, requestsPerMinute: 10_000_000, queueWaitMs:
 const balanceNanos = 1e15;
 
 /** The calls that a request makes, in their order; the last one frees its slot, too. */
-export const callNames = ['take_slot', 'open_record', 'settle_record'] as const;
+export const callNames = ['begin_record', 'settle_record'] as const;
 
 /** One of these calls for a request, whose number chooses its key. */
 type DatabaseCall = (request: number, requestId: string) => Promise<unknown>;
@@ -26,7 +26,7 @@ export interface CallingProcess {
 export async function openForCalls(url: string, keys: number): Promise<CallingProcess> {
   const engine = createPostgresEngine({ url, clock: systemClock });
   const store = createStore(engine, { nextId, now: () => Date.now(), report: () => {} });
-  const slots = createSlotStore(engine, () => store.owner());
+  const slots = createSlotStore(engine, () => store.owner(), store.openingOf);
   await engine.ready;
   await store.renewLease();
   const keyIds = Array.from({ length: keys }, () => nextId());
@@ -40,11 +40,20 @@ export async function openForCalls(url: string, keys: number): Promise<CallingPr
     keyId: keyOf(request),
     createdAtMs: Date.now(),
   });
+  // The first record of a kind is begun by itself.
+  const first = openedOf(0, `req_${nextId()}`);
+  await store.open(first);
+  await store.settle({ ...settledRecord, requestId: first.requestId, begun: beginningOf(first) });
   return {
     calls: {
-      take_slot: (request, requestId) =>
-        slots.take({ keyId: keyOf(request), requestId, limits, mayWait: false }),
-      open_record: (request, requestId) => store.open(openedOf(request, requestId)),
+      begin_record: (request, requestId) =>
+        slots.take({
+          keyId: keyOf(request),
+          requestId,
+          limits,
+          mayWait: false,
+          opening: openedOf(request, requestId),
+        }),
       settle_record: (request, requestId) =>
         store.settle({ ...settledRecord, requestId, begun: beginningOf(openedOf(request, requestId)) }),
     },

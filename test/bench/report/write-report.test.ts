@@ -118,9 +118,9 @@ describe('the report of the bench', () => {
     expect(lines[3]).toBe(
       '| 2 nodes, 1000 keys | 900 (900…900) | 300 (300…300) | 400 (400…400) | 3600 (3600…3600) | – |',
     );
-    const calls = { 'open_record.serverCpu': 77 };
+    const calls = { 'settle_record.serverCpu': 77 };
     expect(writeOverPostgres(figureRows([runOf(cell('statements', 'postgres', 0, calls))]))).toContain(
-      '| `open_record` | 77 (77…77) | – | – | – |',
+      '| `settle_record` | 77 (77…77) | – | – | – |',
     );
   });
 

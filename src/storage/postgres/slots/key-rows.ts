@@ -40,10 +40,31 @@ export const recountKey = defineFunction({
 });
 
 /**
- * Locks the row of a key, which is made for a key that has none, and forgets the starts that are a whole window old. Where
- * the clock of the database was set back, the starts are as old as they were when the last of them was made: otherwise the
- * key would be refused for as long as the clock went back.
+ * Forgets the starts of a locked key that are a whole window old. Where the clock of the database was set back, the starts are as
+ * old as they were when the last of them was made: otherwise the key would be refused for as long as the clock went back.
  */
+export const forgetStarts = defineFunction({
+  name: 'forget_starts',
+  types: ['key_limits'],
+  returns: 'key_limits',
+  body: `
+    DECLARE
+      key key_limits := $1;
+      now_at BIGINT := now_ms();
+      forgotten BIGINT;
+    BEGIN
+      IF now_at < key.last_start_at THEN
+        UPDATE starts SET at = at - (key.last_start_at - now_at) WHERE key_id = key.key_id;
+        key.last_start_at := now_at;
+      END IF;
+      DELETE FROM starts WHERE key_id = key.key_id AND at <= now_at - ${frequencyWindowMs};
+      GET DIAGNOSTICS forgotten = ROW_COUNT;
+      key.starts := key.starts - forgotten;
+      RETURN key;
+    END`,
+});
+
+/** Locks the row of a key, which is made for a key that has none, and forgets the starts that are a whole window old. */
 export const lockKey = defineFunction({
   name: 'lock_key',
   types: ['text'],
@@ -51,9 +72,7 @@ export const lockKey = defineFunction({
   body: `
     DECLARE
       key key_limits;
-      now_at BIGINT;
       made BIGINT;
-      forgotten BIGINT;
     BEGIN
       SELECT * INTO key FROM key_limits WHERE key_id = $1 FOR UPDATE;
       IF NOT FOUND THEN
@@ -64,17 +83,9 @@ export const lockKey = defineFunction({
           key := ${recountKey.called}(key);
         END IF;
       END IF;
-      IF key.starts = 0 THEN
-        RETURN key;
+      IF key.starts > 0 THEN
+        key := ${forgetStarts.called}(key);
       END IF;
-      now_at := now_ms();
-      IF now_at < key.last_start_at THEN
-        UPDATE starts SET at = at - (key.last_start_at - now_at) WHERE key_id = $1;
-        key.last_start_at := now_at;
-      END IF;
-      DELETE FROM starts WHERE key_id = $1 AND at <= now_at - ${frequencyWindowMs};
-      GET DIAGNOSTICS forgotten = ROW_COUNT;
-      key.starts := key.starts - forgotten;
       RETURN key;
     END`,
 });

@@ -3,6 +3,10 @@ import { holdsLease } from '../../leases.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { advanceQueue, describeDecision, grantSlot, lockKey, saveKey } from './key-rows.ts';
 
+/** What becomes of a request that asks for a slot of a locked key with a limit of slots and of starts, and does not wait. */
+export const verdictOn = (slots: string, starts: string): string =>
+  `CASE WHEN key.waiting > 0 OR key.running >= ${slots} THEN 'concurrency' WHEN key.starts >= ${starts} THEN 'rate' ELSE 'granted' END`;
+
 /**
  * Takes a slot: of key `$1`, for request `$2` of owner `$3`, with a limit of `$4` slots and of `$5` starts; `$6` is 1 if
  * it may wait. Where requests wait none is served before them.
@@ -25,14 +29,10 @@ export const takeSlot = defineFunction({
         key := ${saveKey.called}(key);
         RETURN ROW('no lease', 0, 0, 0)::limit_decision;
       END IF;
-      IF key.waiting = 0 AND key.running < $4 AND key.starts < $5 THEN
+      verdict := ${verdictOn('$4', '$5')};
+      IF verdict = 'granted' THEN
         key := ${grantSlot.called}(key, $2, $3);
-        verdict := 'granted';
-      ELSIF key.waiting = 0 AND key.running < $4 THEN
-        verdict := 'rate';
-      ELSIF $6 = 0 OR key.waiting >= ${maxWaitingRequests} THEN
-        verdict := 'concurrency';
-      ELSE
+      ELSIF verdict = 'concurrency' AND $6 = 1 AND key.waiting < ${maxWaitingRequests} THEN
         key.last_ticket := key.last_ticket + 1;
         key.waiting := key.waiting + 1;
         INSERT INTO waiting_requests (key_id, ticket, request_id, owner, concurrency, requests_per_minute)

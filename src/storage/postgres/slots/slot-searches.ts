@@ -1,6 +1,14 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
-import { advanceQueue, describeDecision, grantSlot, lockKey, recountKey, saveKey } from './key-rows.ts';
+import {
+  advanceQueue,
+  describeDecision,
+  forgetStarts,
+  grantSlot,
+  lockKey,
+  recountKey,
+  saveKey,
+} from './key-rows.ts';
 import { leaveQueue, releaseSlot, restoreSlots, takeEndedWaits, takeSlot } from './slot-functions.ts';
 
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
@@ -150,6 +158,7 @@ export const forgetIdleStarts = defineFunction({
 /** Every function, each behind those that it calls. */
 export const slotFunctions = [
   recountKey,
+  forgetStarts,
   lockKey,
   saveKey,
   grantSlot,

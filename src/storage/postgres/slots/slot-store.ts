@@ -1,9 +1,16 @@
 import type { LimitDecision } from '../../../domain/limits/limits.ts';
-import type { EndedWait, SlotHolder, SlotStore } from '../../../domain/ports/slot-store.ts';
+import type { Acquired } from '../../../domain/ports/limiter.ts';
+import type { EndedWait, SlotHolder, SlotRequest, SlotStore } from '../../../domain/ports/slot-store.ts';
+import type { OpenedRecord } from '../../../domain/money/consumption.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Engine, Row } from '../../engine.ts';
+import { readOpening } from '../../records/open-record.ts';
+import type { UnitCall } from '../../records/open-record.ts';
+import type { BegunRecords } from '../../records/record-store.ts';
 import { lookUpRows } from '../../statements.ts';
+import { readFixedRow } from '../database-function.ts';
 import type { FunctionCaller } from '../database-function.ts';
+import { beginFunctions, readBeginning } from './begin-functions.ts';
 import { leaveQueue, releaseSlot, restoreSlots, takeEndedWaits, takeSlot } from './slot-functions.ts';
 import { followLimits, forgetIdleStarts, freeLost } from './slot-searches.ts';
 
@@ -16,22 +23,26 @@ const maxFreeingSteps = 200;
 /** How many of them in a row may find nothing but keys that others have locked, as each step on a key does for a moment. */
 const maxVainSteps = 3;
 
-/** Keeps slots, starts and queues in PostgreSQL. `owner` is the id under which this process has its lease. */
+/**
+ * Keeps slots, starts and queues in PostgreSQL. `owner` is the id under which this process has its lease; `openingOf` says how
+ * the records are begun of requests that get a slot: without it none is begun with its slot.
+ */
 export function createSlotStore(
   engine: FunctionCaller & Pick<Engine, 'lookUp'>,
   owner: () => string,
+  openingOf: BegunRecords['openingOf'] = () => null,
 ): SlotStore {
   return {
     owner,
-    async take({ keyId, requestId, limits: { concurrency, requestsPerMinute }, mayWait }) {
+    async take(request) {
+      const { keyId, requestId, limits, mayWait, opening = null } = request;
+      const begun =
+        opening === null || mayWait ? null : await begin(engine, openingOf(opening), request, opening);
+      if (begun !== null) return begun;
+      const { concurrency, requestsPerMinute } = limits;
       const values = [keyId, requestId, owner(), concurrency, requestsPerMinute, mayWait ? 1 : 0];
       const [row] = await engine.callFunction(takeSlot, keyId, values, slotsOf(keyId));
-      const verdict = row?.['verdict'];
-      if (verdict === 'no lease')
-        throw new StorageError(
-          'the lease of this process is over: it takes no requests before it has a new one',
-        );
-      return verdict === 'waiting' ? 'waiting' : readDecision(row);
+      return row?.['verdict'] === 'waiting' ? 'waiting' : readDecision(row);
     },
     async release(keyId, requestId) {
       const values = [keyId, requestId, owner()];
@@ -81,21 +92,43 @@ export function createSlotStore(
   };
 }
 
+/** Takes a slot and begins a record in one call; `null` where it can't be begun before the database knows its kind. */
+async function begin(
+  engine: FunctionCaller,
+  opening: UnitCall | null,
+  { keyId, requestId, limits: { concurrency, requestsPerMinute } }: SlotRequest,
+  record: OpenedRecord,
+): Promise<Acquired | null> {
+  const called = opening === null ? undefined : beginFunctions.get(opening.unit.name);
+  if (opening === null || called === undefined) return null;
+  const values = [requestId, concurrency, requestsPerMinute, ...opening.values];
+  const row = readFixedRow(await engine.callFunction(called, keyId, values, slotsOf(keyId)));
+  if (row === null) return null;
+  const { verdict, opened, ...decision } = readBeginning(row);
+  const limited = { verdict: decided(verdict), ...decision };
+  return limited.verdict === 'granted' ? { ...limited, reservation: readOpening(record, opened) } : limited;
+}
+
 /** What those functions lock that work on one key. */
 function slotsOf(keyId: string): string {
   return `slots of ${keyId}`;
 }
 
 function readDecision(row: Row | undefined): LimitDecision {
-  const verdict = row?.['verdict'];
-  if (verdict !== 'granted' && verdict !== 'concurrency' && verdict !== 'rate')
-    throw new StorageError(`no decision on a slot: ${String(verdict)}`, 'unknown');
   return {
-    verdict,
+    verdict: decided(row?.['verdict']),
     inFlight: Number(row?.['in_flight']),
     remainingStarts: Number(row?.['remaining_starts']),
     resetMs: Number(row?.['reset_ms']),
   };
+}
+
+/** A verdict on a slot. Throws for one that decides nothing. */
+function decided(verdict: unknown): LimitDecision['verdict'] {
+  if (verdict === 'granted' || verdict === 'concurrency' || verdict === 'rate') return verdict;
+  if (verdict === 'no lease')
+    throw new StorageError('the lease of this process is over: it takes no requests before it has a new one');
+  throw new StorageError(`no decision on a slot: ${String(verdict)}`, 'unknown');
 }
 
 function readEndedWait(row: Row): EndedWait {
