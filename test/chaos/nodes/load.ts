@@ -106,7 +106,8 @@ function note(answer: NumberedAnswer, counts: AnswerCounts, onAnswer: LoadOption
 }
 
 /** An answer in a word: `whole`, `cut`, `no answer`, or the code of its error. */
-function kindOf({ isWhole, status, code }: NumberedAnswer): string {
+/** How an answer ended, in a word. */
+export function kindOf({ isWhole, status, code }: NumberedAnswer): string {
   if (isWhole) return 'whole';
   if (status === 0) return 'no answer';
   return status === 200 ? 'cut' : (code ?? String(status));

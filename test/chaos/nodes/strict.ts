@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { checkBooks } from './check-books.ts';
-import { ask } from './load.ts';
+import { ask, describeCounts, kindOf } from './load.ts';
 import { onSharedServer } from './scenario.ts';
 import type { ScenarioOptions, ScenarioResult } from './scenario.ts';
 
@@ -41,11 +41,12 @@ export async function strict({
     while (refused + cluster.upstream.running(key.number) < parallel && performance.now() < giveUpMs)
       await wait(20);
     decided.resolve(0);
-    const codes = (await Promise.all(answers)).map(({ isWhole, code }) => (isWhole ? 'whole' : String(code)));
-    const passed = codes.filter((code) => code === 'whole').length;
+    const kinds = Map.groupBy(await Promise.all(answers), kindOf);
+    const counts = new Map([...kinds].map(([kind, { length }]) => [kind, length]));
+    const passed = counts.get('whole') ?? 0;
     const { faults } = await checkBooks(cluster);
     return {
-      figures: `${passed} of ${parallel} passed`,
+      figures: describeCounts(counts),
       faults: [...faults, ...(passed === enoughFor ? [] : [`${passed} requests passed, not ${enoughFor}`])],
     };
   });
