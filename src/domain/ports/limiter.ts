@@ -23,7 +23,7 @@ export interface Limiter {
     signal: AbortSignal,
     opening?: OpenedRecord | null,
   ): Promise<Acquired>;
-  /** Whether it can begin a record with a slot. */
+  /** Whether it can begin a record with a slot, whose settlement then frees it. */
   readonly beginsRecords?: boolean;
   /**
    * The refusal that a request which does not wait would get, as far as it is known without asking a database; `null` where

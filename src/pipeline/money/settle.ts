@@ -19,6 +19,9 @@ const clientClosedStatus = 499;
 /** How long the slots of a request whose upstream call is over wait for its record, in milliseconds. */
 const maxHeldMs = 5;
 
+/** The same where the record's settlement frees its slot: to give it back before is a call more of a database that is busy. */
+const maxHeldForCallMs = 50;
+
 /**
  * Settles an exchange, whatever its result: closes and charges the record and releases the slot before the client gets
  * the end, so that its next request finds both done. Returns the charge, and the result as the client gets it: the usage of
@@ -53,7 +56,8 @@ async function closeOrFree(
   exchange: Exchange,
   ports: Ports,
 ): ReturnType<typeof closeRecord> {
-  const cancel = ports.clock.schedule(maxHeldMs, () => void freeSlots(exchange, ports));
+  const heldMs = ports.limiter.beginsRecords === true ? maxHeldForCallMs : maxHeldMs;
+  const cancel = ports.clock.schedule(heldMs, () => void freeSlots(exchange, ports));
   try {
     return await closeRecord(recorded, summary, exchange, ports);
   } finally {
