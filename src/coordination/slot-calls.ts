@@ -50,11 +50,12 @@ export class SlotCalls {
     const key = this.#of(request.keyId);
     const refusal = refusalOf(key, request, this.#clock.monotonicMs());
     if (refusal !== null) return Promise.resolve(refusal);
-    if (!wasRefused(key)) return this.#send(key, request, []);
-    // A record that is begun with a slot is undone without one, as the next ones of this key may be.
-    const alone = { ...request, opening: null };
-    if (key.underWay === 0) return this.#send(key, alone, []);
-    const queued = { request: alone, ...Promise.withResolvers<Acquired | 'waiting'>() };
+    const hasRefused = wasRefused(key);
+    // A record that is begun is undone where there is no slot, with two writes of its account: not where that is likely.
+    const isLikely = hasRefused || key.held + key.underWay >= request.limits.concurrency;
+    const asked = isLikely ? { ...request, opening: null } : request;
+    if (key.underWay === 0 || !hasRefused) return this.#send(key, asked, []);
+    const queued = { request: asked, ...Promise.withResolvers<Acquired | 'waiting'>() };
     key.queued.push(queued);
     return queued.promise;
   }

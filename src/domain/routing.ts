@@ -117,5 +117,7 @@ export interface ShadowRoute extends ShadowTerms {
 /** The offered models, from the config or discovered from an upstream. */
 export interface ModelCatalogue {
   find(id: string): Promise<OfferedModel | null | Refusal>;
+  /** Whether `find` has the model at hand, so that it waits for no upstream. */
+  knows(id: string): boolean;
   list(): Promise<readonly OfferedModel[] | Refusal>;
 }

@@ -121,16 +121,17 @@ function isFlat(form: unknown): form is ParsedUrlQueryInput {
     .every((value) => typeof value === 'string');
 }
 
-/** Whether the whole body has arrived with its head, as most do, and is still to be read. */
-export function hasArrived(request: IncomingMessage): boolean {
-  if (!request.complete || request.readableFlowing !== null) return false;
+/** The length of a body that arrived whole with its head, as most do, and is still to be read, in bytes; 0 of any other. */
+export function arrivedBytes(request: IncomingMessage): number {
+  if (!request.complete || request.readableFlowing !== null) return 0;
   const length = Number(request.headers['content-length'] ?? 0);
-  return length > 0 && request.readableLength === length;
+  return request.readableLength === length ? length : 0;
 }
 
 /** A body that has arrived; `null` if it is still to be read. */
 function takeArrived(request: IncomingMessage): Buffer | null {
-  return hasArrived(request) ? (request.read(request.readableLength) as Buffer) : null;
+  const length = arrivedBytes(request);
+  return length > 0 ? (request.read(length) as Buffer) : null;
 }
 
 function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | Refusal> {

@@ -9,7 +9,7 @@ import { authenticateAt } from '../pipeline/admission/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { tagHeader } from '../pipeline/admission/admit.ts';
 import { answerHeaders } from './answers/answer-headers.ts';
-import { hasArrived, readBody } from './body.ts';
+import { arrivedBytes, readBody } from './body.ts';
 import type { ClientAddresses } from './heads/client-addresses.ts';
 import { connectionOf } from './connections/connection.ts';
 import {
@@ -104,8 +104,8 @@ export class HttpClientConnection implements ClientConnection {
     connectionOf(this.#request.socket)?.recognize();
   }
 
-  get hasBody(): boolean {
-    return hasArrived(this.#request);
+  get arrivedBytes(): number {
+    return arrivedBytes(this.#request);
   }
 
   readBody(): Promise<Uint8Array | Refusal> {

@@ -111,6 +111,7 @@ export function createModelDiscovery(
       return closed.signal.aborted ? null : { upstream, count: models?.size ?? 0, problem };
     },
     close: () => closed.abort(),
+    knows: (id) => models?.has(id) === true,
     async find(id) {
       const known = await current();
       if (isRefusal(known)) return known;

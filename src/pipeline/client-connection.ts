@@ -43,8 +43,8 @@ export interface ClientConnection extends Credentials {
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */
   recognize(): void;
-  /** Whether the whole body has arrived. */
-  readonly hasBody: boolean;
+  /** The length of a body that has arrived whole and is still to be read, in bytes; 0 of any other. */
+  readonly arrivedBytes: number;
   /** The whole body, within the size and time limits. */
   readBody(): Promise<Uint8Array | Refusal>;
   /** Calls back when the client disconnects before its answer is complete, or at once if it already has. */

@@ -105,10 +105,7 @@ async function answerText(
   ports: Ports,
 ): Promise<ExchangeResult> {
   const { begun } = admitted.admission;
-  const ready =
-    begun === null ? await makeReady(protocol, admitted, exchange, ports) : permitted(admitted, begun.work);
-  // The prompt is in the request now, as text.
-  exchange.body = null;
+  const ready = await makeReady(protocol, admitted, exchange, ports);
   if (ready.kind !== 'permitted') return ready;
   const { key, admission, work } = ready.now;
   for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(work.request, exchange));
@@ -138,37 +135,45 @@ async function answerText(
   }
 }
 
-/** Reads a request for text, and acquires what it needs at its upstreams; or returns how it ends. */
-async function makeReady(
+/** Reads a request for text, unless it was read before it was admitted. The stage of the exchange says how far it came. */
+async function readWork(
   protocol: Protocol,
   { key, admission }: Admitted,
   exchange: Exchange,
   ports: Ports,
-): Promise<Permitted<Routed> | ExchangeResult> {
+): Promise<TextWork | Refusal> {
+  if (admission.work !== null) return admission.work;
   const request = await normalize(protocol, key, exchange, ports);
-  if (isRefusal(request)) return refused(request);
+  if (isRefusal(request)) return request;
   exchange.stage = { stage: 'asked', key, admission, request };
   const found = await route(key, request, ports);
-  if (isRefusal(found)) return refused(found);
+  if (isRefusal(found)) return found;
   exchange.stage = { stage: 'routed', key, admission, work: found };
-  const work = limitCost(found, exchange.client);
+  return limitCost(found, exchange.client);
+}
+
+/** Reads a request for text, and acquires what it needs at its upstreams; or returns how it ends. */
+async function makeReady(
+  protocol: Protocol,
+  admitted: Admitted,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Permitted<Routed> | ExchangeResult> {
+  const work = await readWork(protocol, admitted, exchange, ports);
+  // The prompt is in the request now, as text.
+  exchange.body = null;
   if (isRefusal(work)) return refused(work);
-  const ready = permitted({ key, admission }, work);
+  const { key, admission } = admitted;
+  const ready: Permitted<Routed> = { kind: 'permitted', now: { stage: 'routed', key, admission, work } };
   exchange.stage = ready.now;
+  // A record that was begun has to be settled, whatever became of the client, and waits for no permit.
+  if (admission.begun !== null) return ready;
   const { signal } = exchange.interruption;
   if (signal.aborted) return interruptedBy(signal, null);
   const permits = openPermits(work.routes, () => permitTermsOf(ready.now), exchange, ports);
   if (permits === null) return ready;
   const refuseKey = (now: Routed): Refusal | null => refuseModel(now.key, work.model);
   return acquirePermit(permits, work.routes, ready.now, refuseKey, exchange, ports);
-}
-
-/** A request for text that needs no permit. */
-function permitted(
-  { key, admission }: Pick<Admitted, 'key' | 'admission'>,
-  work: TextWork,
-): Permitted<Routed> {
-  return { kind: 'permitted', now: { stage: 'routed', key, admission, work } };
 }
 
 /** Whose request for text it is, and the most tokens that are expected of it. */

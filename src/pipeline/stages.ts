@@ -47,19 +47,23 @@ export interface Admission {
   readonly group: Group | null;
   /** One of the key's tags; `null` without one. */
   readonly tag: string | null;
+  /** What it asks for, where that was read before it was admitted; `null` where it is read now, also after a wait. */
+  readonly work: TextWork | null;
   /** Its record, where that was begun, or refused, with its slot; `null` where it is begun later. */
   readonly begun: Begun | null;
 }
 
-/** What is known of a request whose record was begun with its slot. */
-interface Begun extends Prepared {
+/** A record that was begun, or refused, with the slot of its request. */
+interface Begun {
+  readonly opening: Opening;
   readonly reservation: Reservation;
 }
 
-/** A request that was read before it was admitted, and the record that is begun with its slot. */
+/** A request that was read before it was admitted, and the record that may be begun with its slot. */
 export interface Prepared {
   readonly work: TextWork;
-  readonly opening: Opening;
+  /** `null` where the request has to wait for more than a slot. */
+  readonly opening: Opening | null;
 }
 
 /** A record as it is to be begun, and what its hold is asked for. */

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { LimitDecision, Limits } from '../../src/domain/limits/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
@@ -8,6 +8,7 @@ import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import type { TestedLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
+import { openedRecord } from '../support/stored-rows.ts';
 
 const create = (): TestedLimiter => {
   const clock = createFakeClock();
@@ -83,7 +84,7 @@ function setUp(ready = Promise.resolve()) {
       groupOf: () => null,
     });
     onTestFinished(() => limiter.close());
-    return Object.assign(node, { limiter });
+    return Object.assign(node, { limiter, store: watched });
   });
   const [a, b] = nodes;
   if (a === undefined || b === undefined) throw new Error('there are two');
@@ -115,6 +116,31 @@ test('a process that has all slots of a key refuses without asking the store', a
   expect(a.asked).toEqual([]);
   await a.limiter.release('key', '1');
   expect(await verdict(a.limiter.acquire('key', 'last', limits, signal))).toBe('granted');
+});
+
+test('a record is begun with a slot only where there is likely to be one', async () => {
+  const { a, b } = setUp();
+  const take = vi.spyOn(a.store, 'take');
+  const begun = async (id: string): Promise<unknown> => {
+    await a.limiter.acquire('key', id, limits, signal, { ...openedRecord, requestId: id });
+    return take.mock.lastCall?.[0].opening?.requestId ?? null;
+  };
+  expect(await begun('1')).toBe('1');
+  expect(await begun('2')).toBe('2');
+  await a.limiter.release('key', '2');
+  await b.limiter.acquire('key', 'other', limits, signal);
+  // It is refused, which its process could not know.
+  expect(await begun('3')).toBe('3');
+  await b.limiter.release('key', 'other');
+  expect(await begun('4')).toBe(null);
+  await a.limiter.release('key', '4');
+  // Two at once, where one slot is left: the second one is likely to be refused.
+  take.mockClear();
+  await Promise.all(['5', '6'].map(begun));
+  expect(take.mock.calls.map(([{ requestId, opening = null }]) => [requestId, opening !== null])).toEqual([
+    ['5', true],
+    ['6', false],
+  ]);
 });
 
 test('a key without starts left is refused without asking the store, until a start is given back', async () => {

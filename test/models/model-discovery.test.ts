@@ -140,6 +140,15 @@ describe('discovered models', () => {
     ]);
   });
 
+  test('are known once they are fetched; to ask whether one is known fetches nothing', async () => {
+    const listing = createListing();
+    listing.list('a');
+    const { models } = discover(listing);
+    expect([models.knows('a'), listing.calls()]).toEqual([false, 0]);
+    await models.find('a');
+    expect([models.knows('a'), models.knows('b'), listing.calls()]).toEqual([true, false, 1]);
+  });
+
   test('are fetched once for many concurrent callers', async () => {
     const listing = createListing();
     listing.list('a');

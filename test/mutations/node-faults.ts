@@ -124,9 +124,30 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a body that is awaited without a slot',
     file: 'src/pipeline/prepare.ts',
-    find: '!client.hasBody || ',
+    find: 'arrivedBytes === 0 || ',
     replace: '',
     tests: ['test/e2e/postgres-beginnings.long.test.ts'],
+  },
+  {
+    name: 'a list of models that is awaited without a slot',
+    file: 'src/pipeline/prepare.ts',
+    find: ' || !models.knows(request.model)',
+    replace: '',
+    tests: ['test/pipeline/prepare.test.ts'],
+  },
+  {
+    name: 'a beginning whose locked account keeps slots from being given back',
+    file: 'src/storage/postgres/slots/slot-store.ts',
+    find: '`beginnings of ${keyId}`',
+    replace: 'slotsOf(keyId)',
+    tests: ['test/storage/postgres-beginnings.long.test.ts'],
+  },
+  {
+    name: 'a record that is begun for a request without a slot, again and again',
+    file: 'src/coordination/slot-calls.ts',
+    find: 'isLikely ? { ...request, opening: null } : request',
+    replace: 'request',
+    tests: ['test/coordination/shared-limiter.test.ts'],
   },
   {
     name: 'a request whose record was begun with its slot, and that is refused since its client has left',

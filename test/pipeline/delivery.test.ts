@@ -47,7 +47,7 @@ function openDelivery(): Delivery {
     headFault: null,
     maxCost: undefined,
     recognize: () => {},
-    hasBody: true,
+    arrivedBytes: 1,
     readBody: async () => new Uint8Array(),
     onGone: (callback) => void leaves.push(callback),
     onHalfClosed: () => {},

@@ -66,7 +66,7 @@ test('a request with three upstreams is answered if one works, and charged once'
       protocol === 'chat' ? { messages: [{ role: 'user', content: 'hello' }] } : { input: 'hello' };
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {
       upstreams,
-      models: { find: async () => model, list: async () => [model] },
+      models: { knows: () => true, find: async () => model, list: async () => [model] },
       health: new UpstreamHealth(pipeline.clock),
     });
     await request.done;

@@ -177,7 +177,7 @@ test('one answer, one charge, and no call after the first text, with second requ
     const upstreamLimiters = new MemoryUpstreamLimiters(clock, new Map(planned.isLimited ? oneAtATime : []));
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {
       upstreams,
-      models: { find: async () => model, list: async () => [model] },
+      models: { knows: () => true, find: async () => model, list: async () => [model] },
       health: new UpstreamHealth(clock),
       hedges: new HedgeBudgets(),
       upstreamLimiters,

@@ -114,7 +114,7 @@ async function askTwice(instead: Partial<Ports> = {}): Promise<DrivenRequest> {
     upstreams,
     health,
     hedges: new HedgeBudgets(),
-    models: { find: async () => model, list: async () => [model] },
+    models: { knows: () => true, find: async () => model, list: async () => [model] },
     ...instead,
   });
   pipeline.clock.advance(afterMs);

@@ -1,6 +1,8 @@
+import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { nextId } from '../../src/composition/next-id.ts';
 import type { OpenedRecord } from '../../src/domain/money/consumption.ts';
+import type { ServerLimits } from '../../src/storage/postgres/connection/client-config.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { lookUpRows } from '../../src/storage/statements.ts';
@@ -22,8 +24,8 @@ const balanceNanos = 1_000;
 
 describe.skipIf(postgresAbsence !== null)(`a beginning on PostgreSQL${absent}`, () => {
   /** A node whose key has a balance, and whose database knows the kinds of the records. */
-  async function openNode() {
-    const engine = await openPostgres();
+  async function openNode(unitLimits?: ServerLimits) {
+    const engine = await openPostgres(unitLimits === undefined ? {} : { unitLimits });
     onTestFinished(() => engine.close());
     const store = createStore(engine, { nextId, now: () => 7, report: () => {} });
     await store.renewLease();
@@ -163,6 +165,20 @@ describe.skipIf(postgresAbsence !== null)(`a beginning on PostgreSQL${absent}`, 
       open: [],
       slots: [unnamed.requestId, forgotten.requestId].toSorted(),
     });
+  });
+
+  test('that waits for a locked account keeps no slot of its key from being given back', async () => {
+    const { engine, slots, begin, next, state } = await openNode({ lockMs: 300, statementMs: 5_000 });
+    const running = next();
+    await begin(running);
+    const other = new Client({ connectionString: engine.database.url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query('BEGIN; SELECT * FROM accounts FOR UPDATE');
+    await expect(begin(next())).rejects.toThrow('lock');
+    await slots.release(running.keyId, running.requestId);
+    expect(await state()).toMatchObject({ slots: [] });
+    await other.query('COMMIT');
   });
 
   test('a process without a lease begins nothing', async () => {

@@ -18,7 +18,7 @@ export function clientFacts(
     headFault: null,
     maxCost: undefined,
     recognize: () => {},
-    hasBody: true,
+    arrivedBytes: 1,
     readBody: async () => Buffer.from(JSON.stringify(body)),
     onHalfClosed: () => {},
   };

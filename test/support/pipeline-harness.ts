@@ -109,6 +109,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     tokenUse: createTokenUse(engine, (message) => void faults.push(message)),
     records: { ...store, takesWrites: true },
     models: {
+      knows: () => true,
       find: async (id) => ({
         ...usualSettings,
         id,

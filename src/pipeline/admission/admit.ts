@@ -38,13 +38,14 @@ export async function admit(
   const tokens = await readTokens(key.id, asked, ports);
   if (isRefusal(tokens)) return tokens;
   const prepared = await prepare(key, { tag, group, limits: asked }, exchange, ports);
-  const opening = prepared?.opening.record ?? null;
+  const opening = prepared?.opening ?? null;
   const askedMs = clock.monotonicMs();
-  const taken = await takeSlots({ keyId: key.id, group, limits: asked, opening }, exchange, ports);
+  const wanted = { keyId: key.id, group, limits: asked, opening: opening?.record ?? null };
+  const taken = await takeSlots(wanted, exchange, ports);
   if (isRefusal(taken)) return taken;
   const { decision, hasWaited } = taken;
   const { reservation } = decision;
-  const begun = prepared === null || reservation === undefined ? null : { ...prepared, reservation };
+  const begun = opening === null || reservation === undefined ? null : { opening, reservation };
   const admittedMs = clock.monotonicMs();
   const limiterMs = admittedMs - askedMs;
   const slotWaitMs = hasWaited ? limiterMs : 0;
@@ -57,6 +58,7 @@ export async function admit(
     slotWaitMs,
     group,
     tag,
+    work: hasWaited || prepared === null ? null : prepared.work,
     begun,
   };
   const stop = (refusal: Refusal, limits = asked): Limited => ({

@@ -106,7 +106,6 @@ function note(answer: NumberedAnswer, counts: AnswerCounts, onAnswer: LoadOption
 }
 
 /** An answer in a word: `whole`, `cut`, `no answer`, or the code of its error. */
-/** How an answer ended, in a word. */
 export function kindOf({ isWhole, status, code }: NumberedAnswer): string {
   if (isWhole) return 'whole';
   if (status === 0) return 'no answer';

@@ -188,7 +188,11 @@ export async function playScene(
     upstreams,
     random,
     hedges: new HedgeBudgets(),
-    models: { find: async (id) => models.find((model) => model.id === id) ?? null, list: async () => models },
+    models: {
+      knows: () => true,
+      find: async (id) => models.find((model) => model.id === id) ?? null,
+      list: async () => models,
+    },
     limiter: {
       knownRefusal: (...asked) => limiter.knownRefusal(...asked),
       async acquire(keyId, requestId, ...rest) {

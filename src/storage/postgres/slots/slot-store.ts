@@ -92,7 +92,10 @@ export function createSlotStore(
   };
 }
 
-/** Takes a slot and begins a record in one call; `null` where it can't be begun before the database knows its kind. */
+/**
+ * Takes a slot and begins a record in one call; `null` where it can't be begun before the database knows its kind. It is named by
+ * itself: where another session has locked the account, for which it waits, slots are given back all the same.
+ */
 async function begin(
   engine: FunctionCaller,
   opening: UnitCall | null,
@@ -102,7 +105,7 @@ async function begin(
   const called = opening === null ? undefined : beginFunctions.get(opening.unit.name);
   if (opening === null || called === undefined) return null;
   const values = [requestId, concurrency, requestsPerMinute, ...opening.values];
-  const row = readFixedRow(await engine.callFunction(called, keyId, values, slotsOf(keyId)));
+  const row = readFixedRow(await engine.callFunction(called, keyId, values, `beginnings of ${keyId}`));
   if (row === null) return null;
   const { verdict, opened, ...decision } = readBeginning(row);
   const limited = { verdict: decided(verdict), ...decision };
