@@ -26,7 +26,7 @@ export const help = `npm run bench -- [options]
   --quick            fewer requests and one round, in about six minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
   --subjects A,B     only these of textgate, postgres, nodes, workers-1, workers-2, workers-4,
-                     nginx, naive, portkey, direct
+                     nginx, naive, ledger, portkey, direct
   --against FOLDER   measures the checkout in this folder as well, as textgate-before and postgres-before
   --streams N        only holds N streams open at once on one process
   --from FILE        shows raw data of an earlier run instead of a new one; several files are taken together

@@ -1,5 +1,5 @@
 import { direct } from '../subjects/direct.ts';
-import { naive } from '../subjects/naive.ts';
+import { ledger, naive } from '../subjects/naive.ts';
 import { nginx } from '../subjects/nginx.ts';
 import { portkey } from '../subjects/portkey.ts';
 import { createNodes, createPostgres, createWorkers, workerSubjects } from '../subjects/postgres.ts';
@@ -39,6 +39,7 @@ export function chooseSubjects({ subjects, against }: Options): readonly Subject
     ...workerSubjects.map((subject) => createWorkers(subject, ownCheckout)),
     nginx,
     naive,
+    ledger,
     portkey,
     direct,
   ];

@@ -15,6 +15,7 @@ const colours: Readonly<Record<string, string>> = {
   textgate: '#2f81f7',
   nginx: '#3fb950',
   naive: '#a371f7',
+  ledger: '#8b949e',
   portkey: '#db6d28',
 };
 

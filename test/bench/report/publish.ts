@@ -24,7 +24,7 @@ export function refusalToPublish(commits: readonly string[]): string | null {
 }
 
 /** The peers, by which a run of everything is known: without them it says nothing beside them. */
-const peers: readonly string[] = ['nginx', 'naive', 'portkey'];
+const peers: readonly string[] = ['nginx', 'naive', 'ledger', 'portkey'];
 
 /**
  * Writes tables and picture into the documentation, each section of which the runs have figures; the others stay as they

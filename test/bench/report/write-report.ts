@@ -8,7 +8,7 @@ import { writeOverPostgres } from './over-postgres.ts';
 import { table, titleRounds, writeRange, writeRatio, writeSummary } from './tables.ts';
 
 /** The order of the columns; what is not in a run has none. */
-const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
+const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'ledger', 'portkey'];
 
 /** Writes tables in Markdown: the machine, all figures, the goals, and what was measured over PostgreSQL. */
 export function writeReport(runs: readonly BenchRun[]): string {
@@ -44,18 +44,20 @@ const mainFigures: readonly (readonly [id: string, title: string])[] = [
   ['open.perStream', 'memory of an open stream, KB'],
 ];
 
+/** The columns of the README: the others say something to who works on this gateway. */
+const mainColumns = ['textgate', 'nginx', 'naive', 'portkey'];
+
 /** The few figures that sum up the others: medians alone, without quartiles and ratios. */
 export function writeMainFigures(rows: readonly FigureRow[]): string {
-  const present = columns.filter((name) => name !== 'textgate-before');
   const lines = mainFigures.flatMap(([id, title]) =>
     rows
       .filter((row) => row.id === id)
       .map(({ figure, bySubject }) => {
-        const cells = present.map((name) => bySubject.get(name)?.median.toFixed(figure.digits) ?? '–');
+        const cells = mainColumns.map((name) => bySubject.get(name)?.median.toFixed(figure.digits) ?? '–');
         return `| ${[title, ...cells].join(' | ')} |`;
       }),
   );
-  return table(['', ...present], lines);
+  return table(['', ...mainColumns], lines);
 }
 
 /** The goals, met or missed. */
