@@ -3,22 +3,23 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createLogDestination, openStandardStream } from '../../src/telemetry/log/log-destination.ts';
 import { openStalledPipe } from '../support/failing-outputs.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** A destination with room for ten bytes, and the writes of its sink, which the test completes one by one. */
-function setUp() {
+function setUp(settings = {}) {
   const chunks: string[] = [];
   let end: (error: Error | null) => void = () => {};
   const destination = createLogDestination(
-    (chunk, _isAll, done) => {
+    (chunk, done) => {
       chunks.push(chunk);
       end = done;
     },
     (lines) => `lost ${lines}\n`,
     10,
+    settings,
   );
   return { destination, chunks, end: (error: Error | null = null) => end(error) };
 }
@@ -34,6 +35,10 @@ function openFastPipe() {
 }
 
 describe('a log destination', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   test('writes waiting lines in order, one write at a time', () => {
     const { destination, chunks, end } = setUp();
     for (const line of ['a\n', 'b\n', 'c\n']) destination.write(line);
@@ -86,6 +91,38 @@ describe('a log destination', () => {
     expect(await flushed).toBe(true);
     destination.write('b\n');
     expect(await destination.flush(1)).toBe(false);
+  });
+
+  test('collects lines for some milliseconds after a write, unless they fill the next one', () => {
+    vi.useFakeTimers();
+    const { destination, chunks, end } = setUp({ collectMs: 10, batchBytes: 6 });
+    destination.write('a\n');
+    end();
+    for (const line of ['b\n', 'c\n']) destination.write(line);
+    vi.advanceTimersByTime(9);
+    expect(chunks).toEqual(['a\n']);
+    vi.advanceTimersByTime(1);
+    expect(chunks).toEqual(['a\n', 'b\nc\n']);
+    end();
+    for (const line of ['d\n', 'e\n', 'f\n', 'g\n']) destination.write(line);
+    expect(chunks).toEqual(['a\n', 'b\nc\n', 'd\ne\nf\n']);
+    end();
+    expect(chunks).toHaveLength(3);
+    vi.advanceTimersByTime(10);
+    expect(chunks.at(-1)).toBe('g\n');
+  });
+
+  test('writes what it has collected when it is flushed', async () => {
+    const { destination, chunks, end } = setUp({ collectMs: 60_000 });
+    destination.write('a\n');
+    end();
+    expect(await destination.flush(0)).toBe(true);
+    destination.write('b\n');
+    expect(chunks).toEqual(['a\n']);
+    const flushed = destination.flush(60_000);
+    expect(chunks).toEqual(['a\n', 'b\n']);
+    end();
+    expect(await flushed).toBe(true);
   });
 
   test('writes all lines of one turn of the event loop to a pipe in two writes at most', async () => {

@@ -16,10 +16,13 @@ const maxBatchBytes = 65_536;
 const maxSharedBatchBytes = 4_096;
 
 /**
- * Writes one chunk at a time, and calls `done` when the next one may come, or with the error. `isAll` says that no other
- * line waited when the chunk was made.
+ * How long lines are collected after a write, unless they fill the next one, in milliseconds: each write costs several calls of
+ * the system, and to a file the waking of two threads.
  */
-export type Sink = (chunk: string, isAll: boolean, done: (error: Error | null) => void) => void;
+const defaultCollectMs = 10;
+
+/** Writes one chunk at a time, and calls `done` when the next one may come, or with the error. */
+export type Sink = (chunk: string, done: (error: Error | null) => void) => void;
 
 /** Takes lines without ever blocking or throwing. */
 export interface LogDestination {
@@ -39,11 +42,12 @@ export function createLogDestination(
   sink: Sink,
   describeLoss: (lines: number) => string,
   limitBytes = maxWaitingBytes,
-  batchBytes = maxBatchBytes,
+  { batchBytes = maxBatchBytes, collectMs = 0 } = {},
 ): LogDestination {
   let waiting: string[] = [];
   let waitingBytes = 0;
   let isWriting = false;
+  let collecting: NodeJS.Timeout | null = null;
   let isFailing = false;
   let dropped = 0;
   let unreported = 0;
@@ -61,19 +65,26 @@ export function createLogDestination(
       flushed = null;
       return;
     }
+    if (collecting !== null) return;
     const batch = takeBatch(waiting, batchBytes);
     waiting = waiting.slice(batch.length);
     const reported = unreported;
     isWriting = true;
     const chunk = (reported > 0 ? describeLoss(reported) : '') + batch.join('');
-    sink(chunk, waiting.length === 0, (error) => {
+    sink(chunk, (error) => {
       isWriting = false;
       isFailing = error !== null;
       waitingBytes -= batch.reduce((bytes, line) => bytes + Buffer.byteLength(line), 0);
       if (isFailing) drop(batch.length);
       else unreported -= reported;
+      if (collectMs > 0 && waitingBytes < batchBytes) collecting = setTimeout(endCollecting, collectMs);
       writeNext();
     });
+  };
+  const endCollecting = (): void => {
+    if (collecting !== null) clearTimeout(collecting);
+    collecting = null;
+    writeNext();
   };
   return {
     get droppedLines() {
@@ -84,11 +95,12 @@ export function createLogDestination(
       if (waitingBytes + bytes > limitBytes) return drop(1);
       waiting.push(line);
       waitingBytes += bytes;
-      writeNext();
+      (waitingBytes < batchBytes ? writeNext : endCollecting)();
     },
     async flush(limitMs) {
       if (!isWriting && waiting.length === 0) return true;
       flushed ??= Promise.withResolvers<void>();
+      endCollecting();
       const late = Promise.withResolvers<boolean>();
       const timer = setTimeout(() => late.resolve(false), limitMs);
       const isDone = await Promise.race([flushed.promise.then(() => true), late.promise]);
@@ -121,7 +133,8 @@ export function openStandardStream(
   isShared = false,
 ): LogDestination {
   const batchBytes = isShared ? maxSharedBatchBytes : maxBatchBytes;
-  return createLogDestination(sinkOf(stream), describeLoss, maxWaitingBytes, batchBytes);
+  const settings = { batchBytes, collectMs: defaultCollectMs };
+  return createLogDestination(sinkOf(stream), describeLoss, maxWaitingBytes, settings);
 }
 
 /**
@@ -132,13 +145,7 @@ function sinkOf(stream: StandardStream): Sink {
   if (!(stream instanceof Socket)) return writeToFile(stream.fd);
   const target = stream.isTTY === true ? openTerminal(stream) : stream;
   guardErrors(target);
-  return (chunk, isAll, done) =>
-    void target.write(chunk, (error) => {
-      // A pipe takes a line at once, with a call of the system: all further lines of this turn of the loop go out in one.
-      // Lines that wait already must not wait for the next turn: one chunk a turn would be slower than a busy gateway logs.
-      if (isAll) setImmediate(done, error ?? null);
-      else done(error ?? null);
-    });
+  return (chunk, done) => void target.write(chunk, (error) => done(error ?? null));
 }
 
 /** Streams that have an error listener: all gateways of a process may share one stream. */
@@ -166,7 +173,7 @@ function openTerminal(stream: StandardStream): Writable {
 /** Writes to a file or a device in the thread pool. After an error in mid-line, the next chunk starts on a new line. */
 function writeToFile(fd: number): Sink {
   let isCut = false;
-  return (chunk, _isAll, done) => {
+  return (chunk, done) => {
     const bytes = Buffer.from(isCut ? `\n${chunk}` : chunk);
     const writeFrom = (offset: number): void => {
       write(fd, bytes, offset, bytes.length - offset, null, (error, written) => {

@@ -17,8 +17,8 @@ const warmUpRequests = 2_000;
 const settings = { bodyBytes: 700 };
 
 /**
- * The system calls of all processes and threads of a subject, counted by strace, which makes each of them many times slower:
- * the subject has processes of its own for it, of which nothing else is measured.
+ * The system calls of all processes and threads of a subject, counted in the kernel. The subject has
+ * processes of its own for it, of which nothing else is measured.
  */
 export const callsScenario: Scenario = {
   name: 'calls',
@@ -49,7 +49,7 @@ export const callsScenario: Scenario = {
       } finally {
         calls = await trace.end();
       }
-      if (calls === null) faults.push(`${title}: strace has ended during the load`);
+      if (calls === null) faults.push(`${title}: perf has ended during the load`);
       else figures[name] = calls / (measured.at(-1)?.result.answers ?? Number.NaN);
     }
     return { figures, loads: measured, faults };

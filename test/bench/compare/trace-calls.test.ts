@@ -1,27 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { readCalls, traceAbsence, traceCalls } from './trace-calls.ts';
 
 test.each([
-  ['with the time of each call in all', '         4'],
-  ['of a release that leaves it out', '          '],
-])('adds up the calls of a summary, those that failed included, %s', (_name, each) => {
-  const summary = `% time     seconds  usecs/call     calls    errors syscall
------- ----------- ----------- --------- --------- ----------------
- 61.02    0.001820          36        50           epoll_pwait
- 38.98    0.001163          16        71        21 read
-  0.00    0.000000           0         3         3 pread64
------- ----------- ----------- --------- --------- ----------------
-100.00    0.002983  ${each}       124        24 total
-`;
-  expect(readCalls(summary)).toBe(124);
+  ['a count', '12345,,raw_syscalls:sys_enter,600123,100.00,,', 12_345],
+  ['none of a process that had no time', '<not counted>,,raw_syscalls:sys_enter,0,100.00,,', null],
+  ['none of an empty file', '', null],
+])('reads %s as perf writes it', (_name, line, count) => {
+  expect(readCalls(`# started on Sat Nov 28 09:30:11 2026\n\n${line}\n`)).toBe(count);
 });
 
-test.runIf(traceAbsence() === null)('says why the calls of a process are not counted', async () => {
+const canCount = traceAbsence() === null;
+
+test.runIf(canCount)('says why the calls of a process are not counted', async () => {
   // Above the largest number that a process can have.
-  expect(await traceCalls([2 ** 22 + 1], makeTemporaryFolder())).toContain('No such process');
+  expect(await traceCalls([2 ** 22 + 1], makeTemporaryFolder())).not.toHaveProperty('end');
 });
 
-test('finds no calls in a summary of none', () => {
-  expect(readCalls('')).toBe(0);
+test.runIf(canCount)('counts the calls of a process', async () => {
+  const trace = await traceCalls([process.pid], makeTemporaryFolder());
+  if (typeof trace === 'string') throw new Error(trace);
+  await setTimeout(1);
+  for (let count = 0; count < 1_000; count++) readFileSync('/proc/self/stat');
+  // It is opened, looked at, read and closed.
+  expect(await trace.end()).toBeGreaterThan(4_000);
 });

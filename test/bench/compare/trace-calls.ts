@@ -4,20 +4,21 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startProcess, stopProcess } from '../subjects/processes.ts';
 
-/** How long it may take to attach to all threads, in milliseconds. */
-const attachDeadlineMs = 10_000;
+/** How long it may take until all threads are counted, in milliseconds. */
+const beginDeadlineMs = 10_000;
+
+/** Counts the calls of the system as they are entered, in the kernel: a process that is counted is not slower for it. */
+const perf = ['stat', '-x,', '-e', 'raw_syscalls:sys_enter'];
 
 /** Why system calls can't be counted on this machine; null where they can. */
 export function traceAbsence(): string | null {
-  return spawnSync('strace', ['-V'], { stdio: 'ignore' }).status === 0 ? null : 'strace is not installed';
+  const { status } = spawnSync('perf', [...perf, 'true'], { stdio: 'ignore' });
+  return status === 0 ? null : 'perf of Linux is not installed, or may not count them';
 }
 
 /** Counts the system calls of processes. */
 export interface CallTrace {
-  /**
-   * Ends the count, and leaves the processes as they were. Resolves with the calls of all their threads since it began; with
-   * null if not all were counted.
-   */
+  /** Ends the count. Resolves with the calls of all their threads since it began; with null if not all were counted. */
   end(): Promise<number | null>;
 }
 
@@ -26,53 +27,47 @@ export interface CallTrace {
  * with the reason where that is not possible, as without the right to it.
  */
 export async function traceCalls(pids: readonly number[], folder: string): Promise<CallTrace | string> {
-  const file = join(mkdtempSync(join(folder, 'calls-')), 'summary');
-  const targets = pids.flatMap((pid) => ['-p', String(pid)]);
-  const tracer = startProcess('strace', ['-c', '-f', '-o', file, ...targets], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const fault = await untilAttached(tracer, pids);
+  const file = join(mkdtempSync(join(folder, 'calls-')), 'count');
+  // With a delay it says when it begins.
+  const args = [...perf, '--delay', '1', '-o', file, '-p', pids.join(',')];
+  const counter = startProcess('perf', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  const fault = await untilBegun(counter);
   if (fault !== null) {
-    await stopProcess(tracer, 'SIGINT');
+    await stopProcess(counter, 'SIGINT');
     return fault;
   }
   return {
     async end() {
-      if (tracer.exitCode !== null || tracer.signalCode !== null) return null;
-      await stopProcess(tracer, 'SIGINT');
+      if (counter.exitCode !== null || counter.signalCode !== null) return null;
+      await stopProcess(counter, 'SIGINT');
       return readCalls(readFileSync(file, 'utf8'));
     },
   };
 }
 
-/** Waits until it says that it is attached to each of the processes. Resolves with what prevents it; null if nothing does. */
-function untilAttached(tracer: ChildProcess, pids: readonly number[]): Promise<string | null> {
+/** Waits until it counts. Resolves with what prevents it; null if nothing does. */
+function untilBegun(counter: ChildProcess): Promise<string | null> {
   return new Promise((resolve) => {
     let said = '';
     const timer = setTimeout(
-      () => resolve(`strace is not attached within ${attachDeadlineMs / 1_000} s`),
-      attachDeadlineMs,
+      () => resolve(`perf does not count within ${beginDeadlineMs / 1_000} s`),
+      beginDeadlineMs,
     );
-    tracer.stderr?.setEncoding('latin1').on('data', (text: string) => {
+    counter.stderr?.setEncoding('latin1').on('data', (text: string) => {
       said += text;
-      if (!pids.every((pid) => new RegExp(`Process ${pid} attached\\b`).test(said))) return;
+      if (!said.includes('Events enabled')) return;
       clearTimeout(timer);
       resolve(null);
     });
-    tracer.once('close', () => {
+    counter.once('close', () => {
       clearTimeout(timer);
       resolve(said.trim().split('\n').at(-1) ?? '');
     });
   });
 }
 
-/** A line of a summary: share, seconds, microseconds of each, calls, errors if there were any, name. */
-const summaryLine = /^ *\S+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?([a-z]\w*)$/gm;
-
-/** Adds up the calls of a summary as `strace -c` writes it. */
-export function readCalls(summary: string): number {
-  return [...summary.matchAll(summaryLine)]
-    .filter(([, , name]) => name !== 'total')
-    .reduce((sum, [, calls]) => sum + Number(calls), 0);
+/** Reads the count as `perf stat -x,` writes it; null where it was not counted. */
+export function readCalls(written: string): number | null {
+  const [, count] = /^(\d+),,raw_syscalls:sys_enter,/m.exec(written) ?? [];
+  return count === undefined ? null : Number(count);
 }
