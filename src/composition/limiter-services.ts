@@ -17,7 +17,7 @@ import type { StorageServices } from './storage/storage-services.ts';
  * config in force says of keys without limits of their own, and of groups.
  */
 export function composeLimiter(
-  { slots, store, engine, onSlotFreed }: StorageServices,
+  { slots, store, engine, followSlots }: StorageServices,
   inForce: () => ActiveConfig,
   clock: Clock,
   { fault: onFault }: Log,
@@ -27,7 +27,7 @@ export function composeLimiter(
   if (slots !== null) {
     const options = { clock, ready: engine.ready, onFault, defaults, groupOf: groupOfId };
     const limiter = createSharedLimiter(slots, options);
-    onSlotFreed(limiter.freed);
+    followSlots(limiter);
     return limiter;
   }
   const limitsOf = async (keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>> => {

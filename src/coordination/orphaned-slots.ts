@@ -146,6 +146,12 @@ export class OrphanedSlots {
     await Promise.all([...this.#orphaned].map(([requestId, keyId]) => this.#offer(keyId, requestId)));
   }
 
+  /** Searches at once, as when a database is back that may have forgotten what it had. */
+  searchNow(): void {
+    this.#cancelSearch();
+    if (!this.#isClosed) void this.#search();
+  }
+
   /** Called before the store is asked what it has: returns what restores the slots of those that have one by then. */
   #restore(): (held: ReadonlySet<string>) => Promise<void> {
     const running = [...this.#requests].filter(([, { hasSlot }]) => hasSlot);
@@ -188,6 +194,8 @@ export class OrphanedSlots {
     } catch (error) {
       this.#notReleased(error);
     }
+    // Another search may have begun meanwhile.
+    this.#cancelSearch();
     if (!this.#isClosed) this.#cancelSearch = this.#clock.schedule(searchMs, () => void this.#search());
   }
 }

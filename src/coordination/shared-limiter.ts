@@ -33,6 +33,8 @@ interface SharedLimiterOptions {
 export interface SharedLimiter extends FollowingLimiter {
   /** The slot of a request was freed with its settlement: it is not to be given back. */
   readonly freed: (keyId: string, requestId: string) => void;
+  /** The store is back after an outage: slots that it has forgotten are restored now, and not by the next search. */
+  readonly regained: () => void;
   /** Ends its timers; resolves when slots that could not be given back were offered once more. */
   close(): Promise<void>;
 }
@@ -85,6 +87,7 @@ export function createSharedLimiter(
     freed(keyId, requestId) {
       if (orphaned.freed(requestId)) slotCalls.released(keyId);
     },
+    regained: () => orphaned.searchNow(),
     limitsChanged: waiting.limitsChanged,
     async close() {
       stopForgetting();

@@ -346,6 +346,27 @@ test('a request that runs gets the slot again that the store has forgotten, unle
   expect(slots.slots).toEqual([]);
 });
 
+test('a request gets its slot again as soon as the database is back, and is searched for once then', async () => {
+  const { a, clock, slots, settled } = setUp();
+  await a.limiter.acquire('key', '1', limits, signal);
+  await slots.storeOf(() => 'a').release('key', '1');
+  a.limiter.regained();
+  a.limiter.regained();
+  await settled();
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['1']);
+  a.asked = [];
+  clock.advance(14_999);
+  await settled();
+  expect(a.asked).not.toContain('held');
+  clock.advance(1);
+  await settled();
+  expect(a.asked.filter((step) => step === 'held')).toHaveLength(1);
+  await a.limiter.close();
+  a.limiter.regained();
+  await settled();
+  expect(a.asked.filter((step) => step === 'held')).toHaveLength(1);
+});
+
 test('a slot that was freed with a settlement is not given back again, and counts as free', async () => {
   const { a, clock, slots, settled } = setUp();
   const one = { ...limits, concurrency: 1 };

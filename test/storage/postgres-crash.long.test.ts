@@ -1,11 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
+import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { postgresPrograms, startPostgresServer } from '../support/postgres-server.ts';
 import { requestIdFor } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -81,6 +83,44 @@ test.skipIf(postgresPrograms === null)(
       inFlight: 3,
     });
     expect(await take(after, requestIdFor('newest', nowMs))).toMatchObject({ verdict: 'rate' });
+  },
+);
+
+test.skipIf(postgresPrograms === null)(
+  'what runs has its slot again as soon as its node has its connections to a crashed server again',
+  async () => {
+    const server = await startPostgresServer();
+    onTestFinished(() => server.remove());
+    const back = Promise.withResolvers<void>();
+    const regained = (): void => {
+      limiter.regained();
+      back.resolve();
+    };
+    const engine = createPostgresEngine({
+      url: server.url(),
+      clock: systemClock,
+      watch: { lost: () => {}, regained },
+    });
+    onTestFinished(() => engine.close());
+    await engine.ready;
+    const { slots } = await openNode(engine, 'node');
+    // By its clock no time passes: it searches at no other moment.
+    const limiter = createSharedLimiter(slots, {
+      clock: createFakeClock(),
+      ready: engine.ready,
+      onFault: () => {},
+      defaults: () => limits,
+      groupOf: () => null,
+    });
+    onTestFinished(() => limiter.close());
+    const running = requestIdFor('running', nowMs);
+    await limiter.acquire(payingKey.id, running, limits, new AbortController().signal);
+    await server.kill();
+    await server.start();
+    await back.promise;
+    await expect
+      .poll(() => server.sql('SELECT request_id FROM slots'), { timeout: 10_000 })
+      .toEqual([{ request_id: running }]);
   },
 );
 

@@ -40,16 +40,21 @@ export interface ChosenEngine {
 /** What a database that is this process's own calls before units and reads. */
 type Beforehand = Pick<SqliteOptions, 'beforeUnit' | 'beforeRead'>;
 
+/** What the others call once all connections to the server are open again. */
+interface Afterwards {
+  readonly onRegained: () => void;
+}
+
 /** Begins to open the database of a config. Throws if the file of its URL can't be read. */
 export function chooseEngine(
   storage: Config['storage'],
   clock: Clock,
   log: Log,
-  beforehand: Beforehand,
+  { onRegained, ...beforehand }: Beforehand & Afterwards,
 ): ChosenEngine {
   const url = readDatabaseUrl(storage.url);
   return isPostgresUrl(url)
-    ? usePostgres(url, storage, clock, log)
+    ? usePostgres(url, storage, { clock, onRegained }, log)
     : useSqlite(url.slice('sqlite:'.length), storage, { clock, onFault: log.fault, ...beforehand }, log);
 }
 
@@ -75,10 +80,18 @@ function useSqlite(
   };
 }
 
-function usePostgres(url: string, { spool }: Config['storage'], clock: Clock, log: Log): ChosenEngine {
+function usePostgres(
+  url: string,
+  { spool }: Config['storage'],
+  { clock, onRegained }: Afterwards & Pick<SqliteOptions, 'clock'>,
+  log: Log,
+): ChosenEngine {
   const watch = {
     lost: sumFaults('the connection to the database was lost', log.fault, clock),
-    regained: () => log.notice('the connection to the database is back'),
+    regained() {
+      log.notice('the connection to the database is back');
+      onRegained();
+    },
   };
   const engine = deferEngine(async () => {
     const { createPostgresEngine } = await import('../../storage/postgres/engine.ts');

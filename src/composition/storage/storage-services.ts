@@ -5,6 +5,7 @@ import type { LeaseKeeper } from '../../background/keep-lease.ts';
 import { retrySettlements } from '../../background/retry-settlements.ts';
 import type { KeptSettlements } from '../../background/retry-settlements.ts';
 import type { Config } from '../../config/schema/schema.ts';
+import type { SharedLimiter } from '../../coordination/shared-limiter.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Engine } from '../../storage/engine.ts';
 import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
@@ -33,7 +34,7 @@ export function openStorage(
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ) {
   let beginnings: Beginnings | null = null;
-  const { store, chosen, onSlotFreed } = openStore(config, clock, log, () => beginnings);
+  const { store, chosen, followSlots } = openStore(config, clock, log, () => beginnings);
   const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
@@ -71,8 +72,8 @@ export function openStorage(
     store,
     /** The slots that all nodes on the database share; `null` where each process counts its own. */
     slots,
-    /** Has a listener called with each request whose settlement has freed its slot. */
-    onSlotFreed,
+    /** Tells a limiter over these slots what becomes of them. */
+    followSlots,
     /** The quotas of nodes in the limits of upstreams; `null` where this process has all of them. */
     quotas: quotasOf?.(() => store.owner()) ?? null,
     /** Consumption records whose settlements outlive an outage of the database. */
@@ -114,8 +115,8 @@ export function openStorage(
   };
 }
 
-/** Takes a request whose slot was freed. */
-type SlotFreed = (keyId: string, requestId: string) => void;
+/** Learns which requests' slots are freed by their settlements, and when the connection to the database is back. */
+type SlotFollower = Pick<SharedLimiter, 'freed' | 'regained'>;
 
 /** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
 function openStore(
@@ -126,19 +127,20 @@ function openStore(
 ): {
   readonly store: Store;
   readonly chosen: ChosenEngine;
-  readonly onSlotFreed: (listener: SlotFreed) => void;
+  readonly followSlots: (follower: SlotFollower) => void;
 } {
-  let slotFreed: SlotFreed | null = null;
+  let follower: SlotFollower | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
     beforeRead: async () => beginnings()?.written(),
+    onRegained: () => follower?.regained(),
   });
   const store = createStore(chosen.engine, {
     nextId,
     now: () => clock.now(),
     report: log.fault,
     onUnusual: (keyId) => beginnings()?.forgetKey(keyId),
-    onSlotFreed: ({ begun, requestId }) => slotFreed?.(begun.keyId, requestId),
+    onSlotFreed: ({ begun, requestId }) => follower?.freed(begun.keyId, requestId),
   });
   // A look-up, before which the engine hands nothing in: keys that requests present must not wait for it.
   const accounts: Store['accounts'] = async (keyIds) => {
@@ -148,7 +150,7 @@ function openStore(
   return {
     store: { ...store, accounts },
     chosen,
-    onSlotFreed: (listener) => void (slotFreed = listener),
+    followSlots: (following) => void (follower = following),
   };
 }
 

@@ -111,8 +111,8 @@ export class KeptConnection {
       this.#session = new Session(this.#options);
       await this.#session.opened;
       if (this.#isClosed) return null;
-      onOpen();
       this.#isOpen = true;
+      onOpen();
       this.#firstOpened.resolve();
       const openedMs = clock.monotonicMs();
       const error = await this.#session.lost;
