@@ -1,9 +1,10 @@
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { streams, wholeAnswers } from './orders.ts';
 import { processTree, readUsage } from './process-usage.ts';
 import { plainFigure, quickShare } from './scenario.ts';
 import type { Figure, Scenario } from './scenario.ts';
-import type { Stage } from './stage.ts';
+import type { Measured, Stage } from './stage.ts';
 import type { RunningSubject } from '../subjects/subject.ts';
 
 /** How long a subject that has started is left idle before its memory is read, in milliseconds. */
@@ -85,6 +86,45 @@ const slowReader: Scenario = {
   },
 };
 
+/** How many whole answers are recorded before the size is read, and until it is read again. */
+const firstRecords = 2_000;
+const records = 20_000;
+
+/** What stays of a request: its record, its charge and all indexes. The rest of the database is there before. */
+const atRest: Scenario = {
+  name: 'at-rest',
+  title: 'Whole answers',
+  figures: [plainFigure('bytes', 'disk of each for ever', 'bytes', 0)],
+  isFresh: true,
+  fits: ({ name, isTextgate }) => (isTextgate ? !name.startsWith('postgres') : name === 'ledger'),
+  warmUp: async () => {},
+  async run(stage, running, { isQuick }) {
+    const { databaseFile } = running;
+    if (databaseFile === null) throw new Error('there is no database file to measure');
+    const send = async (requests: number): Promise<Measured> =>
+      stage.measure(running, wholeAnswers(running, { requests, atOnce: 32, settings: { bodyBytes: 700 } }));
+    const share = isQuick ? quickShare : 1;
+    const first = await send(firstRecords);
+    const bytesBefore = sizeOf(databaseFile);
+    const measured = await send(records * share);
+    const bytes = (sizeOf(databaseFile) - bytesBefore) / measured.result.answers;
+    return { figures: { bytes }, loads: [first, measured] };
+  },
+};
+
+/** The bytes of a database with what is only in its log so far. */
+function sizeOf(file: string): number {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const row = database
+      .prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size')
+      .get();
+    return Number(row?.['bytes']);
+  } finally {
+    database.close();
+  }
+}
+
 /** The scenarios for which each run starts a process. */
 export const freshScenarios: readonly Scenario[] = [
   openScenario(
@@ -99,4 +139,5 @@ export const freshScenarios: readonly Scenario[] = [
   ),
   openScenario('open-long', '2,000 open streams with prompts of 100 KB', [perStream], promptBytes),
   slowReader,
+  atRest,
 ];

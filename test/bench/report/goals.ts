@@ -21,6 +21,7 @@ const goals: readonly Goal[] = [
   atMost('whole.cpuPerRequest', 0.2, 'portkey'),
   atMost('whole1.cpuPerRequest', 2, 'naive'),
   atMost('calls.one', 30),
+  atMost('at-rest.bytes', 150),
   atMost('blast8.cpuPerEvent', 0.6, 'naive'),
   atMost('blast8.cpuPerEvent', 0.12, 'portkey'),
   atMost('blast8.cpuPerEvent', 4, 'nginx'),

@@ -11,6 +11,7 @@ export const direct: Subject = {
     failoverHeaders: null,
     pid: null,
     commandLine: null,
+    databaseFile: null,
     startMs: 0,
     shared: null,
     close: async () => {},

@@ -20,12 +20,14 @@ function rewriter(name: string, ledgerFile: string | null): Subject {
     async start({ simulatorPort, folder, openFiles }) {
       const port = await freePort();
       const args = [join(import.meta.dirname, 'child-naive.ts'), String(simulatorPort), String(port)];
-      return startServer({
+      const databaseFile = ledgerFile === null ? null : join(folder, ledgerFile);
+      const running = await startServer({
         program: process.execPath,
-        args: ledgerFile === null ? args : [...args, join(folder, ledgerFile)],
+        args: databaseFile === null ? args : [...args, databaseFile],
         options: { cwd: folder, openFiles },
         port,
       });
+      return { ...running, databaseFile };
     },
   };
 }

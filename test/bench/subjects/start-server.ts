@@ -31,6 +31,7 @@ export async function startServer(server: Server): Promise<RunningSubject> {
     failoverHeaders: null,
     pid: child.pid ?? 0,
     commandLine: null,
+    databaseFile: null,
     startMs,
     shared: null,
     close,

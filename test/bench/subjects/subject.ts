@@ -20,6 +20,8 @@ export interface RunningSubject {
   readonly pid: number | null;
   /** The arguments with which Node runs its command line; null where it has none. */
   readonly commandLine: readonly string[] | null;
+  /** The SQLite file of its own in which it keeps what it charges; null where it has none. */
+  readonly databaseFile: string | null;
   /** How long it took from its start until it was ready, in milliseconds. */
   readonly startMs: number;
   /** What it shares with other gateways; null where it has its database alone, or none. */

@@ -22,7 +22,10 @@ export function createTextgate(name: string, checkout: string): Subject {
     name,
     isTextgate: true,
     only: null,
-    start: (setting) => startTextgate(checkout, setting, `sqlite:${join(setting.folder, 'textgate.db')}`),
+    async start(setting) {
+      const databaseFile = join(setting.folder, 'textgate.db');
+      return { ...(await startTextgate(checkout, setting, `sqlite:${databaseFile}`)), databaseFile };
+    },
   };
 }
 
