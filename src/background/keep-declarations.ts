@@ -89,7 +89,7 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     lastWrite = write(keys, lastWrite);
     const written = untilCurrent(keys, lastWrite);
     last = written;
-    lastInTime = isDoneInTime(written, clock);
+    lastInTime = within(written, storeLimitMs, clock);
     written.then(
       () => {
         // Storing may have taken longer than requests wait for it.
@@ -113,14 +113,4 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
       current = null;
     },
   };
-}
-
-/** Resolves with whether the keys are stored before requests stop waiting for that. */
-async function isDoneInTime(written: Promise<void>, clock: Clock): Promise<boolean> {
-  const isStored = written.then(
-    () => true,
-    () => false,
-  );
-  const done = isStored.then(() => {});
-  return (await within(done, storeLimitMs, clock)) && isStored;
 }

@@ -1,4 +1,3 @@
-import { createPause } from '../domain/pause.ts';
 import type { LedgerRoot } from '../domain/statements/root.ts';
 import { makeRoot } from '../operations/make-root.ts';
 import type { RootTools } from '../operations/make-root.ts';
@@ -11,9 +10,6 @@ const firstLookMs = 10_000;
 
 /** A root is made in every hour, in milliseconds, counted from midnight in UTC. */
 const rootMs = 3_600_000;
-
-/** The pause between two steps, in milliseconds: settlements are written meanwhile. */
-const stepPauseMs = 20;
 
 interface RootOptions extends TaskPorts, Pick<RootTools, 'chain' | 'roots'> {
   readonly duty: DutyOfOne;
@@ -39,16 +35,19 @@ export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions)
   let last: LedgerRoot | null = null;
   const notSealed = (fault: Error): void => onFault('a ledger could not be sealed', fault);
   const failure = 'no ledger root could be made: it is tried again in a minute';
-  const { stop } = repeatTask(ports, { firstMs: firstLookMs, delayMs: lookMs, failure }, async (signal) => {
-    if (!(await isOurs(duty))) return void (last = null);
-    last = await roots.lastRoot();
-    if (last !== null && !isDue(last, clock.now())) return;
-    const pause = createPause(clock, stepPauseMs, signal);
-    const made = await makeRoot({ chain, roots, clock, pause, onFault: notSealed });
-    if (made === null) return;
-    last = made;
-    onRoot(made);
-  });
+  const { stop } = repeatTask(
+    ports,
+    { firstMs: firstLookMs, delayMs: lookMs, failure },
+    async (_signal, pause) => {
+      if (!(await isOurs(duty))) return void (last = null);
+      last = await roots.lastRoot();
+      if (last !== null && !isDue(last, clock.now())) return;
+      const made = await makeRoot({ chain, roots, clock, pause, onFault: notSealed });
+      if (made === null) return;
+      last = made;
+      onRoot(made);
+    },
+  );
   return {
     figures: () =>
       last === null

@@ -1,4 +1,3 @@
-import { createPause } from '../domain/pause.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
@@ -8,9 +7,6 @@ import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 /** How long after the start, and how often, old records are removed, in milliseconds. */
 const firstMs = 10_000;
 const removeMs = 3_600_000;
-
-/** The pause between two steps, in milliseconds: settlements are written meanwhile. */
-const stepPauseMs = 20;
 
 const dayMs = 86_400_000;
 
@@ -45,12 +41,11 @@ export function keepRemoving(retention: Retention, options: RemoverOptions): Rec
   const { clock, settings, duty, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
   const failure = 'old records could not be removed: it is tried again in an hour';
-  const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (signal) => {
+  const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (_signal, pause) => {
     if (!(await isOurs(duty))) return void (oldestRecordMs = null);
     const { keepMs, archive } = settings();
     if (keepMs !== null) {
       const beforeMs = oldBefore(clock.now(), keepMs);
-      const pause = createPause(clock, stepPauseMs, signal);
       const removal = await removeOldRecords(retention, { beforeMs, archive, pause, onRemoved });
       if (removal.records + removal.postings > 0) onRun(removal, beforeMs);
     }
