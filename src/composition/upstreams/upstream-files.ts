@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { followSecret } from '../../background/follow-secret.ts';
 import type { FollowedSecret } from '../../background/follow-secret.ts';
+import { readAt } from '../../config/problem.ts';
 import { readTlsFiles } from '../../config/tls-files.ts';
 import { readSecretCommand, readSecretCommandAgain } from '../../config/secret-command.ts';
 import { readSecretFile, readSecretFileAgain } from '../../config/secret-file.ts';
@@ -9,7 +10,7 @@ import type { Certificates } from '../../domain/ports/network.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields } from '../../domain/ports/telemetry.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
-import { readAt, settledCertificates, settledReads } from '../settled-reads.ts';
+import { settledCertificates, settledReads } from '../settled-reads.ts';
 import { keySourceOf, wordsOf } from './upstream-keys.ts';
 import type { KeySource } from './upstream-keys.ts';
 
