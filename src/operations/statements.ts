@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Pause } from '../domain/pause.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
@@ -198,13 +199,13 @@ interface BuiltTree {
   readonly tree: Tree;
 }
 
-/** Proves that an account is in the last root; `null` where it is not, or there are too many accounts. */
-type ProveInRoot = (keyId: string) => Promise<RootProof | null>;
-
-/** The tree of the last root is built at its first proof, and kept until the next root. */
-function createRootProofs(roots: LedgerRoots, pause: Pause): ProveInRoot {
+/**
+ * Proves that an account is in the last root; `null` where it is not, or there are too many accounts. The tree of the last
+ * root is built at its first proof, and kept until the next root.
+ */
+function createRootProofs(roots: LedgerRoots, pause: Pause) {
   let built: { readonly number: number; readonly tree: Promise<BuiltTree | null> } | null = null;
-  return async (keyId) => {
+  return async (keyId: string): Promise<RootProof | null> => {
     const root = await roots.lastRoot();
     if (root === null || root.accounts > maxProvenAccounts) return null;
     if (built?.number !== root.number) {
@@ -226,9 +227,4 @@ async function build(root: LedgerRoot, roots: LedgerRoots, pause: Pause): Promis
   const tree = buildTree(heads.map(leafOf));
   if (topOf(tree) !== root.tree) return null;
   return { root, tree, heads: new Map(heads.map((head, index) => [head.keyId, { head, index }])) };
-}
-
-/** Resolves in the next turn of the event loop: what waits meanwhile, such as a request, has its turn first. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }

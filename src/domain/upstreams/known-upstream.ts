@@ -39,12 +39,13 @@ export class KnownUpstream {
   probes = new Circuit();
   readonly models = new Map<string, KnownModel>();
   readonly modelFailures = new ModelFailures();
+  /** When the latest contact was that brought an answer, and that failed: by the wall clock; `null` without one. */
   okAtMs: number | null = null;
   failedAtMs: number | null = null;
   #cause: string | null = null;
   #requests = 0;
 
-  /** Why it can't be used: what the latest contact showed, or that of each of its models; `null` if it can. */
+  /** Why it can't be used, in the operator's words: what the latest contact showed, or that of each of its models; `null` if it can. */
   get cause(): string | null {
     if (this.#cause !== null) return this.#cause;
     let cause: string | null = null;
