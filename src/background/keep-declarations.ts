@@ -24,22 +24,8 @@ interface DeclarationTools {
   readonly onChange: (changes: DeclarationReport) => void;
 }
 
-/** The keys that the config in force declares. */
-export interface Declarations {
-  /**
-   * Declares these keys instead of those before: the others are refused at once, and these are found as soon as they are
-   * stored. Storing that fails is tried again until it succeeds or other keys are declared; meanwhile requests with them
-   * are refused at once.
-   */
-  declare(keys: readonly DeclaredKey[]): void;
-  /** Resolves with whether the keys declared last are stored, within the time for which requests wait for that. */
-  stored(): Promise<boolean>;
-  /** Stops trying. */
-  stop(): void;
-}
-
-/** Keeps the stored keys those that are declared. */
-export function keepDeclarations(tools: DeclarationTools): Declarations {
+/** Keeps the stored keys those that the config in force declares. */
+export function keepDeclarations(tools: DeclarationTools) {
   const { clock, directory, ready, onFault } = tools;
   let current: readonly DeclaredKey[] | null = [];
   let cancelRetry: (() => void) | null = null;
@@ -74,6 +60,11 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     if (isSuperseded()) await last;
   }
 
+  /**
+   * Declares these keys instead of those before: the others are refused at once, and these are found as soon as they are
+   * stored. Storing that fails is tried again until it succeeds or other keys are declared; meanwhile requests with them
+   * are refused at once.
+   */
   function declare(keys: readonly DeclaredKey[]): void {
     cancelRetry?.();
     current = keys;
@@ -107,8 +98,10 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
 
   return {
     declare,
+    /** Resolves with whether the keys declared last are stored, within the time for which requests wait for that. */
     stored: () => lastInTime,
-    stop() {
+    /** Stops trying. */
+    stop(): void {
       cancelRetry?.();
       current = null;
     },

@@ -2,7 +2,7 @@ import type { LedgerRoot } from '../domain/statements/root.ts';
 import { makeRoot } from '../operations/make-root.ts';
 import type { RootTools } from '../operations/make-root.ts';
 import { isOurs, repeatTask } from './repeat.ts';
-import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
+import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How often it is seen whether a root is due, in milliseconds. */
 const lookMs = 60_000;
@@ -23,14 +23,8 @@ export interface RootFigures {
   readonly ageMs: number;
 }
 
-/** The making of roots. */
-export interface RootKeeper extends Pick<Task, 'stop'> {
-  /** `null` before the first root, and where another process makes them. */
-  figures(): RootFigures | null;
-}
-
 /** Makes a root over all ledgers every hour. */
-export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions): RootKeeper {
+export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions) {
   const { clock, onFault } = ports;
   let last: LedgerRoot | null = null;
   const notSealed = (fault: Error): void => onFault('a ledger could not be sealed', fault);
@@ -49,7 +43,8 @@ export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions)
     },
   );
   return {
-    figures: () =>
+    /** `null` before the first root, and where another process makes them. */
+    figures: (): RootFigures | null =>
       last === null
         ? null
         : {

@@ -2,7 +2,7 @@ import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
 import { isOurs, repeatTask } from './repeat.ts';
-import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
+import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How long after the start, and how often, old records are removed, in milliseconds. */
 const firstMs = 10_000;
@@ -25,19 +25,13 @@ interface RemoverOptions extends TaskPorts {
   readonly onRun: (removal: Removal, beforeMs: number) => void;
 }
 
-/** The removal of old records. */
-export interface RecordRemover extends Pick<Task, 'stop'> {
-  /** The age of the oldest record, in milliseconds; `null` without any, and where another process removes them. */
-  oldestRecordAgeMs(): number | null;
-}
-
 /** The time before which records are old: a midnight in UTC, so that an archive has whole days. */
 export function oldBefore(nowMs: number, keepMs: number): number {
   return Math.floor((nowMs - keepMs) / dayMs) * dayMs;
 }
 
 /** Removes records that are older than the config says, every hour, and finds the oldest one that is left. */
-export function keepRemoving(retention: Retention, options: RemoverOptions): RecordRemover {
+export function keepRemoving(retention: Retention, options: RemoverOptions) {
   const { clock, settings, duty, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
   const failure = 'old records could not be removed: it is tried again in an hour';
@@ -52,7 +46,9 @@ export function keepRemoving(retention: Retention, options: RemoverOptions): Rec
     oldestRecordMs = await retention.oldestRecord();
   });
   return {
-    oldestRecordAgeMs: () => (oldestRecordMs === null ? null : Math.max(0, clock.now() - oldestRecordMs)),
+    /** The age of the oldest record, in milliseconds; `null` without any, and where another process removes them. */
+    oldestRecordAgeMs: (): number | null =>
+      oldestRecordMs === null ? null : Math.max(0, clock.now() - oldestRecordMs),
     stop,
   };
 }

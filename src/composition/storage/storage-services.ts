@@ -18,7 +18,6 @@ import { createUsage } from '../../storage/usage/usage-store.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
-import type { ChosenEngine } from './choose-engine.ts';
 import { nextId } from '../next-id.ts';
 import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
 
@@ -118,16 +117,7 @@ export function openStorage(
 type SlotFreed = (keyId: string, requestId: string) => void;
 
 /** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
-function openStore(
-  config: Config['storage'],
-  clock: Clock,
-  log: Log,
-  beginnings: () => Beginnings | null,
-): {
-  readonly store: Store;
-  readonly chosen: ChosenEngine;
-  readonly onSlotFreed: (listener: SlotFreed) => void;
-} {
+function openStore(config: Config['storage'], clock: Clock, log: Log, beginnings: () => Beginnings | null) {
   let slotFreed: SlotFreed | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
@@ -148,7 +138,7 @@ function openStore(
   return {
     store: { ...store, accounts },
     chosen,
-    onSlotFreed: (listener) => void (slotFreed = listener),
+    onSlotFreed: (listener: SlotFreed) => void (slotFreed = listener),
   };
 }
 
