@@ -16,8 +16,8 @@ interface CheckedRecords {
 }
 
 /**
- * Checks whether the database takes writes, by making one. Detects a full or locked disk, and its recovery, on a service without other writes. `onChange` is called when the
- * database stops or begins to take writes, not for every probe.
+ * Checks whether the database takes writes, by making one: so a full or locked disk, and its recovery, are detected on a service
+ * without other writes. `onChange` is called when the database stops or begins to take writes, not for every probe.
  */
 export function createWriteCheck(
   records: CheckedRecords,

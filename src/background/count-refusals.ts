@@ -16,8 +16,9 @@ const maxWaiting = 20_000;
 const dayMs = 86_400_000;
 
 /**
- * Counts the requests that this gateway's own limits refuse, by key and limit: in memory, and adds the counts to the sums in the database every few seconds. What the database does not
- * take is offered again: where it took a unit whose answer was lost, that unit counts twice.
+ * Counts the requests that this gateway's own limits refuse, by key and limit: in memory, and adds the counts to the sums in the
+ * database every few seconds. What the database does not take is offered again: where it took a unit whose answer was lost, that
+ * unit counts twice.
  */
 export function countRefusals(refusals: Pick<Refusals, 'add'>, ports: TaskPorts) {
   const { clock, onFault } = ports;

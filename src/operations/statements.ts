@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Pause } from '../domain/pause.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
@@ -227,4 +226,9 @@ async function build(root: LedgerRoot, roots: LedgerRoots, pause: Pause): Promis
   const tree = buildTree(heads.map(leafOf));
   if (topOf(tree) !== root.tree) return null;
   return { root, tree, heads: new Map(heads.map((head, index) => [head.keyId, { head, index }])) };
+}
+
+/** Resolves in the next turn of the event loop: what waits meanwhile, such as a request, has its turn first. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -17,10 +17,16 @@ export type KeySource =
       readonly timeout: number;
     };
 
+/** A setting of an API key as either of its forms may have it. */
+type EitherForm = Partial<
+  Extract<KeySource, { kind: 'file' }> & Omit<Extract<KeySource, { kind: 'command' }>, 'kind'>
+>;
+
 /** The source of an API key; `null` for one that the config has, and for none. */
 export function keySourceOf({ apiKey }: Partial<Pick<UpstreamConfig, 'apiKey'>>): KeySource | null {
   if (typeof apiKey !== 'object') return null;
-  return 'file' in apiKey ? { kind: 'file', ...apiKey } : { kind: 'command', ...apiKey };
+  const { file, command = [], every = 0, timeout = 0 } = apiKey as EitherForm;
+  return file === undefined ? { kind: 'command', command, every, timeout } : { kind: 'file', file };
 }
 
 /**

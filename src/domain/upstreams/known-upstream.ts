@@ -45,7 +45,10 @@ export class KnownUpstream {
   #cause: string | null = null;
   #requests = 0;
 
-  /** Why it can't be used, in the operator's words: what the latest contact showed, or that of each of its models; `null` if it can. */
+  /**
+   * Why it can't be used, in the operator's words: what the latest contact showed, or that of each of its models; `null` if it
+   * can.
+   */
   get cause(): string | null {
     if (this.#cause !== null) return this.#cause;
     let cause: string | null = null;
