@@ -1,6 +1,7 @@
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { ownLimitOf } from '../domain/limits/limits.ts';
 import type { Refusals, RefusedRequests } from '../domain/ports/refusals.ts';
+import { dayOf } from '../shared/duration.ts';
 import { repeatTask } from './repeat.ts';
 import type { TaskPorts } from './repeat.ts';
 
@@ -12,8 +13,6 @@ const addedAtOnce = 500;
 
 /** How many counts wait for a database that is away at most: refusals by further keys or limits are not counted then. */
 const maxWaiting = 20_000;
-
-const dayMs = 86_400_000;
 
 /**
  * Counts the requests that this gateway's own limits refuse, by key and limit: in memory, and adds the counts to the sums in the
@@ -55,8 +54,7 @@ export function countRefusals(refusals: Pick<Refusals, 'add'>, ports: TaskPorts)
     exchangeEnded({ keyId, refusal }: Pick<ExchangeSummary, 'keyId' | 'refusal'>): void {
       if (keyId === null || refusal === null) return;
       const limit = ownLimitOf(refusal);
-      if (limit !== null)
-        count({ dayMs: Math.floor(clock.now() / dayMs) * dayMs, keyId, limit, requests: 1 });
+      if (limit !== null) count({ dayMs: dayOf(clock.now()), keyId, limit, requests: 1 });
     },
     /** Resolves when what was counted is added, or could not be. */
     async stop(): Promise<void> {

@@ -1,14 +1,13 @@
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
+import { dayOf } from '../shared/duration.ts';
 import { isOurs, repeatTask } from './repeat.ts';
 import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How long after the start, and how often, old records are removed, in milliseconds. */
 const firstMs = 10_000;
 const removeMs = 3_600_000;
-
-const dayMs = 86_400_000;
 
 /** What the config in force says of old records. */
 export interface RetentionSettings {
@@ -27,7 +26,7 @@ interface RemoverOptions extends TaskPorts {
 
 /** The time before which records are old: a midnight in UTC, so that an archive has whole days. */
 export function oldBefore(nowMs: number, keepMs: number): number {
-  return Math.floor((nowMs - keepMs) / dayMs) * dayMs;
+  return dayOf(nowMs - keepMs);
 }
 
 /** Removes records that are older than the config says, every hour, and finds the oldest one that is left. */

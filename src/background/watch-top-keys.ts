@@ -1,13 +1,12 @@
 import type { KeyStore } from '../domain/ports/key-store.ts';
 import { maxUsageRows } from '../domain/ports/usage.ts';
 import type { Usage, UsageRow } from '../domain/ports/usage.ts';
+import { dayMs, dayOf } from '../shared/duration.ts';
 import { isOurs, repeatTask } from './repeat.ts';
 import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How often the keys are read, in milliseconds. */
 const readMs = 60_000;
-
-const dayMs = 86_400_000;
 
 /** How many pages of usage are read at most: if there are more, no key is shown rather than a wrong one. */
 const maxPages = 200;
@@ -41,7 +40,7 @@ interface TopKeyOptions extends TaskPorts {
 
 /** Reads every minute which keys, and which groups of keys, spent most in the current day. */
 export function watchTopKeys(sources: TopKeySources, { count, hasGroups, duty, ...ports }: TopKeyOptions) {
-  const today = (): number => Math.floor(ports.clock.now() / dayMs) * dayMs;
+  const today = (): number => dayOf(ports.clock.now());
   let found: {
     readonly dayMs: number;
     readonly keys: readonly TopKey[];

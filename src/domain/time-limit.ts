@@ -2,18 +2,16 @@ import { Roster } from '../shared/roster.ts';
 import type { Position } from '../shared/roster.ts';
 import type { Clock } from './ports/clock.ts';
 
-/** One answer that is waited for. */
-export interface Wait {
-  /** Whether its time is up. */
-  readonly isOver: boolean;
-}
-
 /** A wait as its limit keeps it. */
 interface Waiting {
   readonly dueMs: number;
   readonly reject: (error: Error) => void;
+  /** Whether its time is up. */
   isOver: boolean;
 }
+
+/** One answer that is waited for. */
+export type Wait = Readonly<Pick<Waiting, 'isOver'>>;
 
 /**
  * Bounds the time of answers, which is the same for all. So they become overdue in the order in which they were asked

@@ -4,12 +4,8 @@ import type { TaskPorts } from '../repeat.ts';
 /** How long after a failure the settings are written again, in milliseconds. */
 const writeAgainMs = 5_000;
 
-interface SettingsPorts extends TaskPorts {
-  readonly outbox: Outbox;
-}
-
 /** Keeps the settings in the database by which its triggers add events, and repeats what fails. */
-export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPorts) {
+export function keepEventSettings(outbox: Outbox, { ready, clock, onFault }: TaskPorts) {
   let wanted: EventSettings | null = null;
   let isStopped = false;
   let cancel: (() => void) | null = null;

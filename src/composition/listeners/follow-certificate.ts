@@ -5,9 +5,8 @@ import type { TlsPaths } from '../../config/tls-files.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { CertificateSource } from '../../http/listen/tls-server.ts';
 import type { ProcessServices } from '../process-services.ts';
+import { dayMs } from '../../shared/duration.ts';
 import { settledCertificates } from '../settled-reads.ts';
-
-const dayMs = 86_400_000;
 
 /** How long before the end of a certificate it is in the log, once a day. */
 const warnMs = 14 * dayMs;

@@ -1,9 +1,9 @@
 import { usageDimensions } from '../../domain/ports/usage.ts';
 import type { UsageDimension, UsagePeriod } from '../../domain/ports/usage.ts';
+import { dayMs } from '../../shared/duration.ts';
 import type { Row } from '../engine.ts';
 
 export const hourMs = 3_600_000;
-export const dayMs = 86_400_000;
 
 /** Hours from here on are rolled up: those before are of a clock that was not set. */
 export const firstRolledMs = 24 * hourMs;
@@ -73,11 +73,6 @@ export const rolledKinds: Readonly<Record<RolledPeriod, readonly UsageKind[]>> =
 export function smallestKind(period: RolledPeriod, needed: ReadonlySet<UsageDimension>): UsageKind | null {
   const has = ({ dimensions }: UsageKind): boolean => [...needed].every((one) => dimensions.includes(one));
   return rolledKinds[period].find(has) ?? null;
-}
-
-/** The beginning of the day, in UTC, in which a time is. */
-export function dayOf(atMs: number): number {
-  return Math.floor(atMs / dayMs) * dayMs;
 }
 
 /** When a period that begins at a time ends, in milliseconds since 1970. */

@@ -1,6 +1,7 @@
+import { dayMs, dayOf } from '../../shared/duration.ts';
 import type { Results, Row, Statement } from '../engine.ts';
 import { sql } from '../statements.ts';
-import { dayMs, dayOf, firstRolledMs, hourMs, monthOf, startsOf } from './usage-kinds.ts';
+import { firstRolledMs, hourMs, monthOf, startsOf } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 
 /** How many ranges of hours a plan may have; with more, all of it is one range. SQLite takes 500 parts of a union. */

@@ -1,12 +1,11 @@
 import type { Pause } from '../../domain/pause.ts';
 import { usageDimensions } from '../../domain/ports/usage.ts';
 import type { UsageRollups } from '../../domain/ports/usage.ts';
+import { dayMs, dayOf } from '../../shared/duration.ts';
 import type { Engine, Statement } from '../engine.ts';
 import { listOf, raw, readCount, readRows, sql } from '../statements.ts';
 import {
   columnOf,
-  dayMs,
-  dayOf,
   endOfPeriod,
   firstRolledMs,
   hourMs,

@@ -7,9 +7,10 @@ import type {
   UsagePeriod,
   UsageRow,
 } from '../../domain/ports/usage.ts';
+import { dayMs } from '../../shared/duration.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
 import { joined, listOf, raw, sql } from '../statements.ts';
-import { columnOf, dayMs, endOfPeriod, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
+import { columnOf, endOfPeriod, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 import { countHours, planUsage, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsageExtent, UsagePlan } from './usage-plan.ts';

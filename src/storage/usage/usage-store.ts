@@ -1,9 +1,10 @@
 import { maxUsageRows } from '../../domain/ports/usage.ts';
 import type { Usage, UsageFilter, UsagePeriod, UsageQuery, UsageRow } from '../../domain/ports/usage.ts';
 import { digest } from '../../shared/digest.ts';
+import { dayMs, dayOf } from '../../shared/duration.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import type { Engine, Row } from '../engine.ts';
-import { dayMs, dayOf, endOfPeriod, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
+import { endOfPeriod, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
 import { countHours, firstUnrolled, planUsage, readExtent, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsagePlan } from './usage-plan.ts';
 import {
