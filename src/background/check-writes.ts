@@ -15,21 +15,15 @@ interface CheckedRecords {
   readonly writeFault: string | null;
 }
 
-/** A check whether the database takes writes, by making one. */
-export interface WriteCheck {
-  /** Why it takes none, in words that name no file; `null` when it does. Resolves within a second. */
-  fault(): Promise<string | null>;
-}
-
 /**
- * Detects a full or locked disk, and its recovery, on a service without other writes. `onChange` is called when the
- * database stops or begins to take writes, not for every probe.
+ * Checks whether the database takes writes, by making one: so a full or locked disk, and its recovery, are detected on a service
+ * without other writes. `onChange` is called when the database stops or begins to take writes, not for every probe.
  */
 export function createWriteCheck(
   records: CheckedRecords,
   clock: Clock,
   onChange: (fault: string | null) => void,
-): WriteCheck {
+) {
   let startedMs = Number.NEGATIVE_INFINITY;
   let underWay: Promise<void> | null = null;
   let reported: string | null = null;
@@ -37,13 +31,14 @@ export function createWriteCheck(
   const start = (): Promise<void> => {
     startedMs = clock.monotonicMs();
     // The outcome is in `writeFault`.
-    return records.checkWrites().then(
-      () => void (underWay = null),
-      () => void (underWay = null),
-    );
+    return records
+      .checkWrites()
+      .catch(() => {})
+      .finally(() => (underWay = null));
   };
   return {
-    async fault() {
+    /** Why it takes none, in words that name no file; `null` when it does. Resolves within a second. */
+    async fault(): Promise<string | null> {
       if (underWay === null && clock.monotonicMs() - startedMs >= intervalMs) underWay = start();
       const leftMs = Math.max(0, startedMs + deadlineMs - clock.monotonicMs());
       const inTime = underWay === null || (await within(underWay, leftMs, clock));

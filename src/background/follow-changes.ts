@@ -3,7 +3,7 @@ import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { FoundChanges, SharedChanges } from '../domain/ports/shared-changes.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/fault-reports.ts';
-import { repeat } from './repeat.ts';
+import { repeatTask } from './repeat.ts';
 import type { Task, TaskPorts } from './repeat.ts';
 
 /** The pause between two reads of the changes, in milliseconds. */
@@ -35,10 +35,11 @@ export interface ChangeListeners {
 export function followChanges(
   changes: SharedChanges,
   { keys, running }: ChangeListeners,
-  { ready, clock, onFault }: TaskPorts,
+  ports: TaskPorts,
 ): Pick<Task, 'stop'> {
-  const stopping = new AbortController();
-  const readFailed = sumFaults('changes by other processes could not be read', onFault, clock);
+  const { clock, onFault } = ports;
+  const failure = 'changes by other processes could not be read';
+  const readFailed = sumFaults(failure, onFault, clock);
   const writeFailed = sumFaults('cancellations by other processes could not be removed', onFault, clock);
   const limit = new TimeLimit(
     maxUnconfirmedMs,
@@ -48,7 +49,7 @@ export function followChanges(
   let seen: number | null = null;
   let acknowledging: Promise<void> | null = null;
 
-  const poll = async (): Promise<void> => {
+  const { signal, stop } = repeatTask(ports, { firstMs: 0, delayMs: pollMs, failure }, async () => {
     const sentMs = clock.monotonicMs();
     try {
       const found = await limit.bound(() => changes.find());
@@ -60,29 +61,22 @@ export function followChanges(
       if (found.cancelled.length > 0 || found.lacksName) acknowledging ??= acknowledge(found);
     } catch (error) {
       seen = null;
-      if (!stopping.signal.aborted) readFailed(error);
+      if (!signal.aborted) readFailed(error);
     }
-  };
+  });
   const acknowledge = async (found: FoundChanges): Promise<void> => {
     try {
       await changes.acknowledge(found);
     } catch (error) {
       // What is not removed is found again, and cancelling it again changes nothing.
-      if (!stopping.signal.aborted) writeFailed(error);
+      if (!signal.aborted) writeFailed(error);
     } finally {
       acknowledging = null;
     }
   };
-  let polled: (() => Promise<void>) | null = null;
-  const start = (): void => {
-    if (stopping.signal.aborted) return;
-    polled = repeat(poll, { firstMs: 0, delayMs: pollMs }, clock, stopping.signal);
-  };
-  ready.then(start, () => {});
   return {
     async stop() {
-      stopping.abort();
-      await polled?.();
+      await stop();
       await acknowledging;
     },
   };

@@ -24,22 +24,8 @@ interface DeclarationTools {
   readonly onChange: (changes: DeclarationReport) => void;
 }
 
-/** The keys that the config in force declares. */
-export interface Declarations {
-  /**
-   * Declares these keys instead of those before: the others are refused at once, and these are found as soon as they are
-   * stored. Storing that fails is tried again until it succeeds or other keys are declared; meanwhile requests with them
-   * are refused at once.
-   */
-  declare(keys: readonly DeclaredKey[]): void;
-  /** Resolves with whether the keys declared last are stored, within the time for which requests wait for that. */
-  stored(): Promise<boolean>;
-  /** Stops trying. */
-  stop(): void;
-}
-
-/** Keeps the stored keys those that are declared. */
-export function keepDeclarations(tools: DeclarationTools): Declarations {
+/** Keeps the stored keys those that the config in force declares. */
+export function keepDeclarations(tools: DeclarationTools) {
   const { clock, directory, ready, onFault } = tools;
   let current: readonly DeclaredKey[] | null = [];
   let cancelRetry: (() => void) | null = null;
@@ -74,6 +60,11 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     if (isSuperseded()) await last;
   }
 
+  /**
+   * Declares these keys instead of those before: the others are refused at once, and these are found as soon as they are
+   * stored. Storing that fails is tried again until it succeeds or other keys are declared; meanwhile requests with them
+   * are refused at once.
+   */
   function declare(keys: readonly DeclaredKey[]): void {
     cancelRetry?.();
     current = keys;
@@ -89,7 +80,7 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     lastWrite = write(keys, lastWrite);
     const written = untilCurrent(keys, lastWrite);
     last = written;
-    lastInTime = isDoneInTime(written, clock);
+    lastInTime = within(written, storeLimitMs, clock);
     written.then(
       () => {
         // Storing may have taken longer than requests wait for it.
@@ -107,20 +98,12 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
 
   return {
     declare,
+    /** Resolves with whether the keys declared last are stored, within the time for which requests wait for that. */
     stored: () => lastInTime,
-    stop() {
+    /** Stops trying. */
+    stop(): void {
       cancelRetry?.();
       current = null;
     },
   };
-}
-
-/** Resolves with whether the keys are stored before requests stop waiting for that. */
-async function isDoneInTime(written: Promise<void>, clock: Clock): Promise<boolean> {
-  const isStored = written.then(
-    () => true,
-    () => false,
-  );
-  const done = isStored.then(() => {});
-  return (await within(done, storeLimitMs, clock)) && isStored;
 }

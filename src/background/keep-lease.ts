@@ -1,5 +1,5 @@
 import { leaseMs } from '../domain/ports/leases.ts';
-import { TimeLimit } from '../domain/time-limit.ts';
+import { inTime } from '../domain/time-limit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
@@ -110,13 +110,10 @@ export function keepLease(
     },
     async stop() {
       stopping.abort();
-      const limit = new TimeLimit(endMs, clock, () => new Error('the lease is left to run out'));
-      await limit
-        .bound(async () => {
-          await Promise.all(tasks.map((task) => task()));
-          if (isYoungerThan(leaseMs)) await leases.endLease();
-        })
-        .catch(() => {});
+      const ended = Promise.all(tasks.map((task) => task())).then(() =>
+        isYoungerThan(leaseMs) ? leases.endLease() : undefined,
+      );
+      await inTime(ended, endMs, clock);
       renewedMs = Number.NEGATIVE_INFINITY;
     },
   };

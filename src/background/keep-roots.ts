@@ -1,9 +1,8 @@
-import { createPause } from '../domain/pause.ts';
 import type { LedgerRoot } from '../domain/statements/root.ts';
 import { makeRoot } from '../operations/make-root.ts';
 import type { RootTools } from '../operations/make-root.ts';
 import { isOurs, repeatTask } from './repeat.ts';
-import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
+import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How often it is seen whether a root is due, in milliseconds. */
 const lookMs = 60_000;
@@ -11,9 +10,6 @@ const firstLookMs = 10_000;
 
 /** A root is made in every hour, in milliseconds, counted from midnight in UTC. */
 const rootMs = 3_600_000;
-
-/** The pause between two steps, in milliseconds: settlements are written meanwhile. */
-const stepPauseMs = 20;
 
 interface RootOptions extends TaskPorts, Pick<RootTools, 'chain' | 'roots'> {
   readonly duty: DutyOfOne;
@@ -27,30 +23,28 @@ export interface RootFigures {
   readonly ageMs: number;
 }
 
-/** The making of roots. */
-export interface RootKeeper extends Pick<Task, 'stop'> {
-  /** `null` before the first root, and where another process makes them. */
-  figures(): RootFigures | null;
-}
-
 /** Makes a root over all ledgers every hour. */
-export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions): RootKeeper {
+export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions) {
   const { clock, onFault } = ports;
   let last: LedgerRoot | null = null;
   const notSealed = (fault: Error): void => onFault('a ledger could not be sealed', fault);
   const failure = 'no ledger root could be made: it is tried again in a minute';
-  const { stop } = repeatTask(ports, { firstMs: firstLookMs, delayMs: lookMs, failure }, async (signal) => {
-    if (!(await isOurs(duty))) return void (last = null);
-    last = await roots.lastRoot();
-    if (last !== null && !isDue(last, clock.now())) return;
-    const pause = createPause(clock, stepPauseMs, signal);
-    const made = await makeRoot({ chain, roots, clock, pause, onFault: notSealed });
-    if (made === null) return;
-    last = made;
-    onRoot(made);
-  });
+  const { stop } = repeatTask(
+    ports,
+    { firstMs: firstLookMs, delayMs: lookMs, failure },
+    async (_signal, pause) => {
+      if (!(await isOurs(duty))) return void (last = null);
+      last = await roots.lastRoot();
+      if (last !== null && !isDue(last, clock.now())) return;
+      const made = await makeRoot({ chain, roots, clock, pause, onFault: notSealed });
+      if (made === null) return;
+      last = made;
+      onRoot(made);
+    },
+  );
   return {
-    figures: () =>
+    /** `null` before the first root, and where another process makes them. */
+    figures: (): RootFigures | null =>
       last === null
         ? null
         : {

@@ -1,11 +1,8 @@
-import { createPause } from '../domain/pause.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
-import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { OpenRecords } from '../domain/ports/records.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { auditAccounts } from '../operations/verify-ledger.ts';
-import { repeat, repeatTask } from './repeat.ts';
+import { repeatTask } from './repeat.ts';
 import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 
 /** How often open records are swept and counted, in milliseconds. */
@@ -49,15 +46,14 @@ export function monitorLedger(
   ledger: LedgerAudit,
   { lowBalanceNanos, isPending, onExpired, onAudited = () => {}, duty = null, ...ports }: MonitorOptions,
 ): LedgerMonitor {
-  const { ready, clock, onFault } = ports;
+  const { clock, onFault } = ports;
   let counts = { openHolds: 0, lowBalances: 0, warnedBudgets: 0 };
   /** `null` while they are the duty of another process. */
-  let audits: RepeatedAudits | null = null;
-  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault, onAudited);
+  let audits: ReturnType<typeof repeatAudits> | null = null;
   const followDuty = async (areOurs: boolean, { aborted }: AbortSignal): Promise<void> => {
     if (aborted) return;
     if (areOurs) {
-      audits ??= startAudits();
+      audits ??= repeatAudits(ledger, ports, onAudited);
     } else {
       await audits?.stop();
       audits = null;
@@ -80,10 +76,7 @@ export function monitorLedger(
       counts = { openHolds, lowBalances, warnedBudgets };
     },
   );
-  const startAlone = (): void => {
-    if (duty === null && !task.signal.aborted) audits = startAudits();
-  };
-  ready.then(startAlone, () => {});
+  if (duty === null) audits = repeatAudits(ledger, ports, onAudited);
   return {
     get figures() {
       const imbalanceNanos = audits?.imbalanceNanos ?? null;
@@ -98,55 +91,42 @@ export function monitorLedger(
 /** The pause between two audits of all accounts, in milliseconds: with many of them an audit takes a while. */
 const auditMs = 600_000;
 
-/** The pause of an audit between two reads of the database, in milliseconds. */
-const auditPauseMs = 20;
-
 /** How many faults of one audit are logged one by one. */
 const maxLoggedFaults = 20;
 
-/** Audits of all accounts, one after the other. */
-interface RepeatedAudits {
-  /** The sum of all differences between accounts and ledger, in nano-USD; `null` unless the last audit came to its end. */
-  readonly imbalanceNanos: number | null;
-  /** Resolves when nothing is read any more. */
-  stop(): Promise<void>;
-}
-
-/** Begins the first audit, and logs what is wrong. `onAudited` is called after each that came to its end. */
+/**
+ * Audits all accounts again and again, and logs what is wrong. `onAudited` is called after each audit that came to its end.
+ */
 function repeatAudits(
   ledger: LedgerAudit,
-  clock: Clock,
-  onFault: ReportFault,
+  ports: TaskPorts,
   onAudited: (imbalanceNanos: number, faults: number) => void,
-): RepeatedAudits {
-  const stopping = new AbortController();
-  const { signal } = stopping;
+) {
+  const { onFault } = ports;
   let imbalanceNanos: number | null = null;
-
-  const audit = async (): Promise<void> => {
+  const times = { firstMs: 0, delayMs: auditMs, failure: 'ledger audit failed' };
+  const { stop } = repeatTask(ports, times, async (_signal, pause) => {
     let faults = 0;
     const report = (fault: string): void => {
       if (++faults <= maxLoggedFaults) onFault('ledger imbalance', fault);
     };
     try {
-      const pause = createPause(clock, auditPauseMs, signal);
       ({ imbalanceNanos } = await auditAccounts(ledger, report, pause));
       onAudited(imbalanceNanos, faults);
     } catch (error) {
       imbalanceNanos = null;
-      if (!signal.aborted) onFault('ledger audit failed', error);
+      throw error;
+    } finally {
+      if (faults > maxLoggedFaults)
+        onFault('ledger imbalance', `and ${faults - maxLoggedFaults} faults more`);
     }
-    if (faults > maxLoggedFaults) onFault('ledger imbalance', `and ${faults - maxLoggedFaults} faults more`);
-  };
-  const audited = repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal);
+  });
   return {
+    /** The sum of all differences between accounts and ledger, in nano-USD; `null` unless the last audit came to its end. */
     get imbalanceNanos() {
       return imbalanceNanos;
     },
-    async stop() {
-      stopping.abort(new Error('the audits are stopping'));
-      await audited();
-    },
+    stop,
   };
 }
 

@@ -6,6 +6,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HealthSign } from '../domain/upstreams/failure.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
+import { repeat } from './repeat.ts';
 
 /** How long an upstream may take to answer a probe, in milliseconds. */
 const probeLimitMs = 5_000;
@@ -30,21 +31,13 @@ export interface ProbePorts {
 
 /** Finds a dead upstream before a client does. Returns a function that stops all probes. */
 export function probeUpstreams(probes: readonly Probe[], ports: ProbePorts): () => void {
-  const { clock } = ports;
   const stopped = new AbortController();
-  const stops = probes.map((probe) => {
+  for (const probe of probes) {
     const report = reportChanges((cause) => ports.onChange(probe.upstream, cause));
-    const again = (): void =>
-      void runProbe(probe, ports, report, stopped.signal).then(() => {
-        if (!stopped.signal.aborted) cancel = clock.schedule(probe.intervalMs, again);
-      });
-    let cancel = clock.schedule(probe.intervalMs, again);
-    return () => cancel();
-  });
-  return () => {
-    stopped.abort();
-    for (const stop of stops) stop();
-  };
+    const times = { firstMs: probe.intervalMs, delayMs: probe.intervalMs };
+    repeat(() => runProbe(probe, ports, report, stopped.signal), times, ports.clock, stopped.signal);
+  }
+  return () => stopped.abort();
 }
 
 async function runProbe(

@@ -1,18 +1,13 @@
-import { createPause } from '../domain/pause.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
+import { dayOf } from '../shared/duration.ts';
 import { isOurs, repeatTask } from './repeat.ts';
-import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
+import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How long after the start, and how often, old records are removed, in milliseconds. */
 const firstMs = 10_000;
 const removeMs = 3_600_000;
-
-/** The pause between two steps, in milliseconds: settlements are written meanwhile. */
-const stepPauseMs = 20;
-
-const dayMs = 86_400_000;
 
 /** What the config in force says of old records. */
 export interface RetentionSettings {
@@ -29,35 +24,30 @@ interface RemoverOptions extends TaskPorts {
   readonly onRun: (removal: Removal, beforeMs: number) => void;
 }
 
-/** The removal of old records. */
-export interface RecordRemover extends Pick<Task, 'stop'> {
-  /** The age of the oldest record, in milliseconds; `null` without any, and where another process removes them. */
-  oldestRecordAgeMs(): number | null;
-}
-
 /** The time before which records are old: a midnight in UTC, so that an archive has whole days. */
 export function oldBefore(nowMs: number, keepMs: number): number {
-  return Math.floor((nowMs - keepMs) / dayMs) * dayMs;
+  return dayOf(nowMs - keepMs);
 }
 
 /** Removes records that are older than the config says, every hour, and finds the oldest one that is left. */
-export function keepRemoving(retention: Retention, options: RemoverOptions): RecordRemover {
+export function keepRemoving(retention: Retention, options: RemoverOptions) {
   const { clock, settings, duty, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
   const failure = 'old records could not be removed: it is tried again in an hour';
-  const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (signal) => {
+  const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (_signal, pause) => {
     if (!(await isOurs(duty))) return void (oldestRecordMs = null);
     const { keepMs, archive } = settings();
     if (keepMs !== null) {
       const beforeMs = oldBefore(clock.now(), keepMs);
-      const pause = createPause(clock, stepPauseMs, signal);
       const removal = await removeOldRecords(retention, { beforeMs, archive, pause, onRemoved });
       if (removal.records + removal.postings > 0) onRun(removal, beforeMs);
     }
     oldestRecordMs = await retention.oldestRecord();
   });
   return {
-    oldestRecordAgeMs: () => (oldestRecordMs === null ? null : Math.max(0, clock.now() - oldestRecordMs)),
+    /** The age of the oldest record, in milliseconds; `null` without any, and where another process removes them. */
+    oldestRecordAgeMs: (): number | null =>
+      oldestRecordMs === null ? null : Math.max(0, clock.now() - oldestRecordMs),
     stop,
   };
 }

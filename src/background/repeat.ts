@@ -1,3 +1,5 @@
+import { createPause } from '../domain/pause.ts';
+import type { Pause } from '../domain/pause.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { SharedDuty } from '../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
@@ -19,29 +21,35 @@ export interface TaskPorts {
 /** What one of the processes does that share a database; `null` where this one has it alone. */
 export type DutyOfOne = SharedDuty | null;
 
+/** The pause between two steps of work on the database, in milliseconds: settlements are written meanwhile. */
+const stepPauseMs = 20;
+
 /** Work that is repeated until it is stopped. */
 export interface Task {
   /** Raised when it is stopped. */
   readonly signal: AbortSignal;
+  /** Whether it has begun, as it does once the database can be used. */
+  readonly hasBegun: boolean;
   /** Resolves when nothing of it runs any more. */
   readonly stop: () => Promise<void>;
 }
 
 /**
- * Repeats some work from when the database can be used. What the work rejects with is reported as a `failure`, unless it was
- * stopped meanwhile.
+ * Repeats some work from when the database can be used, which gets a pause for between its steps that rejects when it is
+ * stopped. What the work rejects with is reported as a `failure`, unless it was stopped meanwhile.
  */
 export function repeatTask(
   { ready, clock, onFault }: TaskPorts,
   { failure, ...times }: Times & { readonly failure: string },
-  work: (signal: AbortSignal) => Promise<void>,
+  work: (signal: AbortSignal, pause: Pause) => Promise<void>,
 ): Task {
   const stopping = new AbortController();
   const { signal } = stopping;
+  const pause = createPause(clock, stepPauseMs, signal);
   let ended: (() => Promise<void>) | null = null;
   const attempt = async (): Promise<void> => {
     try {
-      await work(signal);
+      await work(signal, pause);
     } catch (error) {
       if (!signal.aborted) onFault(failure, error);
     }
@@ -52,6 +60,9 @@ export function repeatTask(
   ready.then(start, () => {});
   return {
     signal,
+    get hasBegun() {
+      return ended !== null;
+    },
     async stop() {
       stopping.abort(new Error('the process is stopping'));
       await ended?.();

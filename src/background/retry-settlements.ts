@@ -53,7 +53,10 @@ interface RetryOptions {
   readonly ready: Promise<void>;
   /** Whether the database can't be used any more. */
   readonly isBroken: () => boolean;
-  /** Whether the database is lost: it still takes settlements, which are saved with it, and no new records. */
+  /**
+   * Whether the database is lost: it still takes settlements, which are saved with it, and no new records, which could be gone
+   * with the process.
+   */
   readonly isLost: () => boolean;
   /** The records of a database that this process alone writes, which are begun in memory; absent where others write it, too. */
   readonly ordered?: OrderedRecords;
@@ -65,7 +68,7 @@ interface RetryOptions {
  * nothing is charged twice.
  */
 export function retrySettlements(records: RecoverableRecords, options: RetryOptions): KeptSettlements {
-  const { clock, onFault, isBroken, isLost, ordered } = options;
+  const { clock, onFault, isBroken, ordered } = options;
   const health = watchWrites(clock, isBroken);
   const beginnings =
     ordered === undefined ? null : new Beginnings({ records: ordered, health, clock, onFault });
@@ -74,13 +77,13 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
   recovered.promise.catch(() => {});
   let isRecovered = false;
   const takesWrites = (): boolean => isRecovered && !queue.waitsForDatabase && health.fault === null;
-  const open = boundOpens((record) => (beginnings ?? records).open(record), {
-    clock,
+  const open = boundOpens(
+    (record) => (beginnings ?? records).open(record),
+    (record) => (takesWrites() ? (beginnings?.begin(record) ?? null) : null),
+    recovered.promise,
     health,
-    recovered: recovered.promise,
-    isLost,
-    beginInMemory: (record) => (takesWrites() ? (beginnings?.begin(record) ?? null) : null),
-  });
+    options,
+  );
   const settle = createSettle(queue, clock, onFault);
   const settling = new Roster<Promise<number>>();
 
@@ -195,26 +198,20 @@ async function recover(
 /** How long a request waits for its record to be begun before it is refused, in milliseconds. */
 const openLimitMs = 10_000;
 
-/** What the bounds need. */
-interface OpenTools {
-  readonly clock: Clock;
-  readonly health: WriteHealth;
-  /** Resolves when records may be begun; rejects when they never can be. */
-  readonly recovered: Promise<void>;
-  /** Whether the database is lost: a record that is begun now could be gone with the process. */
-  readonly isLost: () => boolean;
-  /** Begins a record in memory while the database takes writes; `null` where it can't. */
-  readonly beginInMemory: (record: OpenedRecord) => Reservation | null;
-}
-
 /**
  * Begins records, and refuses a request whose database does not answer: a waiting request would hold its slot and its
  * memory, and no cancellation could end it. While the database is stuck and a write is under way, that write is the probe;
  * without one, the next record is. A record that is begun after its request was refused is closed by the sweep, which
- * gives its hold back.
+ * gives its hold back. `beginInMemory` begins one while the database takes writes, `null` where it can't; `recovered` resolves
+ * when records may be begun, and rejects when they never can be.
  */
-function boundOpens(open: Records['open'], tools: OpenTools): Records['open'] {
-  const { clock, health, recovered, isLost, beginInMemory } = tools;
+function boundOpens(
+  open: Records['open'],
+  beginInMemory: (record: OpenedRecord) => Reservation | null,
+  recovered: Promise<void>,
+  health: WriteHealth,
+  { clock, isLost }: RetryOptions,
+): Records['open'] {
   const limit = new TimeLimit(openLimitMs, clock, tooSlow);
   const begin = async (record: OpenedRecord, wait: Wait): Promise<Reservation> => {
     await recovered;

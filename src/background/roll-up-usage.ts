@@ -1,4 +1,3 @@
-import { createPause } from '../domain/pause.ts';
 import type { UsageRollups } from '../domain/ports/usage.ts';
 import { isOurs, repeatTask } from './repeat.ts';
 import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
@@ -7,17 +6,13 @@ import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
 const firstMs = 30_000;
 const rollUpMs = 600_000;
 
-/** The pause between two steps, in milliseconds: settlements are written meanwhile. */
-const stepPauseMs = 20;
-
 /** Rolls up the days and months that are over, every ten minutes. Until then usage is read by its hours. */
 export function keepRollingUp(
   rollups: UsageRollups,
   { duty, ...ports }: TaskPorts & { readonly duty: DutyOfOne },
 ): Pick<Task, 'stop'> {
   const failure = 'usage could not be rolled up: it is tried again in ten minutes';
-  return repeatTask(ports, { firstMs, delayMs: rollUpMs, failure }, async (signal) => {
-    if (!(await isOurs(duty))) return;
-    await rollups.rollUp(ports.clock.now(), createPause(ports.clock, stepPauseMs, signal));
+  return repeatTask(ports, { firstMs, delayMs: rollUpMs, failure }, async (_signal, pause) => {
+    if (await isOurs(duty)) await rollups.rollUp(ports.clock.now(), pause);
   });
 }

@@ -1,13 +1,12 @@
 import type { KeyStore } from '../domain/ports/key-store.ts';
 import { maxUsageRows } from '../domain/ports/usage.ts';
 import type { Usage, UsageRow } from '../domain/ports/usage.ts';
+import { dayMs, dayOf } from '../shared/duration.ts';
 import { isOurs, repeatTask } from './repeat.ts';
-import type { DutyOfOne, Task, TaskPorts } from './repeat.ts';
+import type { DutyOfOne, TaskPorts } from './repeat.ts';
 
 /** How often the keys are read, in milliseconds. */
 const readMs = 60_000;
-
-const dayMs = 86_400_000;
 
 /** How many pages of usage are read at most: if there are more, no key is shown rather than a wrong one. */
 const maxPages = 200;
@@ -39,20 +38,9 @@ interface TopKeyOptions extends TaskPorts {
   readonly duty: DutyOfOne;
 }
 
-/** The watch over the keys and groups that spend most. */
-export interface TopKeyWatch extends Pick<Task, 'stop'> {
-  /** The keys with the largest charges of the current day, largest first; none before the first read of the day. */
-  current(): readonly TopKey[];
-  /** The same of groups. */
-  currentGroups(): readonly TopGroup[];
-}
-
 /** Reads every minute which keys, and which groups of keys, spent most in the current day. */
-export function watchTopKeys(
-  sources: TopKeySources,
-  { count, hasGroups, duty, ...ports }: TopKeyOptions,
-): TopKeyWatch {
-  const today = (): number => Math.floor(ports.clock.now() / dayMs) * dayMs;
+export function watchTopKeys(sources: TopKeySources, { count, hasGroups, duty, ...ports }: TopKeyOptions) {
+  const today = (): number => dayOf(ports.clock.now());
   let found: {
     readonly dayMs: number;
     readonly keys: readonly TopKey[];
@@ -78,8 +66,10 @@ export function watchTopKeys(
   });
   const ofToday = () => (found !== null && found.dayMs === today() ? found : null);
   return {
-    current: () => ofToday()?.keys.slice(0, count()) ?? [],
-    currentGroups: () => ofToday()?.groups.slice(0, count()) ?? [],
+    /** The keys with the largest charges of the current day, largest first; none before the first read of the day. */
+    current: (): readonly TopKey[] => ofToday()?.keys.slice(0, count()) ?? [],
+    /** The same of groups. */
+    currentGroups: (): readonly TopGroup[] => ofToday()?.groups.slice(0, count()) ?? [],
     stop,
   };
 }

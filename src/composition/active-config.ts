@@ -5,10 +5,10 @@ import { readStatementKey } from '../config/statement-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { limitsFrom } from '../domain/limits/limits.ts';
 import type { Webhook } from '../domain/ports/outbox.ts';
-import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import { writeArchivedRecord } from '../http/present/record.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import { createArchiveFolder } from '../storage/archive-folder.ts';
+import type { MetricSources } from '../telemetry/metrics/figures.ts';
 
 /** What a config says of the services of the whole process. */
 export function activeSettingsOf(config: Config) {
@@ -40,25 +40,18 @@ export function activeSettingsOf(config: Config) {
 }
 
 /** What process services read of the config in force. */
-export interface ActiveConfig extends ReturnType<typeof activeSettingsOf> {
+export interface ActiveConfig
+  extends
+    ReturnType<typeof activeSettingsOf>,
+    Pick<MetricSources, 'upstreamStates' | 'upstreamModelStates' | 'modelAvailability'> {
   /** The receivers of events. */
   readonly webhooks: readonly Webhook[];
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
-  /** The state of every configured upstream; one whose models all pause counts as open. */
-  upstreamStates(): Readonly<Record<string, UpstreamState>>;
-  /** The state of each model at an upstream that was asked for, by its name there; one that pauses counts as open. */
-  upstreamModelStates(): readonly {
-    readonly upstream: string;
-    readonly model: string;
-    readonly state: UpstreamState;
-  }[];
   /** The report on each upstream, by name. */
   upstreamReports(): Readonly<Record<string, UpstreamReport>>;
   /** The reason why this process can't take requests now; `null` when it can. */
   whyNotReady(): Promise<string | null>;
-  /** Each model on offer, with whether at least one of its routes works. */
-  modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
 /** What is read while no config is in force yet. */

@@ -136,16 +136,14 @@ interface CallingServices {
   readonly details: SourceDetails;
 }
 
-/** What the stages use, with what a config does with its shadows beside that. */
-interface ComposedPorts extends Ports {
-  readonly shadows: Shadows | null;
-}
-
-/** What requests for text use: of the process, and of the config. From now on, the shadows of its routes are counted. */
+/**
+ * What requests for text use: of the process, and of the config; with what it does with its shadows, which are counted from now
+ * on.
+ */
 function composePorts(
   { config, settings, upstreams, models, details }: CallingServices,
   processServices: ProcessServices,
-): ComposedPorts {
+): Ports & { readonly shadows: Shadows | null } {
   const { clock, keys, limiter, inFlight, tokens, fastPath, groups, features } = processServices;
   const { tokenUse, records } = processServices.storage;
   const { telemetry, tracer } = processServices.observability;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { writePath } from '../config/problem.ts';
-import { TlsFileError, checkTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
+import { atSetting } from '../config/problem.ts';
+import { checkTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
 import type { TlsPaths } from '../config/tls-files.ts';
 import type { Certificates } from '../domain/ports/network.ts';
 
@@ -42,19 +42,4 @@ export function settledCertificates<Files extends Certificates>(
       throw atSetting(path, error);
     }
   };
-}
-
-/** Reads what a setting at a path of the config names. Throws an error that names the setting at fault. */
-export function readAt<Result>(path: readonly string[], read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    throw atSetting(path, error);
-  }
-}
-
-function atSetting(path: readonly string[], error: unknown): Error {
-  const reason = error instanceof Error ? error.message : String(error);
-  const where = error instanceof TlsFileError ? [...path, error.setting] : path;
-  return new Error(`${writePath(where)}: ${reason}`, { cause: error });
 }

@@ -3,8 +3,8 @@ import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import type { ShadowBook, ShadowView } from '../domain/shadows/shadow-book.ts';
 import { createStatusWatch } from '../http/admin/status-watch.ts';
-import { inTime, workersPatienceMs } from '../operations/in-time.ts';
-import { readProcessStatus, readStatus } from '../operations/read-status.ts';
+import { inTime } from '../domain/time-limit.ts';
+import { readProcessStatus, readStatus, workersPatienceMs } from '../operations/read-status.ts';
 import type { ProcessStatus, Status, StatusSources } from '../operations/read-status.ts';
 import { joinShadows } from '../operations/process-views.ts';
 import type { ProcessViews } from '../operations/process-views.ts';
@@ -78,7 +78,7 @@ export async function listShadows(
   workers: Workers | null,
   clock: Clock,
 ): Promise<readonly ShadowView[]> {
-  const told = await inTime(readWorkerViews(workers), clock, workersPatienceMs);
+  const told = await inTime(readWorkerViews(workers), workersPatienceMs, clock);
   const all = (told ?? []).map(({ shadows }) => shadows);
   return joinShadows(book.views(), all);
 }

@@ -105,7 +105,7 @@ export function runEvents(
       isWanted: isWanted('upstream.down') || isWanted('upstream.up'),
     }),
   });
-  const settings = keepEventSettings({ ...basics, outbox });
+  const settings = keepEventSettings(outbox, basics);
   return {
     deliveries,
     /** The age of the oldest event that waits, in milliseconds; `null` where there is none to show. */

@@ -1,5 +1,6 @@
 import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { suggestion } from './describe-issue.ts';
+import { isPlainObject } from '../shared/parse-json.ts';
 import type { Problem } from './problem.ts';
 import { unsharedWorkers } from './worker-settings.ts';
 
@@ -44,14 +45,14 @@ function referencesOf(entry: unknown): readonly Reference[] {
     readonly shadow?: unknown;
   };
   const refer = (path: Reference['path'], route: unknown): Reference => {
-    const { upstream, model } = isObject(route) ? route : {};
+    const { upstream, model } = isPlainObject(route) ? route : {};
     return { path, target: upstream, model };
   };
   return [
     ...(Array.isArray(routes) ? routes : []).map((route: unknown, index) =>
       refer(['routes', index, 'upstream'], route),
     ),
-    refer(['shadow', 'route', 'upstream'], isObject(shadow) ? shadow['route'] : null),
+    refer(['shadow', 'route', 'upstream'], isPlainObject(shadow) ? shadow['route'] : null),
   ];
 }
 
@@ -63,7 +64,7 @@ export function usesDiscovery(input: unknown): boolean {
 /** The problems of references to upstreams. */
 function unknownUpstreams(input: unknown): readonly Problem[] {
   const { upstreams, models: offered, passthrough } = (input ?? {}) as UncheckedConfig;
-  if (typeof upstreams !== 'object' || upstreams === null || Array.isArray(upstreams)) return [];
+  if (!isPlainObject(upstreams)) return [];
   const known = Object.keys(upstreams);
   const named = usesDiscovery(input)
     ? [{ path: ['models', 'from'], target: offered?.['from'] }]
@@ -98,13 +99,13 @@ function isDemo(upstream: unknown): boolean {
  */
 function unknownModels(input: unknown): readonly Problem[] {
   const { models: offered, keys, passthrough } = (input ?? {}) as UncheckedConfig;
-  if (usesDiscovery(input) || !isObject(offered) || !isObject(keys)) return [];
+  if (usesDiscovery(input) || !isPlainObject(offered) || !isPlainObject(keys)) return [];
   const paths = (Array.isArray(passthrough) ? passthrough : []).flatMap((entry: unknown) =>
-    isObject(entry) && typeof entry['path'] === 'string' ? [entry['path']] : [],
+    isPlainObject(entry) && typeof entry['path'] === 'string' ? [entry['path']] : [],
   );
   const known = [...Object.keys(offered), ...paths];
   return Object.entries(keys).flatMap(([name, entry]) => {
-    const named = isObject(entry) ? entry['models'] : null;
+    const named = isPlainObject(entry) ? entry['models'] : null;
     return (Array.isArray(named) ? named : []).flatMap((model: unknown, index) =>
       typeof model !== 'string' || model.includes('*') || known.includes(model)
         ? []
@@ -121,12 +122,12 @@ function unknownModels(input: unknown): readonly Problem[] {
 /** The problems of limits of models that no route has at their upstream; none at one whose models are discovered. */
 function unknownLimitedModels(input: unknown): readonly Problem[] {
   const { upstreams, models: offered } = (input ?? {}) as UncheckedConfig;
-  if (!isObject(upstreams) || !isObject(offered)) return [];
+  if (!isPlainObject(upstreams) || !isPlainObject(offered)) return [];
   const isListed = !usesDiscovery(input);
   const references = isListed ? Object.values(offered).flatMap(referencesOf) : [];
   return Object.entries(upstreams).flatMap(([upstream, entry]) => {
-    const limited = isObject(entry) ? entry['models'] : null;
-    if (!isObject(limited) || (!isListed && offered['from'] === upstream)) return [];
+    const limited = isPlainObject(entry) ? entry['models'] : null;
+    if (!isPlainObject(limited) || (!isListed && offered['from'] === upstream)) return [];
     const known = references.flatMap(({ target, model }) =>
       target === upstream && typeof model === 'string' ? [model] : [],
     );
@@ -143,10 +144,10 @@ function unknownLimitedModels(input: unknown): readonly Problem[] {
 /** The problems of declared keys that name a group which the config does not have: all of their requests would be refused. */
 function unknownGroups(input: unknown): readonly Problem[] {
   const { keys, groups = {} } = (input ?? {}) as UncheckedConfig;
-  if (!isObject(groups) || !isObject(keys)) return [];
+  if (!isPlainObject(groups) || !isPlainObject(keys)) return [];
   const known = Object.keys(groups);
   return Object.entries(keys).flatMap(([name, entry]) => {
-    const group = isObject(entry) ? entry['group'] : null;
+    const group = isPlainObject(entry) ? entry['group'] : null;
     if (typeof group !== 'string' || known.includes(group)) return [];
     const hint = known.length === 0 ? ': `groups` has none' : suggestion(group, known);
     return [{ path: ['keys', name, 'group'], message: `no group has this name${hint}` }];
@@ -228,10 +229,6 @@ function reservedNames(input: unknown): readonly Problem[] {
 /** The object at a path of an unchecked config; an empty one where there is none. */
 function objectAt(input: unknown, path: readonly string[]): object {
   let here = input;
-  for (const key of path) here = isObject(here) && Object.hasOwn(here, key) ? here[key] : null;
-  return isObject(here) ? here : {};
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+  for (const key of path) here = isPlainObject(here) && Object.hasOwn(here, key) ? here[key] : null;
+  return isPlainObject(here) ? here : {};
 }

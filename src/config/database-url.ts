@@ -1,5 +1,5 @@
 import { isPostgresUrl, readPostgresUrl } from '../shared/postgres-url.ts';
-import { writePath } from './problem.ts';
+import { readAt } from './problem.ts';
 import { readSecretFile } from './secret-file.ts';
 
 const sqlite = /^sqlite:.+$/;
@@ -31,11 +31,7 @@ export function isSharedDatabase(url: string | { readonly file: string }): boole
 
 /** The URL of the database of a config, as it is now where a file has it. Throws if that file can't be read. */
 export function readDatabaseUrl(url: string | { readonly file: string }): string {
-  if (typeof url === 'string') return url;
-  try {
-    return readDatabaseUrlFile(url.file);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${writePath(['storage', 'url', 'file'])}: ${reason}`, { cause: error });
-  }
+  return typeof url === 'string'
+    ? url
+    : readAt(['storage', 'url', 'file'], () => readDatabaseUrlFile(url.file));
 }

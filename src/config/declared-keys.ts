@@ -9,7 +9,7 @@ import { budgetOf } from '../domain/budgets/budget.ts';
 import { budgetOfConfig } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/digest.ts';
 import { keySettingsOf, leftOut } from '../shared/key-settings.ts';
-import { keyName, valueKinds } from '../shared/schema-values.ts';
+import { keyName, readUnless, valueKinds } from '../shared/schema-values.ts';
 import { describeSurroundings, trueOrFalse, wholeNumber } from './schema/values.ts';
 import { writeFreeName } from './quotable.ts';
 
@@ -26,12 +26,9 @@ const hashesOfNothing = new Set(['', '\n'].map(hashKey));
 export const declaredSecret = z
   .string()
   .trim()
-  .transform((text, context) => {
-    const problem = findProblem(text);
-    if (problem === null) return isHash(text) ? text.toLowerCase() : `${hashPrefix}${hashKey(text)}`;
-    context.issues.push({ code: 'custom', input: text, message: problem });
-    return z.NEVER;
-  })
+  .transform(
+    readUnless(findProblem, (text) => (isHash(text) ? text.toLowerCase() : `${hashPrefix}${hashKey(text)}`)),
+  )
   .register(valueKinds, { kind: 'key' });
 
 const expectedHash = `expected ${hashPrefix} and 64 hexadecimal digits`;

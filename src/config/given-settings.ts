@@ -1,4 +1,5 @@
 import { environmentKeyName as environmentKey } from '../domain/keys/declared-key.ts';
+import { isPlainObject } from '../shared/parse-json.ts';
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { declaredSecret } from './declared-keys.ts';
 import { readVariable } from './environment.ts';
@@ -19,18 +20,18 @@ interface GivenSetting {
   readonly section: 'server' | 'admin' | 'storage';
   readonly key: 'host' | 'port' | 'shutdownDelay' | 'token' | 'readOnlyToken' | 'url';
   readonly variable: string;
-  readonly option: keyof ListenerOptions | null;
+  readonly option?: keyof ListenerOptions;
 }
 
 const settings: readonly GivenSetting[] = [
   { section: 'server', key: 'host', variable: 'TEXTGATE_HOST', option: 'host' },
   { section: 'server', key: 'port', variable: 'TEXTGATE_PORT', option: 'port' },
-  { section: 'server', key: 'shutdownDelay', variable: 'TEXTGATE_SHUTDOWN_DELAY', option: null },
+  { section: 'server', key: 'shutdownDelay', variable: 'TEXTGATE_SHUTDOWN_DELAY' },
   { section: 'admin', key: 'host', variable: 'TEXTGATE_ADMIN_HOST', option: 'adminHost' },
   { section: 'admin', key: 'port', variable: 'TEXTGATE_ADMIN_PORT', option: 'adminPort' },
-  { section: 'admin', key: 'token', variable: 'TEXTGATE_ADMIN_TOKEN', option: null },
-  { section: 'admin', key: 'readOnlyToken', variable: 'TEXTGATE_ADMIN_READ_ONLY_TOKEN', option: null },
-  { section: 'storage', key: 'url', variable: 'TEXTGATE_STORAGE_URL', option: null },
+  { section: 'admin', key: 'token', variable: 'TEXTGATE_ADMIN_TOKEN' },
+  { section: 'admin', key: 'readOnlyToken', variable: 'TEXTGATE_ADMIN_READ_ONLY_TOKEN' },
+  { section: 'storage', key: 'url', variable: 'TEXTGATE_STORAGE_URL' },
 ];
 
 const flags: Readonly<Record<keyof ListenerOptions, string>> = {
@@ -49,7 +50,7 @@ export function withGivenSettings(
   environment: Environment,
   options: ListenerOptions,
 ): unknown {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input;
+  if (!isPlainObject(input)) return input;
   const sections = Object.fromEntries(Object.entries(input).filter(([, section]) => section !== null));
   const completed = (name: GivenSetting['section']): unknown => {
     const section: unknown = sections[name];
@@ -85,7 +86,7 @@ export function sourceOfGivenSetting(
   const setting = settings.find((each) => each.section === section && each.key === key);
   if (setting === undefined) return null;
   const { option, variable } = setting;
-  if (option !== null && options[option] !== undefined) return flags[option];
+  if (option !== undefined && options[option] !== undefined) return flags[option];
   return isInFile || readVariable(environment, variable) === undefined ? null : variable;
 }
 
@@ -137,15 +138,11 @@ function declare(
   if (isReference(text)) return refuse(unreplaced);
   const read = declaredSecret.safeParse(text, { error: schemaMessage });
   if (!read.success) return refuse(read.error.issues.map(({ message }) => message).join('; '));
-  const declared = isObject(input) ? (input['keys'] ?? {}) : null;
+  const declared = isPlainObject(input) ? (input['keys'] ?? {}) : null;
   // What is no object is reported by the check of the config.
-  if (!isObject(declared)) return { input, problems: [] };
+  if (!isPlainObject(declared)) return { input, problems: [] };
   if (Object.hasOwn(declared, environmentKey))
     return refuse(`keys.${environmentKey} in the config has the name of this key: rename that one`);
   const keys = { ...declared, [environmentKey]: { key: read.data } };
   return { input: { ...(input as object), keys }, problems: [] };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

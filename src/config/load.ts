@@ -55,7 +55,7 @@ export function loadConfigFile(
 export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
   const places = { environment, options: {} };
   const source = { file, text: readConfigText(file) };
-  return loadText(source, places, adminOnly, noDeclaration).admin;
+  return loadText(source, places, sectionOnly('admin'), noDeclaration).admin;
 }
 
 /**
@@ -65,23 +65,23 @@ export function loadAdminSection(file: string, environment: Environment): Config
 export function loadStorageSection(file: string | null, environment: Environment): Config['storage'] {
   const source =
     file === null ? { file: 'the environment', text: '{}' } : { file, text: readConfigText(file) };
-  return loadText(source, { environment, options: {} }, storageOnly, noDeclaration).storage;
+  return loadText(source, { environment, options: {} }, sectionOnly('storage'), noDeclaration).storage;
 }
 
 const noDeclaration: typeof withEnvironmentKey = (input) => ({ input, problems: [] });
 
-function storageOnly(input: unknown): unknown {
-  const { storage = null } = (input ?? {}) as { readonly storage?: unknown };
-  return { storage, server: noConflict, upstreams: {}, models: {} };
+/** Selects one section, in place of all others some without a fault. */
+function sectionOnly(section: 'admin' | 'storage'): (input: unknown) => unknown {
+  return (input) => {
+    const { [section]: selected = null } = (input ?? {}) as {
+      readonly [Section in typeof section]?: unknown;
+    };
+    return { [section]: selected, server: noConflict, upstreams: {}, models: {} };
+  };
 }
 
 /** An address for clients that neither has a fault nor a port in common with the admin listener. */
 const noConflict = { host: defaultHost, port: 0 };
-
-function adminOnly(input: unknown): unknown {
-  const { admin = null } = (input ?? {}) as { readonly admin?: unknown };
-  return { admin, server: noConflict, upstreams: {}, models: {} };
-}
 
 /** Where settings come from beside the file. */
 interface OtherPlaces {

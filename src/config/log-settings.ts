@@ -5,14 +5,11 @@ import { ConfigError } from './load.ts';
 const levels = ['silent', 'warn', 'info', 'debug'] as const;
 const formats = ['json', 'text'] as const;
 
-/** What is logged, and how; without a format, by whether standard output is a terminal. */
-interface LogSettings {
-  readonly logLevel: (typeof levels)[number];
-  readonly logFormat?: (typeof formats)[number];
-}
-
-/** The settings in `TEXTGATE_LOG` and `TEXTGATE_LOG_FORMAT`. Throws `ConfigError`. */
-export function readLogSettings(environment: Environment): LogSettings {
+/**
+ * What is logged, and how, by `TEXTGATE_LOG` and `TEXTGATE_LOG_FORMAT`; without a format, by whether standard output is a
+ * terminal. Throws `ConfigError`.
+ */
+export function readLogSettings(environment: Environment) {
   const problems: string[] = [];
   const choose = <Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined => {
     const written = readVariable(environment, name)?.toLowerCase();

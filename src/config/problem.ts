@@ -1,4 +1,5 @@
 import { writeFreeName, writeKnownWord } from './quotable.ts';
+import { TlsFileError } from './tls-files.ts';
 
 /** Something wrong in a config: where it is, and how to mend it. The message never quotes a text: it may be a secret. */
 export interface Problem {
@@ -30,4 +31,20 @@ function writePart(path: readonly PropertyKey[], index: number): string {
   const part = String(path[index]);
   if (part === '') return '""';
   return index === 1 && namingSections.has(path[0]) ? writeFreeName(part) : writeKnownWord(part);
+}
+
+/** Reads what a setting at a path of the config names. Throws an error that names the setting at fault. */
+export function readAt<Result>(path: readonly string[], read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw atSetting(path, error);
+  }
+}
+
+/** The error of what a setting at a path names, with the setting at fault. */
+export function atSetting(path: readonly string[], error: unknown): Error {
+  const reason = error instanceof Error ? error.message : String(error);
+  const where = error instanceof TlsFileError ? [...path, error.setting] : path;
+  return new Error(`${writePath(where)}: ${reason}`, { cause: error });
 }

@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { SpawnSyncOptions } from 'node:child_process';
-import { describeSurroundings, secret } from './schema/values.ts';
-import { maxSecretBytes } from './secret-file.ts';
+import { checkSecret, maxSecretBytes } from './secret-file.ts';
 
 /** A program that prints a secret, and how long it may run, in milliseconds. */
 export interface SecretCommand {
@@ -101,13 +100,5 @@ function describeFault(code: string | undefined, timeoutMs: number): Error {
 function checkOutput(status: number | null, signal: string | null, output: string): string {
   if (signal !== null) throw new Error(`the command was ended by ${signal}`);
   if (status !== 0) throw new Error(`the command ended with the exit code ${status}`);
-  const read = secret.safeParse(output);
-  if (read.success) return read.data;
-  const surroundings = describeSurroundings(output);
-  if (surroundings !== null) throw new Error(surroundings);
-  throw new Error(
-    output.trim() === ''
-      ? 'the command printed nothing'
-      : 'the command printed more than one line of printable ASCII',
-  );
+  return checkSecret(output, 'the command printed nothing', 'the command printed');
 }

@@ -9,20 +9,19 @@ export const maxSecretBytes = 16_384;
  * secret nor the path: a secret may have been written in its place.
  */
 export function readSecretFile(file: string): string {
-  return checkText(readSmallFile(file, maxSecretBytes));
+  return checkSecret(readSmallFile(file, maxSecretBytes), 'the file is empty', 'the file holds');
 }
 
 /** As `readSecretFile`, for a process that serves requests. */
 export async function readSecretFileAgain(file: string): Promise<string> {
-  return checkText(await readSmallFileAgain(file, maxSecretBytes));
+  return checkSecret(await readSmallFileAgain(file, maxSecretBytes), 'the file is empty', 'the file holds');
 }
 
-function checkText(text: string): string {
+/** Checks what was read as a secret, without blanks around it; says that it `isEmpty`, or what its source `holds`. */
+export function checkSecret(text: string, isEmpty: string, holds: string): string {
   const read = secret.safeParse(text);
   if (read.success) return read.data;
   const surroundings = describeSurroundings(text);
   if (surroundings !== null) throw new Error(surroundings);
-  throw new Error(
-    text.trim() === '' ? 'the file is empty' : 'the file holds more than one line of printable ASCII',
-  );
+  throw new Error(text.trim() === '' ? isEmpty : `${holds} more than one line of printable ASCII`);
 }

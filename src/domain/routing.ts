@@ -4,7 +4,7 @@ import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { CallTarget } from './diagnosis/call-target.ts';
 import type { HiddenPrompt } from './money/hidden-prompt.ts';
-import type { ModelPrice } from './money/pricing.ts';
+import type { ModelPrice, Price } from './money/pricing.ts';
 import type { HedgePolicy } from './routing/hedging.ts';
 import type { PolicyName } from './routing/policy-names.ts';
 import type { RouteMeasure } from './routing/route-measure.ts';
@@ -44,18 +44,12 @@ export interface Route extends ModelSource {
   readonly weight: number | null;
   /** How long after its start an attempt may fail and be followed by another one, in milliseconds; absent without a bound. */
   readonly retryWithinMs?: number;
-  /** What the operator pays there, by which routes are ordered and nothing is charged; `null` if it is not known. */
-  readonly cost: RouteCost | null;
+  /** What the operator pays there for tokens, by which routes are ordered and nothing is charged; `null` if it is not known. */
+  readonly cost: Pick<Price, 'input' | 'output'> | null;
   /** What its attempts show, shared by all routes to this model there; `null` if nothing needs it. */
   readonly measure: RouteMeasure | null;
   /** The prompt that it may add to questions; absent where nothing is known of it. */
   readonly hidden?: HiddenPrompt;
-}
-
-/** What an upstream costs the operator, in nano-USD per million tokens. */
-interface RouteCost {
-  readonly input: number;
-  readonly output: number;
 }
 
 /** The creation time of a model for which none is known: the same at every start and in every instance. */

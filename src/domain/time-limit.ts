@@ -2,18 +2,16 @@ import { Roster } from '../shared/roster.ts';
 import type { Position } from '../shared/roster.ts';
 import type { Clock } from './ports/clock.ts';
 
-/** One answer that is waited for. */
-export interface Wait {
-  /** Whether its time is up. */
-  readonly isOver: boolean;
-}
-
 /** A wait as its limit keeps it. */
 interface Waiting {
   readonly dueMs: number;
   readonly reject: (error: Error) => void;
+  /** Whether its time is up. */
   isOver: boolean;
 }
+
+/** One answer that is waited for. */
+export type Wait = Readonly<Pick<Waiting, 'isOver'>>;
 
 /**
  * Bounds the time of answers, which is the same for all. So they become overdue in the order in which they were asked
@@ -75,13 +73,19 @@ export class TimeLimit {
   }
 }
 
-/** Resolves with whether a promise that never rejects is resolved within a time, in milliseconds. */
-export function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
+/** The result of some work; `null` if it fails or takes longer than a time, in milliseconds. */
+export function inTime<Result>(work: Promise<Result>, limitMs: number, clock: Clock): Promise<Result | null> {
   return new Promise((resolve) => {
-    const cancel = clock.schedule(limitMs, () => resolve(false));
-    void done.then(() => {
+    const cancel = clock.schedule(limitMs, () => resolve(null));
+    const end = (result: Result | null): void => {
       cancel();
-      resolve(true);
-    });
+      resolve(result);
+    };
+    work.then(end, () => end(null));
   });
+}
+
+/** Resolves with whether a promise is resolved within a time, in milliseconds. */
+export async function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
+  return (await inTime(done, limitMs, clock)) !== null;
 }

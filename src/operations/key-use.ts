@@ -1,10 +1,11 @@
 import { budgetIdOf, useOf } from '../domain/budgets/budget.ts';
 import type { Budget, BudgetUse } from '../domain/budgets/budget.ts';
-import type { ApiKey } from '../domain/keys/api-key.ts';
+import { isUsable } from '../domain/keys/api-key.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyStore } from '../domain/ports/key-store.ts';
 import type { RefusedByLimit, Refusals } from '../domain/ports/refusals.ts';
+import { dayOf } from '../shared/duration.ts';
 
 /** A key or a group, which may have a budget. */
 interface Spender {
@@ -32,13 +33,11 @@ export function createBudgetUse(
   };
 }
 
-const dayMs = 86_400_000;
-
 /** Reads how many requests of some keys this gateway's limits have refused today, in UTC, by the keys' ids. */
 export type ReadRefused = (keyIds: readonly string[]) => Promise<ReadonlyMap<string, RefusedByLimit>>;
 
 export function createReadRefused(refusals: Pick<Refusals, 'ofDay'>, clock: Pick<Clock, 'now'>): ReadRefused {
-  return (keyIds) => refusals.ofDay(keyIds, Math.floor(clock.now() / dayMs) * dayMs);
+  return (keyIds) => refusals.ofDay(keyIds, dayOf(clock.now()));
 }
 
 /** How many keys are read at a time. */
@@ -49,12 +48,8 @@ export async function hasActiveKey(store: Pick<KeyStore, 'listKeys'>, nowMs: num
   let before: string | null = null;
   do {
     const page = await store.listKeys({}, pageSize, before);
-    if (page?.keys.some((key) => isActive(key, nowMs))) return true;
+    if (page?.keys.some((key) => isUsable(key, nowMs))) return true;
     before = page?.next ?? null;
   } while (before !== null);
   return false;
-}
-
-function isActive({ revokedAtMs, expiresAt }: ApiKey, nowMs: number): boolean {
-  return revokedAtMs === null && (expiresAt === null || expiresAt > nowMs);
 }

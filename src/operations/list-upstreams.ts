@@ -1,10 +1,10 @@
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import { inTime, workersPatienceMs } from './in-time.ts';
+import { inTime } from '../domain/time-limit.ts';
 import { knownUpstreams } from './known-upstreams.ts';
 import type { KnownSources, KnownUpstream } from './known-upstreams.ts';
 import { joinUpstreams } from './process-views.ts';
 import type { ProcessViews } from './process-views.ts';
-import { countByUpstream } from './read-status.ts';
+import { countByUpstream, patienceMs, workersPatienceMs } from './read-status.ts';
 
 /** An upstream with all that the gateway knows of it: all of its workers. */
 export interface ListedUpstream extends KnownUpstream {
@@ -23,8 +23,8 @@ export interface UpstreamSources extends KnownSources {
 export async function listUpstreams(sources: UpstreamSources): Promise<readonly ListedUpstream[]> {
   const { running, workers, clock } = sources;
   const [requests, told] = await Promise.all([
-    inTime(running.list(), clock),
-    inTime(workers(), clock, workersPatienceMs),
+    inTime(running.list(), patienceMs, clock),
+    inTime(workers(), workersPatienceMs, clock),
   ]);
   const counts = requests === null ? null : countByUpstream(requests);
   const all = (told ?? []).map(({ upstreams }) => upstreams);

@@ -1,6 +1,6 @@
 import { testEventType, writeEvent } from '../domain/events.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
-import type { Delivery, DeliveryState, ManagedDeliveries, Webhook } from '../domain/ports/outbox.ts';
+import type { ManagedDeliveries, Webhook } from '../domain/ports/outbox.ts';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
@@ -22,11 +22,7 @@ export interface WebhookTest {
 export interface WebhookManagement {
   list(): Promise<readonly WebhookReport[]>;
   /** A page of deliveries, newest first. */
-  deliveries(
-    filter: { readonly webhook?: string | undefined; readonly state?: DeliveryState | undefined },
-    limit: number,
-    before: number | null,
-  ): Promise<{ readonly deliveries: readonly Delivery[]; readonly next: number | null }>;
+  deliveries: ManagedDeliveries['list'];
   /** Sends one event at once, which is kept nowhere. */
   test(name: string): Promise<WebhookTest | Refusal>;
   /** Has an event delivered again, to one webhook or to all of the config that got it; resolves with their names. */

@@ -1,12 +1,21 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import type { EndingCounts, RecentEndings, LedgerState } from '../domain/ports/status.ts';
-import { inTime, workersPatienceMs } from './in-time.ts';
+import { inTime } from '../domain/time-limit.ts';
 import { byFields, firstKnown, greatest, ifKnown, greatestBy } from './join-fields.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
 
 /** The most requests in progress that a status has: those that arrived first. */
 export const maxStatusRows = 1_000;
+
+/** How long the database and the readiness are waited for, in milliseconds: operators ask most when they hang. */
+export const patienceMs = 2_000;
+
+/**
+ * How long the other workers are waited for, in milliseconds: longer than the primary process waits for each of them, as one
+ * that hangs would otherwise leave the others out, too.
+ */
+export const workersPatienceMs = 2 * patienceMs;
 
 /** A request in progress, and the name of its key; `null` if it is not known. */
 export interface NamedRunning extends RunningRequest {
@@ -51,8 +60,8 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
   const { clock, version, node, here } = sources;
   const [own, told, all] = await Promise.all([
     readProcessStatus(sources),
-    inTime(sources.workers(), clock, workersPatienceMs),
-    inTime(sources.everywhere.list(), clock),
+    inTime(sources.workers(), workersPatienceMs, clock),
+    inTime(sources.everywhere.list(), patienceMs, clock),
   ]);
   const processes = told === null || told.length === 0 ? [own] : told;
   const requests = all ?? (await here.list());
@@ -81,7 +90,7 @@ async function withNames(
   const ids = requests.flatMap(({ keyId, keyName }) =>
     keyName === undefined && keyId !== null ? [keyId] : [],
   );
-  const names = ids.length === 0 ? null : await inTime(namesOf([...new Set(ids)]), clock);
+  const names = ids.length === 0 ? null : await inTime(namesOf([...new Set(ids)]), patienceMs, clock);
   return requests.map((request) => {
     const { keyName, keyId } = request;
     return { ...request, keyName: keyName ?? names?.get(keyId ?? '') ?? null };
@@ -138,6 +147,7 @@ export async function readProcessStatus(sources: ProcessSources): Promise<Proces
   const { here, clock } = sources;
   const ready = await inTime(
     sources.whyNotReady().then((reason) => ({ reason })),
+    patienceMs,
     clock,
   );
   const reason = ready === null ? 'its readiness could not be found out in time' : ready.reason;

@@ -9,11 +9,10 @@ import type {
   StoredKey,
 } from '../domain/ports/ledger-chain.ts';
 import { linkRow } from '../domain/statements/chain.ts';
-import type { ChainState } from '../domain/statements/chain.ts';
 import { buildTree, leafOf, pathOf, topOf } from '../domain/statements/root.ts';
 import type { LedgerRoot, AccountHead, Tree } from '../domain/statements/root.ts';
 import { lineOfRow, writeStatement } from '../domain/statements/write-statement.ts';
-import type { RootProof } from '../domain/statements/write-statement.ts';
+import type { RootProof, Statement } from '../domain/statements/write-statement.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
@@ -112,13 +111,7 @@ export function createStatements(tools: StatementTools): Statements {
 }
 
 /** The rows of a statement, and the chain before and behind them. */
-interface StatementRows {
-  readonly folded: number;
-  readonly opening: ChainState;
-  readonly closing: ChainState;
-  readonly rows: readonly string[];
-  readonly hasMore: boolean;
-}
+type StatementRows = Pick<Statement, 'folded' | 'opening' | 'closing' | 'rows' | 'hasMore'>;
 
 async function readPart(
   keyId: string,
@@ -198,13 +191,13 @@ interface BuiltTree {
   readonly tree: Tree;
 }
 
-/** Proves that an account is in the last root; `null` where it is not, or there are too many accounts. */
-type ProveInRoot = (keyId: string) => Promise<RootProof | null>;
-
-/** The tree of the last root is built at its first proof, and kept until the next root. */
-function createRootProofs(roots: LedgerRoots, pause: Pause): ProveInRoot {
+/**
+ * Proves that an account is in the last root; `null` where it is not, or there are too many accounts. The tree of the last
+ * root is built at its first proof, and kept until the next root.
+ */
+function createRootProofs(roots: LedgerRoots, pause: Pause) {
   let built: { readonly number: number; readonly tree: Promise<BuiltTree | null> } | null = null;
-  return async (keyId) => {
+  return async (keyId: string): Promise<RootProof | null> => {
     const root = await roots.lastRoot();
     if (root === null || root.accounts > maxProvenAccounts) return null;
     if (built?.number !== root.number) {

@@ -1,4 +1,12 @@
-const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** The length of a day in UTC, in milliseconds. */
+export const dayMs = 86_400_000;
+
+/** The beginning of the day, in UTC, in which a time is; both in milliseconds since 1970. */
+export function dayOf(atMs: number): number {
+  return Math.floor(atMs / dayMs) * dayMs;
+}
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: dayMs } as const;
 
 /** Reads `250ms`, `5s`, `10m`, `1h` or `2d` into milliseconds; `null` for anything else. */
 export function parseDuration(text: string): number | null {

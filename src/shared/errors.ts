@@ -116,14 +116,7 @@ export interface Refusal {
 }
 
 /** Optional parts of a refusal. */
-interface RefusalExtras {
-  readonly param?: string | null;
-  readonly limit?: LimitDetail;
-  readonly budget?: BudgetDetail;
-  readonly retryAfterMs?: number;
-  readonly upstream?: UpstreamError | null;
-  readonly cause?: string | null;
-}
+type RefusalExtras = Partial<Omit<Refusal, typeof refusalBrand | 'code' | 'message'>>;
 
 /** Builds a refusal. `extras.limit` also sets `retryAfterMs`. */
 export function refuse(code: ErrorCode, message: string, extras: RefusalExtras = {}): Refusal {

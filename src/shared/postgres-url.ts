@@ -53,10 +53,10 @@ function readParts(text: string): PostgresUrl | UrlFault {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
     return fault('is no URL of a PostgreSQL database: postgres://user@host:5432/database');
-  const user = decode(url.username);
-  const password = decode(url.password);
-  const host = decode(url.hostname)?.replace(/^\[(.+)\]$/, '$1') ?? null;
-  const database = decode(url.pathname.slice(1));
+  const user = decodePart(url.username);
+  const password = decodePart(url.password);
+  const host = decodePart(url.hostname)?.replace(/^\[(.+)\]$/, '$1') ?? null;
+  const database = decodePart(url.pathname.slice(1));
   if (user === null || password === null || host === null || database === null)
     return fault('has a "%" that is not encoded: write %25');
   // A password that is not encoded ends at such a character: what follows it would be taken for a host or a database.
@@ -95,7 +95,7 @@ function hasRawDelimiter(text: string): boolean {
 }
 
 /** The text of a part of a URL; `null` where its escapes are none. */
-function decode(part: string): string | null {
+export function decodePart(part: string): string | null {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -36,6 +36,14 @@ export function readBy<Value>(read: (text: string) => Value | null, fault: (text
   };
 }
 
+/** The same where `describe` returns what is wrong with a text, `null` if nothing is, and `read` reads all others. */
+export function readUnless<Value>(describe: (text: string) => string | null, read: (text: string) => Value) {
+  return readBy(
+    (text) => (describe(text) === null ? read(text) : null),
+    (text) => describe(text) ?? '',
+  );
+}
+
 /** Refuses a text with what is wrong with it, for `superRefine`: `describe` returns `null` if nothing is. */
 export function refuseBy(describe: (text: string) => string | null) {
   return (text: string, context: z.core.$RefinementCtx<string>): void => {

@@ -1,6 +1,6 @@
 import { readPages } from '../domain/pause.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
-import type { ReadRecord, RecordPlace, Retention } from '../domain/ports/retention.ts';
+import type { ReadRecord, Retention } from '../domain/ports/retention.ts';
 import type { ChainState } from '../domain/statements/chain.ts';
 import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
@@ -69,7 +69,11 @@ function nothingForFaults(error: unknown): null {
 }
 
 /** Ended records from before a time, oldest first. */
-function selectOldest(beforeMs: number, after: RecordPlace | null, limit: number): Statement {
+function selectOldest(
+  beforeMs: number,
+  after: Pick<ReadRecord, 'requestId'> | null,
+  limit: number,
+): Statement {
   const start = after === null ? raw('') : sql`${isBehind(requestKeyOf(after.requestId))} AND `;
   return sql`SELECT * FROM records WHERE ${start}created_at < ${beforeMs} ORDER BY created_at, tail LIMIT ${limit}`;
 }

@@ -85,8 +85,8 @@ export const routingFaults: readonly Mutation[] = [
   {
     name: 'a route that is shown as failing after its first text',
     file: 'src/domain/upstreams/sent-request.ts',
-    find: '    this.#upstream.note(null, this.#model, clock.now());\n    this.#changeBoth',
-    replace: '    this.#changeBoth',
+    find: '      upstream.note(null, model, clock.now());\n      changeBoth',
+    replace: '      changeBoth',
     tests: ['test/domain/model-health.test.ts'],
   },
 ];

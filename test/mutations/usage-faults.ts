@@ -56,7 +56,7 @@ export const usageFaults: readonly Mutation[] = [
   {
     name: 'refusals that are not added at the end of a process',
     file: 'src/background/count-refusals.ts',
-    find: 'if (adding !== null) await add();',
+    find: 'if (task.hasBegun) await add();',
     replace: '',
     tests: ['test/background/count-refusals.test.ts'],
   },

@@ -27,19 +27,11 @@ interface DeliveryPorts extends AttemptPorts, TaskPorts {
   readonly duty: LeavableDuty | null;
 }
 
-/** The deliveries of events to webhooks. */
-interface WebhookDelivery {
-  /** The age of the oldest event that waits, in milliseconds; `null` without webhooks, and where another process delivers. */
-  oldestAgeMs(): number | null;
-  /** Interrupts the attempts that run, whose events are sent again by the next process. Resolves when nothing runs any more. */
-  stop(): Promise<void>;
-}
-
 /**
  * Delivers events: those of one subject in their order, each until its receiver has accepted it or it is given up. An event
  * may be sent more than once, always with the same id. The result of an attempt is written until the database takes it.
  */
-export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
+export function deliverWebhooks(ports: DeliveryPorts) {
   const { deliveries, clock, webhooks, duty } = ports;
   const running = new Map<string, RunningDeliveries>();
   let delivers = false;
@@ -81,8 +73,10 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
     await deliveries.clean(subscriptions(), { givenUpMs, keptMs });
   });
   return {
+    /** The age of the oldest event that waits, in milliseconds; `null` without webhooks, and where another process delivers. */
     oldestAgeMs: () => oldest,
-    async stop() {
+    /** Interrupts the attempts that run, whose events are sent again by the next process. Resolves when nothing runs any more. */
+    async stop(): Promise<void> {
       await task.stop();
       await Promise.all([...running.values()].map((one) => one.ended()));
     },
@@ -95,16 +89,14 @@ const maxInFlight = 8;
 /** How long is waited before a result is written again that the database did not take, in milliseconds. */
 const writeAgainMs = 1_000;
 
-/** What came of an attempt: `failed` ones are repeated, `dead` ones were the last. */
-type DeliveryResult = 'delivered' | 'failed' | 'dead';
-
 /** What attempts need. */
 interface AttemptPorts {
   readonly deliveries: Pick<Deliveries, 'listDue' | 'end' | 'retry'>;
   readonly clock: Clock;
   /** Draws a number from 0 to 1. */
   readonly random: () => number;
-  readonly onResult: (webhook: string, result: DeliveryResult) => void;
+  /** Takes what came of each attempt: `failed` ones are repeated, `dead` ones were the last. */
+  readonly onResult: (webhook: string, result: 'delivered' | 'failed' | 'dead') => void;
   readonly onFault: ReportFault;
 }
 

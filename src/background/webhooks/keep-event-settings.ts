@@ -4,22 +4,8 @@ import type { TaskPorts } from '../repeat.ts';
 /** How long after a failure the settings are written again, in milliseconds. */
 const writeAgainMs = 5_000;
 
-interface SettingsPorts extends TaskPorts {
-  readonly outbox: Outbox;
-}
-
-/** The writing of the settings by which the database adds events. */
-export interface EventSettingsKeeper {
-  /** Has the settings of a config written, in place of the earlier ones. */
-  set(settings: EventSettings): void;
-  /** Resolves once the last settings were written, or could not be for now. */
-  stored(): Promise<void>;
-  /** Resolves when nothing is written any more. */
-  stop(): Promise<void>;
-}
-
-/** Keeps the settings in the database that its triggers read, and repeats what fails. */
-export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPorts): EventSettingsKeeper {
+/** Keeps the settings in the database by which its triggers add events, and repeats what fails. */
+export function keepEventSettings(outbox: Outbox, { ready, clock, onFault }: TaskPorts) {
   let wanted: EventSettings | null = null;
   let isStopped = false;
   let cancel: (() => void) | null = null;
@@ -43,12 +29,15 @@ export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPor
     writing = writing.then(write);
   }
   return {
-    set(settings) {
+    /** Has the settings of a config written, in place of the earlier ones. */
+    set(settings: EventSettings): void {
       wanted = settings;
       next();
     },
+    /** Resolves once the last settings were written, or could not be for now. */
     stored: () => writing,
-    async stop() {
+    /** Resolves when nothing is written any more. */
+    async stop(): Promise<void> {
       isStopped = true;
       cancel?.();
       await writing;

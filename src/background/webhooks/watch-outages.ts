@@ -1,7 +1,7 @@
 import type { UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { repeatTask } from '../repeat.ts';
-import type { Task, TaskPorts } from '../repeat.ts';
+import type { TaskPorts } from '../repeat.ts';
 
 /** How often the circuits are compared with what was reported, in milliseconds. */
 const lookMs = 5_000;
@@ -21,17 +21,11 @@ interface OutagePorts extends TaskPorts {
   readonly watched: () => WatchedUpstreams;
 }
 
-/** The watching of circuits for events. */
-export interface OutageWatch extends Pick<Task, 'stop'> {
-  /** Notes that a circuit of an upstream opened or closed. */
-  changed(upstream: string): void;
-}
-
 /**
  * Reports upstreams that are down, and up again. A circuit that opens and closes by turns is neither: each must last. An
  * upstream that has not answered since the start is not up: its circuit is closed because nothing is known of it.
  */
-export function watchOutages({ outages, health, watched, ...ports }: OutagePorts): OutageWatch {
+export function watchOutages({ outages, health, watched, ...ports }: OutagePorts) {
   const { clock } = ports;
   const since = new Map<string, { readonly isOpen: boolean; readonly ms: number }>();
 
@@ -60,5 +54,9 @@ export function watchOutages({ outages, health, watched, ...ports }: OutagePorts
     }
     for (const upstream of reported.keys()) if (!names.includes(upstream)) await outages.forget(upstream);
   });
-  return { changed: (upstream) => void sinceOf(upstream), stop };
+  return {
+    /** Notes that a circuit of an upstream opened or closed. */
+    changed: (upstream: string) => void sinceOf(upstream),
+    stop,
+  };
 }

@@ -1,12 +1,12 @@
 import { followSecret } from '../../background/follow-secret.ts';
+import { readAt } from '../../config/problem.ts';
 import { certificateEndMs, readTlsFiles } from '../../config/tls-files.ts';
 import type { TlsPaths } from '../../config/tls-files.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { CertificateSource } from '../../http/listen/tls-server.ts';
 import type { ProcessServices } from '../process-services.ts';
-import { readAt, settledCertificates } from '../settled-reads.ts';
-
-const dayMs = 86_400_000;
+import { dayMs } from '../../shared/duration.ts';
+import { settledCertificates } from '../settled-reads.ts';
 
 /** How long before the end of a certificate it is in the log, once a day. */
 const warnMs = 14 * dayMs;

@@ -19,7 +19,6 @@ import { createUsage } from '../../storage/usage/usage-store.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
-import type { ChosenEngine } from './choose-engine.ts';
 import { nextId } from '../next-id.ts';
 import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
 
@@ -119,16 +118,7 @@ export function openStorage(
 type SlotFollower = Pick<SharedLimiter, 'freed' | 'regained'>;
 
 /** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
-function openStore(
-  config: Config['storage'],
-  clock: Clock,
-  log: Log,
-  beginnings: () => Beginnings | null,
-): {
-  readonly store: Store;
-  readonly chosen: ChosenEngine;
-  readonly followSlots: (follower: SlotFollower) => void;
-} {
+function openStore(config: Config['storage'], clock: Clock, log: Log, beginnings: () => Beginnings | null) {
   let follower: SlotFollower | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
@@ -150,7 +140,7 @@ function openStore(
   return {
     store: { ...store, accounts },
     chosen,
-    followSlots: (following) => void (follower = following),
+    followSlots: (following: SlotFollower) => void (follower = following),
   };
 }
 

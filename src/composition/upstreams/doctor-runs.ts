@@ -14,20 +14,21 @@ const callMs = 30_000;
 /** How long a whole examination may take, in milliseconds: ten slow calls of a model on a CPU. */
 const runMs = 300_000;
 
-/** The examinations that run in this process, which a reload leaves as they are. */
-export interface DoctorRuns {
-  /** Examines an upstream of a config as `textgate doctor` does. */
-  run(name: string, config: Config, surroundings: Surroundings, run: DoctorRun): ReturnType<RunDoctor>;
-  /** Ends all examinations. */
-  stop(): Promise<void>;
-}
-
-/** Runs at most one examination of each upstream at a time. The code for it is loaded with the first one. */
-export function createDoctorRuns(clock: Clock, nameSettings: NameSettings): DoctorRuns {
+/**
+ * Runs at most one examination of each upstream at a time in this process, which a reload leaves as they are. The code for it is
+ * loaded with the first one.
+ */
+export function createDoctorRuns(clock: Clock, nameSettings: NameSettings) {
   const running = new Set<string>();
   const closing = new AbortController();
   return {
-    async run(name, config, surroundings, { model, signal: left, onCheck }) {
+    /** Examines an upstream of a config as `textgate doctor` does. */
+    async run(
+      name: string,
+      config: Config,
+      surroundings: Surroundings,
+      { model, signal: left, onCheck }: DoctorRun,
+    ): ReturnType<RunDoctor> {
       const url = Object.hasOwn(config.upstreams, name) ? config.upstreams[name]?.url : undefined;
       if (url === undefined) return unknownUpstream(name, Object.keys(config.upstreams));
       if (closing.signal.aborted) return gatewayClosed();
@@ -55,6 +56,7 @@ export function createDoctorRuns(clock: Clock, nameSettings: NameSettings): Doct
         running.delete(name);
       }
     },
+    /** Ends all examinations. */
     stop: async () => closing.abort(),
   };
 }

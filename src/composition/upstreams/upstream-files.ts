@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { followSecret } from '../../background/follow-secret.ts';
 import type { FollowedSecret } from '../../background/follow-secret.ts';
+import { readAt } from '../../config/problem.ts';
 import { readTlsFiles } from '../../config/tls-files.ts';
 import { readSecretCommand, readSecretCommandAgain } from '../../config/secret-command.ts';
 import { readSecretFile, readSecretFileAgain } from '../../config/secret-file.ts';
@@ -9,7 +10,7 @@ import type { Certificates } from '../../domain/ports/network.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields } from '../../domain/ports/telemetry.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
-import { readAt, settledCertificates, settledReads } from '../settled-reads.ts';
+import { settledCertificates, settledReads } from '../settled-reads.ts';
 import { keySourceOf, wordsOf } from './upstream-keys.ts';
 import type { KeySource } from './upstream-keys.ts';
 
@@ -25,12 +26,6 @@ export interface UpstreamFiles {
   certificatesOf(upstream: string): Certificates;
   /** The same for a webhook. */
   certificatesOfWebhook(webhook: string): Certificates;
-}
-
-/** What is read again and again. */
-export interface FollowedFiles extends UpstreamFiles {
-  /** Stops reading files. */
-  stop(): void;
 }
 
 /** What was first read for an upstream. */
@@ -115,12 +110,12 @@ function readFiles(
   return files;
 }
 
-/** Begins to follow the files of upstreams and webhooks: after all of them were read, so that nothing fails here. */
+/** Follows the files of upstreams and webhooks, until `stop`: after all of them were read, so that nothing fails here. */
 export function followUpstreamFiles(
   { upstreams, webhooks }: FirstFiles,
   clock: Clock,
   log: Pick<Log, 'fault' | 'notice'>,
-): FollowedFiles {
+): UpstreamFiles & { stop(): void } {
   const ofUpstreams = followFiles(upstreams, clock, log, (upstream) => ({ upstream }));
   const ofWebhooks = followFiles(webhooks, clock, log, (webhook) => ({ webhook }));
   return {
@@ -143,24 +138,19 @@ export function followUpstreamFiles(
   };
 }
 
-/** The files of one upstream or webhook. */
-interface FilesOfOne {
-  readonly key: FollowedSecret<string | null>;
-  readonly certificates: FollowedSecret<Certificates>;
-}
-
+/** Follows the files of all upstreams or of all webhooks, each with its name in the fields of the log. */
 function followFiles(
   first: FirstReads,
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
   fieldsOf: (name: string) => LogFields,
-): ReadonlyMap<string, FilesOfOne> {
+) {
   const follow = <Value>(
     value: Value,
     source: { readonly read: (stopping: AbortSignal) => Promise<Value>; readonly everyMs?: number } | null,
     [fails, worksAgain]: readonly [string, string],
     name: string,
-  ) =>
+  ): FollowedSecret<Value> =>
     source === null
       ? { current: value, refused() {}, stop() {} }
       : followSecret(value, {

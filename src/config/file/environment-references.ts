@@ -24,31 +24,27 @@ export function resolveReferences(
   input: unknown,
   environment: Environment,
 ): { readonly value: unknown; readonly problems: readonly Problem[] } {
-  const problems = keysWithReferences(input).map((path) => ({
-    path,
-    message: 'references are replaced in values only: write the name itself',
-  }));
-  const value = mapTexts(input, (text, path) => {
-    const resolved = resolveText(text, environment);
-    problems.push(...resolved.faults.map((message) => ({ path, message })));
-    return resolved.text;
-  });
-  return { value, problems };
+  const problems: Problem[] = [];
+  const resolve = (value: unknown, path: readonly PropertyKey[]): unknown => {
+    if (typeof value === 'string') {
+      const { text, faults } = resolveText(value, environment);
+      problems.push(...faults.map((message) => ({ path, message })));
+      return text;
+    }
+    if (Array.isArray(value)) return value.map((item, index) => resolve(item, [...path, index]));
+    if (typeof value !== 'object' || value === null) return value;
+    const entries = Object.entries(value).map(([key, item]) => {
+      const here = [...path, key];
+      // A key is taken as it is: the reference would become the name of a model.
+      if (key.includes('${')) problems.push({ path: here, message: referenceInKey });
+      return [key, resolve(item, here)];
+    });
+    return Object.fromEntries(entries);
+  };
+  return { value: resolve(input, []), problems };
 }
 
-/** A copy of a parsed file in which every text is changed. */
-function mapTexts(
-  value: unknown,
-  change: (text: string, path: readonly PropertyKey[]) => string,
-  path: readonly PropertyKey[] = [],
-): unknown {
-  if (typeof value === 'string') return change(value, path);
-  if (Array.isArray(value)) return value.map((item, index) => mapTexts(item, change, [...path, index]));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, mapTexts(item, change, [...path, key])]),
-  );
-}
+const referenceInKey = 'references are replaced in values only: write the name itself';
 
 /** The values that are written as a reference as a rule. */
 const kindsOfReferences: ReadonlySet<PlaceKind> = new Set(['secret', 'key', 'url', 'database']);
@@ -112,22 +108,6 @@ function describeMissing(name: string, environment: Environment): string {
   const nearest = name.length < minSuggestedLength ? null : nearestName(name, Object.keys(environment));
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
   return `the environment variable ${name} is not set${hint}`;
-}
-
-/** The paths of keys with a reference. A key is taken as it is: the reference would become the name of a model. */
-function keysWithReferences(
-  value: unknown,
-  path: readonly PropertyKey[] = [],
-): readonly (readonly PropertyKey[])[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const isList = Array.isArray(value);
-  const inner = Object.entries(value).map(
-    ([key, item]) => [[...path, isList ? Number(key) : key], item] as const,
-  );
-  return [
-    ...inner.map(([here]) => here).filter((here) => String(here.at(-1)).includes('${')),
-    ...inner.flatMap(([here, item]) => keysWithReferences(item, here)),
-  ];
 }
 
 /** What is wrong with the `$` at an index of a text, and how a reference is written. */

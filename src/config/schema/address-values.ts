@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readIpv6 } from '../../shared/ip-address.ts';
-import { refuseBy, valueKinds } from '../../shared/schema-values.ts';
+import { readUnless, refuseBy, valueKinds } from '../../shared/schema-values.ts';
 
 /** The end of an endpoint's path, which every dialect adds to the base address itself. */
 const endpoint =
@@ -9,20 +9,16 @@ const endpoint =
 /** The address of an upstream, read into a `URL`. */
 export const upstreamUrl = z
   .string()
-  .transform((text, context) => {
-    const url = URL.parse(text);
-    const fault = describeUrlFault(text.trim(), url);
-    if (url !== null && fault === null) return url;
-    context.issues.push({ code: 'custom', input: text, message: fault ?? 'not an address' });
-    return z.NEVER;
-  })
+  .trim()
+  .transform(readUnless(describeUrlFault, (text) => new URL(text)))
   .register(valueKinds, { kind: 'url' });
 
 const expectedUrl = 'expected an address such as http://127.0.0.1:8000/v1';
 
 /** What is wrong with the address of an upstream; `null` if nothing is. The address is not quoted: it may hold a key. */
-function describeUrlFault(text: string, url: URL | null): string | null {
+function describeUrlFault(text: string): string | null {
   if (/\s/.test(text)) return `${expectedUrl}, without blanks`;
+  const url = URL.parse(text);
   if (url?.protocol === 'demo:') return null;
   if (!/^https?:\/\//i.test(text)) return describeScheme(text);
   // `URL` takes the first part of the path for the host.

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isPlainObject } from '../../shared/parse-json.ts';
 import { valueKinds } from '../../shared/schema-values.ts';
 import type { ValueKind } from '../../shared/schema-values.ts';
 import { anyConfig } from './schema.ts';
@@ -47,7 +48,7 @@ function adapt(schema: z.ZodType, json: JsonSchema): void {
   const examples = schema.meta()?.['examples'];
   if (Array.isArray(examples)) json.examples = examples;
   if (schema instanceof z.ZodDefault) json.default = schema.def.defaultValue;
-  if (isEmptyObject(json.default)) delete json.default;
+  if (isPlainObject(json.default) && Object.keys(json.default).length === 0) delete json.default;
   if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
   admitReferences(json);
 }
@@ -68,10 +69,4 @@ function admitReferences(json: JsonSchema): void {
 function admitText(json: JsonSchema, pattern: string): void {
   json.type = [json.type, 'string'] as unknown as 'string';
   json.pattern = `${pattern}|${reference}`;
-}
-
-function isEmptyObject(value: unknown): boolean {
-  return (
-    typeof value === 'object' && value !== null && Object.keys(value).length === 0 && !Array.isArray(value)
-  );
 }

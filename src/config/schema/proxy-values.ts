@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
+import { decodePart } from '../../shared/postgres-url.ts';
 import { valueKinds } from '../../shared/schema-values.ts';
 
 /** The word for no proxy. */
@@ -31,7 +32,7 @@ export function readProxyUrl(text: string): URL | string {
   if (url === null || !/^https?:$/.test(url.protocol) || /\s/.test(written)) return expected;
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return `${expected}, without a path`;
   if (isLinkLocal(url.hostname)) return `${expected}, which is not a link-local address`;
-  const credentials = [url.username, url.password].map(decode);
+  const credentials = [url.username, url.password].map(decodePart);
   // The user ends at the first colon of what is sent.
   if (credentials.includes(null) || credentials[0]?.includes(':') === true)
     return `${expected}, with an encoded user and password (%40 for @, %25 for %)`;
@@ -41,15 +42,6 @@ export function readProxyUrl(text: string): URL | string {
 /** The value of `proxy-authorization` for the user and password of an address; `null` if it has neither. */
 export function proxyAuthorization({ username, password }: URL): string | null {
   if (username === '' && password === '') return null;
-  const credentials = `${decode(username) ?? ''}:${decode(password) ?? ''}`;
+  const credentials = `${decodePart(username) ?? ''}:${decodePart(password) ?? ''}`;
   return `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}`;
-}
-
-/** A part of an address as it was before it was encoded; `null` if it was not encoded properly. */
-function decode(part: string): string | null {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return null;
-  }
 }

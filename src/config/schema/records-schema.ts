@@ -35,11 +35,7 @@ export const records = z
         examples: ['data/archive'],
       }),
   })
-  .superRefine(({ keep, archive }, context) => {
-    if (archive === undefined || keep !== undefined) return;
-    context.addIssue({
-      code: 'custom',
-      path: ['archive'],
-      message: 'nothing is removed, and so nothing archived, without records.keep: write it, such as 400d',
-    });
+  .refine(({ keep, archive }) => archive === undefined || keep !== undefined, {
+    path: ['archive'],
+    message: 'nothing is removed, and so nothing archived, without records.keep: write it, such as 400d',
   });

@@ -12,30 +12,19 @@ import { records } from './records-schema.ts';
 import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
-import { chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
+import { chosenName, readableFile, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 import { events, webhooks } from './webhooks-schema.ts';
 
 /** How statements are signed. */
-const statements = z
-  .strictObject({
-    key: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({
-        description:
-          'The path of the private key that signs statements, of Ed25519 in PEM, relative to the working directory. Default: a key that is made at the first statement and kept in the database.',
-        examples: ['/etc/textgate/statements.pem'],
-      }),
-  })
-  .superRefine(({ key }, context) => {
-    if (key === undefined) return;
-    try {
-      readStatementKey(key);
-    } catch (error) {
-      context.addIssue({ code: 'custom', path: ['key'], message: (error as Error).message });
-    }
-  });
+const statements = z.strictObject({
+  key: readableFile(readStatementKey)
+    .optional()
+    .meta({
+      description:
+        'The path of the private key that signs statements, of Ed25519 in PEM, relative to the working directory. Default: a key that is made at the first statement and kept in the database.',
+      examples: ['/etc/textgate/statements.pem'],
+    }),
+});
 
 const limits = z.strictObject({
   concurrency: requestLimit.default(2).describe('The requests that a key may have in progress at a time.'),

@@ -115,18 +115,13 @@ const maxEntries = 64;
 
 /** The proxies in front of the gateway: networks, or the names of some. */
 const trustedProxies = z
-  .array(networkOr(...namedNetworks.keys()))
-  .max(maxEntries)
-  .superRefine((proxies, context) => {
-    for (const [index, text] of proxies.entries())
-      if (text.endsWith('/0'))
-        context.addIssue({
-          code: 'custom',
-          path: [index],
-          message:
-            'every client would be a trusted proxy, and could claim any address: list the proxies alone',
-        });
-  });
+  .array(
+    networkOr(...namedNetworks.keys()).refine(
+      (text) => !text.endsWith('/0'),
+      'every client would be a trusted proxy, and could claim any address: list the proxies alone',
+    ),
+  )
+  .max(maxEntries);
 
 /** The networks of such a list, with those that the names stand for. */
 export function networksOf(proxies: readonly string[]): readonly string[] {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventTypes } from '../../domain/events.ts';
 import { isLinkLocal } from '../../shared/link-local.ts';
-import { duration, valueKinds } from '../../shared/schema-values.ts';
+import { duration, readUnless, refuseBy, valueKinds } from '../../shared/schema-values.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
 import { tlsTowards } from './tls-schema.ts';
 import { describeSurroundings } from './values.ts';
@@ -30,16 +30,12 @@ const expectedUrl = 'expected an address such as https://hooks.example/textgate'
 /** The address of a receiver, read into a `URL`. It may hold a secret, so that none of the messages quotes it. */
 const webhookUrl = z
   .string()
-  .transform((text, context) => {
-    const url = URL.parse(text.trim());
-    const message = describeUrlFault(text.trim(), url);
-    if (url !== null && message === null) return url;
-    context.issues.push({ code: 'custom', input: text, message: message ?? expectedUrl });
-    return z.NEVER;
-  })
+  .trim()
+  .transform(readUnless(describeUrlFault, (text) => new URL(text)))
   .register(valueKinds, { kind: 'url' });
 
-function describeUrlFault(text: string, url: URL | null): string | null {
+function describeUrlFault(text: string): string | null {
+  const url = URL.parse(text);
   if (url === null || !/^https?:\/\//i.test(text) || /\s/.test(text)) return expectedUrl;
   if (url.username !== '' || url.password !== '')
     return 'expected an address without a user and password: the signature says who has sent an event';
@@ -55,16 +51,11 @@ const signingSecret = z
   .trim()
   .min(leastSecretLength, `expected ${leastSecretLength} characters or more: a shorter secret can be guessed`)
   .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
-  .superRefine((text, context) => {
-    const surroundings = describeSurroundings(text);
-    if (surroundings !== null) context.addIssue({ code: 'custom', message: surroundings });
-    const rest = text.startsWith(standardPrefix) ? text.slice(standardPrefix.length) : null;
-    if (rest !== null && !isWholeBase64(rest))
-      context.addIssue({
-        code: 'custom',
-        message: `expected ${standardPrefix} and 16 bytes or more in base64, such as those of: openssl rand -base64 32`,
-      });
-  })
+  .superRefine(refuseBy(describeSurroundings))
+  .refine(
+    (text) => !text.startsWith(standardPrefix) || isWholeBase64(text.slice(standardPrefix.length)),
+    `expected ${standardPrefix} and 16 bytes or more in base64, such as those of: openssl rand -base64 32`,
+  )
   .register(valueKinds, { kind: 'secret' });
 
 /** Whether a text is base64 of 16 bytes or more with its padding: receivers' libraries refuse to decode any other. */
@@ -117,10 +108,9 @@ const webhook = z
   .meta({ examples: [{ url: 'https://hooks.example/textgate', secret: '${WEBHOOK_SECRET}' }] });
 
 /** The receivers of events, by name. */
-export const webhooks = z.record(webhookName, webhook).superRefine((all, context) => {
-  if (Object.keys(all).length > maxWebhooks)
-    context.addIssue({ code: 'custom', message: `expected ${maxWebhooks} webhooks or less` });
-});
+export const webhooks = z
+  .record(webhookName, webhook)
+  .refine((all) => Object.keys(all).length <= maxWebhooks, `expected ${maxWebhooks} webhooks or less`);
 
 /** When events come that the gateway itself watches for. */
 export const events = z.strictObject({

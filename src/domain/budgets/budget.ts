@@ -1,4 +1,5 @@
 import { maxNanos } from '../../shared/money.ts';
+import { withoutAbsent } from '../../shared/override.ts';
 import { periodAt } from './calendar.ts';
 import type { BudgetPeriod, PeriodBounds } from './calendar.ts';
 
@@ -100,13 +101,13 @@ interface GivenBudget {
 
 /** The changes that are given to a budget, without those that are not. */
 export function changesOf({ amount, per, timeZone, warnAt, raise }: GivenBudget): BudgetChanges {
-  return {
-    ...(amount === undefined ? {} : { amountNanos: amount }),
-    ...(per === undefined ? {} : { per }),
-    ...(timeZone === undefined ? {} : { timeZone }),
-    ...(warnAt === undefined ? {} : { warnAt: thousandthsOf(warnAt) }),
-    ...(raise === undefined ? {} : { raise: raise && { nanos: raise.amount, untilMs: raise.until } }),
-  };
+  return withoutAbsent({
+    amountNanos: amount,
+    per,
+    timeZone,
+    warnAt: warnAt && thousandthsOf(warnAt),
+    raise: raise && { nanos: raise.amount, untilMs: raise.until },
+  });
 }
 
 /** A new budget, with defaults for the settings that are not given. */

@@ -2,7 +2,7 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { Budget } from '../budgets/budget.ts';
 import type { ApiKey } from '../keys/api-key.ts';
-import { adviseWaiting, concurrencyRetryMs, unlimitedStarts } from './limits.ts';
+import { adviseWaiting, concurrencyDetail, unlimitedStarts } from './limits.ts';
 import type { LimitDecision, Limits } from './limits.ts';
 
 /** Keys that share limits. A key belongs to one group at most, by its name. */
@@ -93,14 +93,6 @@ export function groupRefusal(
     'concurrency_limit_exceeded',
     `All keys of the group '${name}' together may have ${requests} in progress at once, and have ${inFlight}. ` +
       adviseWaiting(decision, queueWaitMs, queueWaitMs === 0 ? 'this key' : 'the group'),
-    {
-      limit: {
-        source: 'group',
-        kind: 'concurrency',
-        limit: concurrency,
-        inFlight,
-        retryAfterMs: concurrencyRetryMs,
-      },
-    },
+    { limit: concurrencyDetail('group', concurrency, inFlight) },
   );
 }

@@ -48,7 +48,7 @@ export const unlimitedStarts = 2_147_483_647;
 export const maxWaitingRequests = 100;
 
 /** `retry-after` for a concurrency limit, in milliseconds. A guess: when a running request ends is unknown. */
-export const concurrencyRetryMs = 1_000;
+const concurrencyRetryMs = 1_000;
 
 /** The decision on a start: granted, or the limit that was reached. */
 export interface LimitDecision {
@@ -88,15 +88,7 @@ export function limitRefusal(
         'concurrency_limit_exceeded',
         `This key may have ${count(limits.concurrency, things)} in progress at once and has ${inFlight}. ` +
           adviseWaiting(decision, things.canWait ? limits.queueWaitMs : null, 'this key'),
-        {
-          limit: {
-            source: 'key',
-            kind: 'concurrency',
-            limit: limits.concurrency,
-            inFlight,
-            retryAfterMs: concurrencyRetryMs,
-          },
-        },
+        { limit: concurrencyDetail('key', limits.concurrency, inFlight) },
       );
     case 'rate':
       return refuse(
@@ -108,6 +100,11 @@ export function limitRefusal(
         },
       );
   }
+}
+
+/** The reached limit of requests in progress behind a refusal. */
+export function concurrencyDetail(source: 'key' | 'group', limit: number | null, inFlight: number) {
+  return { source, kind: 'concurrency', limit, inFlight, retryAfterMs: concurrencyRetryMs } as const;
 }
 
 /**

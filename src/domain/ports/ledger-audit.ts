@@ -1,12 +1,10 @@
 import type { ConsumptionRecord } from '../money/consumption.ts';
 import type { Pause } from '../pause.ts';
+import type { Account } from './accounts.ts';
 
 /** What an account holds, beside what the ledger and the records say that it must hold; amounts in nano-USD. */
-export interface AuditedAccount {
+export interface AuditedAccount extends Account {
   readonly keyId: string;
-  readonly balanceNanos: number | null;
-  readonly heldNanos: number;
-  readonly spentNanos: number;
   /** How many postings the account has had: they are numbered from 1 to this. */
   readonly postings: number;
   /** The highest number of its postings, folded ones included; 0 without any. */

@@ -8,17 +8,12 @@ export interface ReadRecord {
   readonly isLost: boolean;
 }
 
-/** The record behind which a list goes on: ids are in the order of time. */
-export interface RecordPlace {
-  readonly requestId: string;
-}
-
 /** The end of old records. Times are milliseconds since 1970. */
 export interface Retention {
-  /** Ended records from before a time, oldest first, behind a place. */
+  /** Ended records from before a time, oldest first, behind one: ids are in the order of time. */
   listOldest(
     beforeMs: number,
-    after: RecordPlace | null,
+    after: Pick<ReadRecord, 'requestId'> | null,
     limit: number,
   ): Promise<readonly ConsumptionRecord[]>;
   /**

@@ -130,12 +130,9 @@ const numberDigits = 13;
  */
 function orderByAffinity(terms: OrderTerms): readonly Route[] {
   const head = headOf(terms);
-  const order = terms.model.routes
-    .map((route) => ({ route, distance: distanceOf(head, route) }))
-    .toSorted((one, other) => one.distance - other.distance)
-    .map(({ route }) => route);
+  const order = sortedBy(terms.model.routes, [(route) => distanceOf(head, route)]);
   const first = firstWithRoom(order, terms);
-  return first === undefined ? order : [first, ...order.filter((route) => route !== first)];
+  return first === undefined ? order : firstOf(first, order);
 }
 
 /**

@@ -13,22 +13,18 @@ export interface FoundRoot {
   readonly coversRows: boolean;
 }
 
-/** What a check of a statement found: it is valid when nothing is wrong and its signature was checked. */
-export interface CheckedStatement {
-  /** Each says what is wrong, and where. */
-  readonly faults: readonly string[];
-  readonly isSignatureChecked: boolean;
-  readonly root: FoundRoot | null;
-}
-
-/** Checks a statement against itself, and its signature against some keys; `null` leaves the signature unchecked. */
+/**
+ * Checks a statement against itself, and its signature against some keys; `null` leaves the signature unchecked. It is valid when
+ * nothing is wrong and its signature was checked.
+ */
 export function checkStatement(
   statement: StatedStatement,
   keys: readonly Pick<PublicKey, 'id' | 'pem'>[] | null,
-): CheckedStatement {
+) {
   const rows = checkRows(statement);
   const { root, faults } = checkRoot(statement, rows.hashes);
   return {
+    /** Each says what is wrong, and where. */
     faults: [...rows.faults, ...faults, ...(keys === null ? [] : checkSignature(statement, keys))],
     isSignatureChecked: keys !== null,
     root,

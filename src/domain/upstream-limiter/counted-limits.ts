@@ -88,7 +88,7 @@ export class CountedLimits {
   /** The same by what is learned alone. */
   learnedAtMs(tokens: RequestTokens, extent: Extent, nowMs: number): number {
     if (!this.#settings.learnLimits) return 0;
-    const { maxInFlight } = this.#learned;
+    const { maxInFlight } = this.#learned.bound;
     const isFull = maxInFlight !== null && this.#calls.size - this.#apart >= maxInFlight;
     if (isFull && extent !== 'certain') return Number.POSITIVE_INFINITY;
     return this.#learned.availableAtMs(tokens, extent, nowMs);
@@ -167,7 +167,7 @@ export class CountedLimits {
       startsLeft: this.#configured.startsLeft(nowMs),
       tokensLeft: this.#configured.tokensLeft(nowMs),
       learned: learnLimits ? this.#learned.views(nowMs) : [],
-      learnedInFlight: learnLimits ? this.#learned.learnedInFlight : null,
+      learnedInFlight: learnLimits ? this.#learned.bound.learned : null,
     };
   }
 
@@ -178,7 +178,7 @@ export class CountedLimits {
   /** The most requests in progress now; `null` for any number. */
   #maxInFlight(): number | null {
     const maxInFlight = this.#configured.most('maxInFlight');
-    const learned = this.#settings.learnLimits ? this.#learned.maxInFlight : null;
+    const learned = this.#settings.learnLimits ? this.#learned.bound.maxInFlight : null;
     if (maxInFlight === null || learned === null) return maxInFlight ?? learned;
     return Math.min(maxInFlight, learned);
   }

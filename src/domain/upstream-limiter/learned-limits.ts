@@ -92,7 +92,8 @@ export interface AnswerReport {
 /** What an upstream's answers taught of its limits. Times are on the monotonic clock. */
 export class LearnedLimits {
   readonly #limits = new Map<string, LearnedLimit>();
-  readonly #bound = new LearnedBound();
+  /** How many requests may be in progress, as answers of 429 without a reason have led to. */
+  readonly bound = new LearnedBound();
   /** All requests in progress there, oldest first. */
   readonly #inProgress: () => readonly CallInFlight[];
   #ended: EndedCall[] = [];
@@ -105,16 +106,6 @@ export class LearnedLimits {
 
   constructor(inProgress: () => readonly CallInFlight[]) {
     this.#inProgress = inProgress;
-  }
-
-  /** The most requests in progress; `null` without a bound. */
-  get maxInFlight(): number | null {
-    return this.#bound.maxInFlight;
-  }
-
-  /** The bound that answers of 429 without a reason led to; `null` without one. */
-  get learnedInFlight(): number | null {
-    return this.#bound.learned;
   }
 
   get countsTokens(): boolean {
@@ -163,7 +154,7 @@ export class LearnedLimits {
     const isRefusal = status === 429 && !isExplained;
     const isSuccess = status >= 200 && status < 300;
     const verdict = isRefusal ? 'refusal' : isSuccess ? 'success' : 'other';
-    const pauseMs = this.#bound.answered(call, verdict, this.#inProgress().length, nowMs);
+    const pauseMs = this.bound.answered(call, verdict, this.#inProgress().length, nowMs);
     return retryAfterMs === null ? pauseMs : 0;
   }
 

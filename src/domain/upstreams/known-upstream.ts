@@ -1,5 +1,5 @@
 import { Circuit } from './circuit.ts';
-import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
+import type { Availability, UpstreamState } from './circuit.ts';
 import { ModelFailures } from './failure-keys.ts';
 
 /** How many models of one upstream are known at a time; for another one, that is forgotten which was asked for longest ago. */
@@ -18,19 +18,14 @@ export class KnownModel {
   /** Which request to its upstream was its latest one, by their number. */
   lastRequest = 0;
 
-  view(nowMs: number): ModelHealth {
+  view(nowMs: number) {
     const { circuit, cause } = this;
     return { circuit: circuit.view(nowMs), availability: circuit.availability(nowMs, null), cause };
   }
 }
 
 /** What is known of a model at an upstream; times are on the monotonic clock. */
-export interface ModelHealth {
-  readonly circuit: CircuitView;
-  readonly availability: Availability;
-  /** Why its latest request failed; `null` if it did not. */
-  readonly cause: string | null;
-}
+export type ModelHealth = ReturnType<KnownModel['view']>;
 
 /** What is known of one upstream, and of each of its models that were asked for. */
 export class KnownUpstream {
@@ -39,12 +34,16 @@ export class KnownUpstream {
   probes = new Circuit();
   readonly models = new Map<string, KnownModel>();
   readonly modelFailures = new ModelFailures();
+  /** When the latest contact was that brought an answer, and that failed: by the wall clock; `null` without one. */
   okAtMs: number | null = null;
   failedAtMs: number | null = null;
   #cause: string | null = null;
   #requests = 0;
 
-  /** Why it can't be used: what the latest contact showed, or that of each of its models; `null` if it can. */
+  /**
+   * Why it can't be used, in the operator's words: what the latest contact showed, or that of each of its models; `null` if it
+   * can.
+   */
   get cause(): string | null {
     if (this.#cause !== null) return this.#cause;
     let cause: string | null = null;

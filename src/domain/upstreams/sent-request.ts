@@ -1,6 +1,6 @@
 import type { Circuit } from './circuit.ts';
 import type { Reach, HealthSign } from './failure.ts';
-import type { KnownModel, KnownUpstream } from './known-upstream.ts';
+import type { KnownUpstream } from './known-upstream.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** Where a request may be sent: an upstream, and the model's name there; `null` for what is passed on verbatim. */
@@ -38,109 +38,79 @@ export interface ReportPorts {
 /** The cause of a failure that has none of its own. */
 const unnamed = 'the latest request failed';
 
-/** One request that is sent: its failure counts for the model, or for the whole upstream. */
-export class SentRequest implements HealthReport {
-  readonly #upstream: KnownUpstream;
-  readonly #target: Target;
-  readonly #model: KnownModel | null;
-  readonly #key: string | null;
-  readonly #startedMs: number;
-  readonly #ports: ReportPorts;
+/** Notes that a request is sent: its failure counts for the model, or for the whole upstream. */
+export function noteRequest(
+  upstream: KnownUpstream,
+  target: Target,
+  key: string | null,
+  { clock, onChange }: ReportPorts,
+): HealthReport {
+  const model = target.model === null ? null : upstream.model(target.model);
+  const startedMs = clock.monotonicMs();
+  upstream.requests.began(startedMs, key);
+  model?.circuit.began(startedMs, key);
 
-  constructor(upstream: KnownUpstream, target: Target, key: string | null, ports: ReportPorts) {
-    this.#upstream = upstream;
-    this.#target = target;
-    this.#model = target.model === null ? null : upstream.model(target.model);
-    this.#key = key;
-    this.#ports = ports;
-    this.#startedMs = ports.clock.monotonicMs();
-    upstream.requests.began(this.#startedMs, key);
-    this.#model?.circuit.began(this.#startedMs, key);
-  }
-
-  opened(): void {
-    const { clock } = this.#ports;
-    const nowMs = clock.monotonicMs();
-    this.#upstream.note(null, this.#model, clock.now());
-    this.#changeBoth((circuit) => circuit.opened(this.#startedMs, nowMs));
-  }
-
-  ended(
-    sign: HealthSign,
-    retryAfterMs: number | null,
-    cause: string | null = null,
-    reach: Reach = 'model',
-  ): void {
-    const isWhole = sign === 'failure' && (reach !== 'model' || this.#model === null);
-    const { clock } = this.#ports;
-    const nowMs = clock.monotonicMs();
-    if (sign === 'success') this.#upstream.note(null, this.#model, clock.now());
-    if (sign === 'failure' || sign === 'busy')
-      this.#upstream.note(cause ?? unnamed, isWhole ? null : this.#model, clock.now());
-    const key = reach === 'connection' ? null : this.#key;
-    this.#changeBoth((circuit) => {
-      // What concerns only one of the two says neither good nor bad of the other.
-      const isConcerned =
-        sign === 'success' || sign === 'unknown' || isWhole === (circuit !== this.#model?.circuit);
-      circuit.ended(isConcerned ? sign : 'nothing', retryAfterMs, this.#startedMs, nowMs, key);
-      if (circuit === this.#upstream.requests) this.#count(sign, isWhole, nowMs);
-    });
-  }
-
+  const changeBoth = (work: (circuit: Circuit) => void): void => {
+    change(upstream.requests, work, { ...target, model: null }, upstream, onChange);
+    if (model !== null) change(model.circuit, work, target, model, onChange);
+  };
   /** Counts a model's failure for its upstream, as far as it does. */
-  #count(sign: HealthSign, isWhole: boolean, nowMs: number): void {
-    const { requests, modelFailures } = this.#upstream;
-    const { model } = this.#target;
+  const count = (sign: HealthSign, isWhole: boolean, nowMs: number): void => {
+    const { requests, modelFailures } = upstream;
     if (sign === 'success') modelFailures.clear();
-    if (sign !== 'failure' || isWhole || model === null) return;
-    if (modelFailures.add(model, this.#key, nowMs))
-      requests.open(modelFailures.onlyKey(), this.#startedMs, nowMs);
-  }
-
-  #changeBoth(work: (circuit: Circuit) => void): void {
-    const { upstream, model } = this.#target;
-    change(this.#upstream.requests, work, upstream, null, this.#upstream, this.#ports);
-    if (this.#model !== null) change(this.#model.circuit, work, upstream, model, this.#model, this.#ports);
-  }
+    if (sign !== 'failure' || isWhole || target.model === null) return;
+    if (modelFailures.add(target.model, key, nowMs)) requests.open(modelFailures.onlyKey(), startedMs, nowMs);
+  };
+  return {
+    opened() {
+      const nowMs = clock.monotonicMs();
+      upstream.note(null, model, clock.now());
+      changeBoth((circuit) => circuit.opened(startedMs, nowMs));
+    },
+    ended(sign, retryAfterMs, cause = null, reach = 'model') {
+      const isWhole = sign === 'failure' && (reach !== 'model' || model === null);
+      const nowMs = clock.monotonicMs();
+      if (sign === 'success') upstream.note(null, model, clock.now());
+      if (sign === 'failure' || sign === 'busy')
+        upstream.note(cause ?? unnamed, isWhole ? null : model, clock.now());
+      const countedKey = reach === 'connection' ? null : key;
+      changeBoth((circuit) => {
+        // What concerns only one of the two says neither good nor bad of the other.
+        const isConcerned =
+          sign === 'success' || sign === 'unknown' || isWhole === (circuit !== model?.circuit);
+        circuit.ended(isConcerned ? sign : 'nothing', retryAfterMs, startedMs, nowMs, countedKey);
+        if (circuit === upstream.requests) count(sign, isWhole, nowMs);
+      });
+    },
+  };
 }
 
-/** One probe that is sent. */
-export class SentProbe implements Pick<HealthReport, 'ended'> {
-  readonly #upstream: KnownUpstream;
-  readonly #name: string;
-  readonly #circuit: Circuit;
-  readonly #startedMs: number;
-  readonly #ports: ReportPorts;
-
-  constructor(upstream: KnownUpstream, name: string, ports: ReportPorts) {
-    this.#upstream = upstream;
-    this.#name = name;
-    this.#circuit = upstream.probes;
-    this.#ports = ports;
-    this.#startedMs = ports.clock.monotonicMs();
-    this.#circuit.began(this.#startedMs, null);
-  }
-
-  ended(sign: HealthSign, retryAfterMs: number | null, cause: string | null = null): void {
-    const { clock } = this.#ports;
-    if (sign === 'success') this.#upstream.note(null, null, clock.now());
-    if (sign === 'failure') this.#upstream.note(cause ?? unnamed, null, clock.now());
-    this.#change((circuit) => circuit.ended(sign, retryAfterMs, this.#startedMs, clock.monotonicMs(), null));
-  }
-
-  #change(work: (circuit: Circuit) => void): void {
-    change(this.#circuit, work, this.#name, null, this.#upstream, this.#ports);
-  }
+/** Notes that a probe is sent. */
+export function noteProbe(
+  known: KnownUpstream,
+  upstream: string,
+  { clock, onChange }: ReportPorts,
+): Pick<HealthReport, 'ended'> {
+  const circuit = known.probes;
+  const startedMs = clock.monotonicMs();
+  circuit.began(startedMs, null);
+  return {
+    ended(sign, retryAfterMs, cause = null) {
+      if (sign === 'success') known.note(null, null, clock.now());
+      if (sign === 'failure') known.note(cause ?? unnamed, null, clock.now());
+      const end = (): void => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs(), null);
+      change(circuit, end, { upstream, model: null }, known, onChange);
+    },
+  };
 }
 
 /** Changes a circuit, and tells if that opened or closed it, or opened it for other keys. */
 function change(
   circuit: Circuit,
   work: (circuit: Circuit) => void,
-  upstream: string,
-  model: string | null,
+  { upstream, model }: Target,
   known: { readonly cause: string | null },
-  { onChange }: ReportPorts,
+  onChange: ReportPorts['onChange'],
 ): void {
   const { isOpen: wasOpen, onlyKey: before } = circuit;
   work(circuit);

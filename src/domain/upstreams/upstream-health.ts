@@ -1,26 +1,9 @@
-import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
+import type { Availability, UpstreamState } from './circuit.ts';
 import { KnownUpstream, worstAvailability, worstState } from './known-upstream.ts';
-import type { KnownModel, ModelHealth } from './known-upstream.ts';
+import type { KnownModel } from './known-upstream.ts';
 import type { Clock } from '../ports/clock.ts';
-import { SentProbe, SentRequest } from './sent-request.ts';
+import { noteProbe, noteRequest } from './sent-request.ts';
 import type { CircuitChange, HealthReport, ReportPorts, Target } from './sent-request.ts';
-
-/** The latest contact with an upstream. */
-interface UpstreamContact {
-  /** Why it can't be used, in the operator's words; `null` after an answer. */
-  readonly cause: string | null;
-  /** When the latest contact was that brought an answer, and that failed: by the wall clock; `null` without one. */
-  readonly okAtMs: number | null;
-  readonly failedAtMs: number | null;
-}
-
-/** What is known of an upstream, and of each of its models that were asked for. */
-interface UpstreamCircuits {
-  /** The circuits of what concerns all of its models: of its requests, and of its probes. */
-  readonly requests: CircuitView;
-  readonly probes: CircuitView;
-  readonly models: ReadonlyMap<string, ModelHealth>;
-}
 
 /**
  * The health of every upstream and of each of its models, judged by their attempts alone; circuits are closed at first.
@@ -61,12 +44,12 @@ export class UpstreamHealth {
 
   /** Notes that a request for a key is sent; the key is `null` where none is to be told from others. */
   began(target: Target, key: string | null): HealthReport {
-    return new SentRequest(this.#keep(target.upstream), target, key, this.#ports);
+    return noteRequest(this.#keep(target.upstream), target, key, this.#ports);
   }
 
   /** Notes that a probe is sent to an upstream. Its success makes up for failed probes, but not for failed requests. */
   probed(upstream: string): Pick<HealthReport, 'ended'> {
-    return new SentProbe(this.#keep(upstream), upstream, this.#ports);
+    return noteProbe(this.#keep(upstream), upstream, this.#ports);
   }
 
   /** The state of an upstream: its own, or that of the best of its models that were asked for. */
@@ -84,8 +67,8 @@ export class UpstreamHealth {
     return this.#find(upstream).pauseMs(this.#clock.monotonicMs());
   }
 
-  /** What its circuits know; times are on the monotonic clock. */
-  circuits(upstream: string): UpstreamCircuits {
+  /** What its circuits know, of all of its models and of each that was asked for; times are on the monotonic clock. */
+  circuits(upstream: string) {
     const nowMs = this.#clock.monotonicMs();
     const { requests, probes, models } = this.#find(upstream);
     return {
@@ -96,7 +79,7 @@ export class UpstreamHealth {
   }
 
   /** The latest contact by a request, a probe or a fetched list of models; `null` before the first one. */
-  contact(upstream: string): UpstreamContact | null {
+  contact(upstream: string): Pick<KnownUpstream, 'cause' | 'okAtMs' | 'failedAtMs'> | null {
     const { cause, okAtMs, failedAtMs } = this.#find(upstream);
     return okAtMs === null && failedAtMs === null ? null : { cause, okAtMs, failedAtMs };
   }

@@ -172,12 +172,9 @@ function tooManyLookUps(): Refusal {
   });
 }
 
-/** An answer of the store, with what has to be known to rely on it. */
-interface Answer<Result> {
-  readonly result: Result;
-  /** When the read began, on the monotonic clock. */
+/** When a read of the store began, on the monotonic clock, and how many changes were known then. */
+interface BegunRead {
   readonly readMs: number;
-  /** How many changes were known then. */
   readonly changes: number;
 }
 
@@ -229,13 +226,13 @@ class ConfirmedReads {
     return { result: second.result, mayBeKept: () => false };
   }
 
-  async #ask<Result>(ask: () => Promise<Result>): Promise<Answer<Result>> {
+  async #ask<Result>(ask: () => Promise<Result>): Promise<BegunRead & { readonly result: Result }> {
     const begun = { readMs: this.#clock.monotonicMs(), changes: this.#changes };
     return { ...begun, result: await ask() };
   }
 
   /** A confirmation is of no use to an answer that was outdated by a change. */
-  #isReliable({ readMs, changes }: Answer<unknown>): boolean {
+  #isReliable({ readMs, changes }: BegunRead): boolean {
     return this.#isRecent(changes === this.#changes ? Math.max(readMs, this.#confirmedMs) : readMs);
   }
 

@@ -2,7 +2,7 @@ import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import { openingReference } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { KeyFilter, KeyLookUp, KeyState, KeyStore } from '../../domain/ports/key-store.ts';
-import type { Engine, Statement } from '../engine.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
 import { bookCredit } from '../ledger/accounts.ts';
 import { joined, listOf, lookUpRows, raw, readCount, readRows, sql, where } from '../statements.ts';
 import {
@@ -28,16 +28,13 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       return row?.['count'] === 1;
     },
     async findKeyByHash(hash) {
-      const [row] = await lookUpRows(engine, selectKeyByHash(hash, nowMs()));
-      return row === undefined ? null : readKey(row);
+      return readFirst(await lookUpRows(engine, selectKeyByHash(hash, nowMs())));
     },
     async findKeyById(id) {
-      const [row] = await lookUpRows(engine, selectKeyById(id));
-      return row === undefined ? null : readKey(row);
+      return readFirst(await lookUpRows(engine, selectKeyById(id)));
     },
     async updateKey(id, changes) {
-      const [row] = (await engine.run(updateKey(id, changes))).at(-1) ?? [];
-      return row === undefined ? null : readKey(row);
+      return readFirst((await engine.run(updateKey(id, changes))).at(-1));
     },
     async revokeKey(id, revokedAtMs) {
       await engine.run([revokeKey(id, revokedAtMs)]);
@@ -46,9 +43,8 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       await engine.run(rotateKey(id, hash, oldValidUntilMs));
     },
     async listKeys(filter, limit, before) {
-      const [cursor] = before === null ? [] : await readRows(engine, selectKeyById(before));
-      if (before !== null && cursor === undefined) return null;
-      const behind = cursor === undefined ? null : readKey(cursor);
+      const behind = before === null ? null : readFirst(await readRows(engine, selectKeyById(before)));
+      if (before !== null && behind === null) return null;
       const found = await readRows(engine, selectKeys(filter, limit + 1, behind, nowMs()));
       const keys = found.slice(0, limit).map(readKey);
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
@@ -63,6 +59,11 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
     },
     countKeys: () => readCount(engine, sql`SELECT count(*) AS count FROM api_keys`),
   };
+}
+
+/** The key in the first of some rows; `null` without any. */
+function readFirst([row]: readonly Row[] = []): ApiKey | null {
+  return row === undefined ? null : readKey(row);
 }
 
 const selectKey = sql`SELECT ${raw(columns)} FROM api_keys JOIN accounts ON accounts.key_id = id`;

@@ -1,8 +1,8 @@
 import type { RecordFilter } from '../../domain/money/consumption.ts';
 import { maxUsageRows } from '../../domain/ports/usage.ts';
+import { dayMs, dayOf } from '../../shared/duration.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows, sql, where } from '../statements.ts';
-import { dayMs, dayOf } from '../usage/usage-kinds.ts';
 import { createUsage } from '../usage/usage-store.ts';
 import { requestKeyOf } from './request-key.ts';
 import type { RequestKey } from './request-key.ts';

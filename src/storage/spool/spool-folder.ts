@@ -9,17 +9,6 @@ import { UnknownLineError } from './spool-lines.ts';
 /** How many processes may have their spools in one folder. */
 const maxSpools = 64;
 
-/**
- * The files are `textgate-<database>-<n>.spool`; beside each is the one that its process locks. Another database would reject
- * the settlements of this one, or charge a key of the same name there, so a process uses only those of its own.
- */
-function nameOf(database: string, number: number): string {
-  return `textgate-${database}-${number}.spool`;
-}
-
-/** Locks a file against other processes; `null` when another one has it. */
-type LockFile = (path: string, waitMs: number) => DatabaseSync | null;
-
 /** A spool that is locked by this process. */
 interface OwnedSpool {
   readonly path: string;
@@ -63,7 +52,10 @@ export function createSpoolInFolder({ folder, databaseId, onFault }: SpoolFolder
       try {
         // Loaded here, because most processes have no such folder.
         const { lockFile } = await import('../sqlite/owner-lock.ts');
-        const lock = (path: string): OwnedSpool | null => lockSpool(path, lockFile, onFault);
+        const lock: LockSpool = (path) => {
+          const held = lockFile(`${path}-owner`, 0);
+          return held === null ? null : { path, lock: held, spool: createSettlementSpool(path, onFault) };
+        };
         const paths = pathsIn(folder, await databaseId());
         owned = claim(paths, lock);
         const all = [await owned.spool.open(), ...(await takeOverOthers(paths, owned, lock, onFault))];
@@ -82,9 +74,14 @@ export function createSpoolInFolder({ folder, databaseId, onFault }: SpoolFolder
   };
 }
 
-/** The spools that processes on a database may have in a folder. */
+/**
+ * The spools that processes on a database may have in a folder; beside each is the file that its process locks. Another database
+ * would reject the settlements of this one, or charge a key of the same name there, so a process uses only those of its own.
+ */
 function pathsIn(folder: string, database: string): readonly string[] {
-  return Array.from({ length: maxSpools }, (_, number) => join(folder, nameOf(database, number)));
+  return Array.from({ length: maxSpools }, (_, number) =>
+    join(folder, `textgate-${database}-${number}.spool`),
+  );
 }
 
 /** Locks the first of some spools that no other process has. */
@@ -94,11 +91,6 @@ function claim(paths: readonly string[], lock: LockSpool): OwnedSpool {
     if (found !== null) return found;
   }
   throw new Error(`all of its ${maxSpools} spools are in use by other processes`);
-}
-
-function lockSpool(path: string, lockFile: LockFile, onFault: ReportFault): OwnedSpool | null {
-  const lock = lockFile(`${path}-owner`, 0);
-  return lock === null ? null : { path, lock, spool: createSettlementSpool(path, onFault) };
 }
 
 /** Moves what dead processes left in the other spools into this process's own, and removes those files. */

@@ -1,8 +1,9 @@
 import { usageDimensions } from '../../domain/ports/usage.ts';
-import type { UsageDimension } from '../../domain/ports/usage.ts';
+import type { UsageDimension, UsagePeriod } from '../../domain/ports/usage.ts';
+import { dayMs } from '../../shared/duration.ts';
+import type { Row } from '../engine.ts';
 
 export const hourMs = 3_600_000;
-export const dayMs = 86_400_000;
 
 /** Hours from here on are rolled up: those before are of a clock that was not set. */
 export const firstRolledMs = 24 * hourMs;
@@ -74,9 +75,17 @@ export function smallestKind(period: RolledPeriod, needed: ReadonlySet<UsageDime
   return rolledKinds[period].find(has) ?? null;
 }
 
-/** The beginning of the day, in UTC, in which a time is. */
-export function dayOf(atMs: number): number {
-  return Math.floor(atMs / dayMs) * dayMs;
+/** When a period that begins at a time ends, in milliseconds since 1970. */
+export function endOfPeriod(period: UsagePeriod, startMs: number): number {
+  if (period === 'month') return monthOf(startMs, 1);
+  return startMs + (period === 'day' ? dayMs : hourMs);
+}
+
+/** The beginnings of the days or months that are in a state, of the rows of all. */
+export function startsOf(rows: readonly Row[], period: RolledPeriod, state: string): readonly number[] {
+  return rows
+    .filter((row) => row['period'] === period && row['state'] === state)
+    .map((row) => Number(row['start']));
 }
 
 /** The beginning of the calendar month, in UTC, in which a time is, or of one that many months later. */

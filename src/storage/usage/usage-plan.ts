@@ -1,6 +1,7 @@
+import { dayMs, dayOf } from '../../shared/duration.ts';
 import type { Results, Row, Statement } from '../engine.ts';
 import { sql } from '../statements.ts';
-import { dayMs, dayOf, firstRolledMs, hourMs, monthOf } from './usage-kinds.ts';
+import { firstRolledMs, hourMs, monthOf, startsOf } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 
 /** How many ranges of hours a plan may have; with more, all of it is one range. SQLite takes 500 parts of a union. */
@@ -43,13 +44,9 @@ function selectPeriods({ fromMs, toMs }: TimeRange): Statement {
 
 /** What `selectPeriods` found. */
 function readPeriods(rows: readonly Row[]): RolledPeriods {
-  const starts = (period: RolledPeriod, state: string): number[] =>
-    rows
-      .filter((row) => row['period'] === period && row['state'] === state)
-      .map((row) => Number(row['start']));
-  const outdated = new Set(starts('day', 'stale').map((start) => monthOf(start)));
-  const days = new Set(starts('day', 'rolled'));
-  const months = new Set(starts('month', 'rolled').filter((start) => !outdated.has(start)));
+  const outdated = new Set(startsOf(rows, 'day', 'stale').map((start) => monthOf(start)));
+  const days = new Set(startsOf(rows, 'day', 'rolled'));
+  const months = new Set(startsOf(rows, 'month', 'rolled').filter((start) => !outdated.has(start)));
   return { days, months, version: `${[...days].join()};${[...months].join()}` };
 }
 

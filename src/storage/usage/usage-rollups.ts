@@ -1,16 +1,17 @@
 import type { Pause } from '../../domain/pause.ts';
 import { usageDimensions } from '../../domain/ports/usage.ts';
 import type { UsageRollups } from '../../domain/ports/usage.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
+import { dayMs, dayOf } from '../../shared/duration.ts';
+import type { Engine, Statement } from '../engine.ts';
 import { listOf, raw, readCount, readRows, sql } from '../statements.ts';
 import {
   columnOf,
-  dayMs,
-  dayOf,
+  endOfPeriod,
   firstRolledMs,
   hourMs,
   monthOf,
   rolledKinds,
+  startsOf,
   sumColumns,
 } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
@@ -104,7 +105,7 @@ async function waitForBarrier(engine: Engine, pause: Pause): Promise<void> {
 
 /** Adds the hours of a period that was begun; resolves with whether it is rolled up now. */
 async function roll({ engine, rowsPerUnit, pause }: Work, period: Period): Promise<boolean> {
-  const endMs = endOf(period);
+  const endMs = endOfPeriod(period.period, period.startMs);
   for (;;) {
     const [progress] = await readRows(engine, selectProgress(period));
     if (progress === undefined) return false;
@@ -117,21 +118,10 @@ async function roll({ engine, rowsPerUnit, pause }: Work, period: Period): Promi
   }
 }
 
-function startsOf(rows: readonly Row[], period: Period['period'], state: string): readonly number[] {
-  return rows
-    .filter((row) => row['period'] === period && row['state'] === state)
-    .map((row) => Number(row['start']));
-}
-
 /** A day or a month. */
 interface Period {
   readonly period: RolledPeriod;
   readonly startMs: number;
-}
-
-/** When a period ends, in milliseconds since 1970. */
-function endOf({ period, startMs }: Period): number {
-  return period === 'day' ? startMs + dayMs : monthOf(startMs, 1);
 }
 
 function selectOldestHour(fromMs: number): Statement {
@@ -223,7 +213,7 @@ const isNext = ({ period, startMs }: Period, hour: number): Statement =>
  */
 function addHours(of: Period, fromMs: number, toMs: number): readonly Statement[] {
   const { period, startMs } = of;
-  const state = toMs === endOf(of) ? 'rolled' : 'rolling';
+  const state = toMs === endOfPeriod(period, startMs) ? 'rolled' : 'rolling';
   return [
     ...rolledKinds[period].map((kind) => addKind(kind, of, fromMs, toMs)),
     sql`UPDATE usage_periods SET state = ${state}, next_hour = ${toMs}

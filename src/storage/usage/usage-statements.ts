@@ -7,9 +7,10 @@ import type {
   UsagePeriod,
   UsageRow,
 } from '../../domain/ports/usage.ts';
+import { dayMs } from '../../shared/duration.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
 import { joined, listOf, raw, sql } from '../statements.ts';
-import { columnOf, dayMs, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
+import { columnOf, endOfPeriod, hourMs, monthOf, smallestKind, sumColumns } from './usage-kinds.ts';
 import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
 import { countHours, planUsage, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsageExtent, UsagePlan } from './usage-plan.ts';
@@ -122,7 +123,7 @@ function inRuns(starts: readonly number[], period: RolledPeriod, byKey: boolean)
   if (byKey && starts.length <= maxNamed) return [sql`start IN (${listOf(starts)})`];
   const runs: { from: number; to: number }[] = [];
   for (const start of starts) {
-    const end = period === 'day' ? start + dayMs : monthOf(start, 1);
+    const end = endOfPeriod(period, start);
     const last = runs.at(-1);
     if (last?.to === start) last.to = end;
     else runs.push({ from: start, to: end });

@@ -1,8 +1,10 @@
 import { maxUsageRows } from '../../domain/ports/usage.ts';
 import type { Usage, UsageFilter, UsagePeriod, UsageQuery, UsageRow } from '../../domain/ports/usage.ts';
 import { digest } from '../../shared/digest.ts';
+import { dayMs, dayOf } from '../../shared/duration.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import type { Engine, Row } from '../engine.ts';
-import { dayMs, dayOf, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
+import { endOfPeriod, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
 import { countHours, firstUnrolled, planUsage, readExtent, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsagePlan } from './usage-plan.ts';
 import {
@@ -166,11 +168,6 @@ function startOfPeriod(period: UsagePeriod, atMs: number): number {
   return period === 'day' ? dayOf(atMs) : atMs - (atMs % hourMs);
 }
 
-function endOfPeriod(period: UsagePeriod, startMs: number): number {
-  if (period === 'month') return monthOf(startMs, 1);
-  return startMs + (period === 'day' ? dayMs : hourMs);
-}
-
 /** The first part of a time that is read at once: whole periods, as many as have about as many rows as a slice. */
 async function cutTime(
   engine: Pick<Engine, 'read'>,
@@ -254,12 +251,7 @@ function readUsageCursor(
   { period, dimensions }: OrderedGroups,
 ): GroupValues | null {
   if (cursor.length > maxCharacters || !cursor.startsWith(mark)) return null;
-  let values: unknown;
-  try {
-    values = JSON.parse(Buffer.from(cursor.slice(mark.length), 'base64url').toString());
-  } catch {
-    return null;
-  }
+  const values = parseJson(Buffer.from(cursor.slice(mark.length), 'base64url').toString());
   const most = dimensions.length + (period === null ? 0 : 1);
   if (!Array.isArray(values) || values.length === 0 || values.length > most) return null;
   const isValid = values.every((value: unknown, at) =>
