@@ -97,6 +97,16 @@ export async function readJson(request: Request, response: Response): Promise<un
   return body === undefined ? refuse('invalid_json', 'The request body could not be parsed as JSON.') : body;
 }
 
+/** Reads a JSON body and checks it. */
+export async function readInput<Schema extends z.ZodType>(
+  request: Request,
+  response: Response,
+  schema: Schema,
+): Promise<z.output<Schema> | Refusal> {
+  const body = await readJson(request, response);
+  return isRefusal(body) ? body : check(body, schema);
+}
+
 /** Checks a value against a schema; the first problem becomes the refusal, which names the field. */
 export function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> | Refusal {
   const read = schema.safeParse(input, { error: schemaMessage });

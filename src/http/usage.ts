@@ -6,11 +6,12 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
 import { check, entryCount, unknownCursor } from './checked-input.ts';
-import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
+import { writeCsv } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
 import type { NamedUsage } from './present/usage.ts';
-import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
+import { sendCsv } from './answers/respond.ts';
+import type { RouteAnswer } from './route-table.ts';
 import { prefers } from './router.ts';
 import { findUnknownKey } from './unknown-ids.ts';
 import type { Request, Response } from './router.ts';
@@ -163,14 +164,14 @@ export function presentUsagePage({ by, rows, next }: NamedUsagePage) {
   );
 }
 
-/** Sends a page of usage as the request prefers: JSON, or CSV with the cursor of the next page in a header. */
-export function sendUsage(request: Request, response: Response, page: NamedUsagePage | Refusal): void {
-  if (isRefusal(page)) return sendRefusal(response, page);
-  if (!prefers(request, 'csv', 'json')) return sendAnswer(response, 200, presentUsagePage(page));
-  const columns = usageColumns(page.by);
-  const lines = page.rows.map((row) => writeCsvLine(row, columns));
-  sendBody(response, 200, writeCsvHeader(columns) + lines.join(''), {
-    'content-type': 'text/csv; charset=utf-8',
-    ...(page.next === null ? {} : { 'x-textgate-next': page.next }),
-  });
+/** Answers with a page of usage as the request prefers: as JSON, or as CSV. */
+export function answerUsage(
+  request: Request,
+  response: Response,
+  page: NamedUsagePage | Refusal,
+): RouteAnswer {
+  if (isRefusal(page)) return page;
+  if (!prefers(request, 'csv', 'json')) return presentUsagePage(page);
+  sendCsv(response, writeCsv(page.rows, usageColumns(page.by)), page.next);
+  return null;
 }

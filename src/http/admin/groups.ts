@@ -4,10 +4,9 @@ import type { RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { ReadBudgetUse } from '../../operations/key-use.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { sendAnswer } from '../answers/respond.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentGroup } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -54,8 +53,5 @@ export function findUnknownGroup(name: string | null | undefined, groups: Groups
 
 /** The route `/admin/groups`. */
 export function createGroupRoutes(groups: GroupReads): Router {
-  const router = createRouter();
-  router.get('/groups', async (_request, response) => sendAnswer(response, 200, await listGroups(groups)));
-  router.all('/groups', methodNotAllowed('GET'));
-  return router;
+  return addRoutes(createRouter(), { 'GET /groups': () => listGroups(groups) });
 }

@@ -7,7 +7,7 @@ import { connectionOf } from '../connections/connection.ts';
 import { isReading } from '../pages/own-pages.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
 import { sendRefusal } from '../answers/respond.ts';
-import type { Request, RequestHandler } from '../router.ts';
+import type { Request, RequestHandler, Response } from '../router.ts';
 import { failureWindowMs } from './access.ts';
 import type { AdminAccess, Role, Session } from './access.ts';
 import { readSession, sessionOf } from './session-cookie.ts';
@@ -40,17 +40,15 @@ export function isStillAllowed(request: IncomingMessage): boolean {
  * Cuts the answer off as soon as the session that asked for it ends, as if its client had left: what costs money at a provider
  * must not go on after a logout.
  */
-export const endWithSession: RequestHandler = (request, response, next) => {
+export function endWithSession(request: IncomingMessage, response: Response): void {
   const cancel = sessionEnds.get(request)?.(() => response.destroy());
   if (cancel !== undefined) response.once('close', cancel);
-  next();
-};
+}
 
-/** Refuses the read-only token on a route whose answer has secrets. */
-export const adminOnly: RequestHandler = (request, response, next) => {
-  if (readers.has(request)) sendRefusal(response, readOnly());
-  else next();
-};
+/** The refusal of the read-only token on a route whose answer has secrets; `null` for others. */
+export function readOnlyFault(request: IncomingMessage): Refusal | null {
+  return readers.has(request) ? readOnly() : null;
+}
 
 /**
  * Refuses every request without an admin token or the cookie of a session, every request from a foreign web page, and

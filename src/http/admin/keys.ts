@@ -9,12 +9,13 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { sendAnswer } from '../answers/respond.ts';
 import { check, unknownCursor, pathIdOf, readJson, readWholeQuery } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { addRoutes } from '../route-table.ts';
+import type { Route } from '../route-table.ts';
 import { createRouter } from '../router.ts';
-import type { Request, RequestHandler, Router } from '../router.ts';
+import type { Router } from '../router.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
@@ -160,59 +161,28 @@ function withoutAbsent(settings: object): object {
 
 /** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
 export function createKeyRoutes(keys: KeyOperations): Router {
-  const router = createRouter();
-  router.get(
-    '/',
-    handle(async (request) => {
+  return addRoutes(createRouter(), {
+    'GET /': (request) => {
       const query = readWholeQuery(request, keyQuery, 'This list');
       return isRefusal(query) ? query : keys.list(query);
-    }),
-  );
-  router.post(
-    '/',
-    handleBody((_id, body) => keys.create(body), 201),
-  );
-  router.all('/', methodNotAllowed('GET, POST'));
-
-  router.get(
-    '/:id',
-    handle((request) => keys.get(pathIdOf(request))),
-  );
-  router.patch(
-    '/:id',
-    handleBody((id, body) => keys.update(id, body)),
-  );
-  router.delete(
-    '/:id',
-    handle((request) => keys.revoke(pathIdOf(request))),
-  );
-  router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
-
-  router.post(
-    '/:id/rotate',
-    handleBody((id, body) => keys.rotate(id, body)),
-  );
-  router.all('/:id/rotate', methodNotAllowed('POST'));
-
-  router.post(
-    '/:id/credits',
-    handleBody((id, body) => keys.credit(id, body)),
-  );
-  router.all('/:id/credits', methodNotAllowed('POST'));
-  return router;
+    },
+    'POST /': async (request, response) => {
+      const body = await readJson(request, response);
+      sendAnswer(response, 201, isRefusal(body) ? body : await keys.create(body));
+      return null;
+    },
+    'GET /:id': (request) => keys.get(pathIdOf(request)),
+    'PATCH /:id': withBody((id, body) => keys.update(id, body)),
+    'DELETE /:id': (request) => keys.revoke(pathIdOf(request)),
+    'POST /:id/rotate': withBody((id, body) => keys.rotate(id, body)),
+    'POST /:id/credits': withBody((id, body) => keys.credit(id, body)),
+  });
 }
 
-function handle(work: (request: Request) => Promise<object | Refusal>): RequestHandler {
-  return async (request, response) => sendAnswer(response, 200, await work(request));
-}
-
-/** Handles a request with a JSON body; `work` gets the id of the path, too. */
-function handleBody(
-  work: (id: string, body: unknown) => Promise<object | Refusal>,
-  status = 200,
-): RequestHandler {
+/** A route with a JSON body; `work` gets the id of the path, too. */
+function withBody(work: (id: string, body: unknown) => Promise<object | Refusal>): Route {
   return async (request, response) => {
     const body = await readJson(request, response);
-    sendAnswer(response, status, isRefusal(body) ? body : await work(pathIdOf(request), body));
+    return isRefusal(body) ? body : work(pathIdOf(request), body);
   };
 }

@@ -29,15 +29,16 @@ import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
 import type { UpstreamAdministration } from './upstreams.ts';
-import { readUsage, sendUsage, usageQuery } from '../usage.ts';
+import { answerUsage, readUsage, usageQuery } from '../usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { readWholeQuery } from '../checked-input.ts';
 import { presentList } from '../present/list.ts';
 import { presentShadow } from '../present/shadow.ts';
-import { methodNotAllowed, refuseFaults } from '../fallback-handlers.ts';
+import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
-import { sendAnswer, sendBody } from '../answers/respond.ts';
+import { sendBody } from '../answers/respond.ts';
 import { unknownOperatorsUrl } from '../heads/unknown-url.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { RequestHandler, Response, Router } from '../router.ts';
 
@@ -118,16 +119,11 @@ export function createAdminRouter(ports: AdminPorts): Router {
 
 /** The routes `/admin/usage` and `/admin/shadow`. */
 function createListRoutes({ usage, shadows }: AdminPorts): Router {
-  const router = createRouter();
-  router.get('/usage', async (request, response) => {
-    sendUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage));
+  return addRoutes(createRouter(), {
+    'GET /usage': async (request, response) =>
+      answerUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage)),
+    'GET /shadow': async () => presentList((await shadows()).map(presentShadow), null),
   });
-  router.all('/usage', methodNotAllowed('GET'));
-  router.get('/shadow', async (_request, response) => {
-    sendAnswer(response, 200, presentList((await shadows()).map(presentShadow), null));
-  });
-  router.all('/shadow', methodNotAllowed('GET'));
-  return router;
 }
 
 function sendStatus(response: Response, status: number, body: object): void {

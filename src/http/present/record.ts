@@ -1,7 +1,7 @@
 import type { Attempt, ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { UpstreamError, Usage } from '../../protocol/text.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { writeCsvHeader, writeCsvLine } from './csv.ts';
+import { writeCsv, writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { isoTime } from './iso-time.ts';
 
@@ -129,7 +129,7 @@ const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
 
 /** Records as CSV (RFC 4180) with a header line. */
 export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
-  return writeCsvHeader(csvColumns) + records.map((record) => writeCsvLine(record, csvColumns)).join('');
+  return writeCsv(records, csvColumns);
 }
 
 /** A record as a line of JSON, with all that is stored of it: no other copy will be left. */
