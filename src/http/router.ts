@@ -20,9 +20,10 @@ export type RequestHandler = (
   next: (error?: unknown) => void,
 ) => unknown;
 
-type ErrorRequestHandler = (
+/** Answers an error that a handler threw, or hands it on. */
+export type ErrorRequestHandler = (
   error: unknown,
-  request: Request,
+  request: IncomingMessage,
   response: Response,
   next: (error?: unknown) => void,
 ) => void;

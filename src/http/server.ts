@@ -66,7 +66,8 @@ export function createHttpServer(
   };
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
-    if (!addPending(request, response)) return;
+    // Not on a connection that is closed, or that has too many answers pending.
+    if (connectionOf(request.socket)?.addPending(request, response) !== true) return;
     const fault = checkHead(request);
     if (fault !== null) {
       response.crossOrigin = ports.crossOriginHeaders(request);
@@ -129,11 +130,6 @@ export function createHttpServer(
     if (!isLate || !connection.extendTime(late)) refuse();
   });
   return server;
-}
-
-/** Counts an answer as pending; false when the request may not run, as on a connection that is closed. */
-function addPending(request: IncomingMessage, response: OwnResponse): boolean {
-  return connectionOf(request.socket)?.addPending(request, response) === true;
 }
 
 /** Starts listening; resolves with the actual port, which the system chooses for port 0. */

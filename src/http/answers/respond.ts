@@ -22,6 +22,12 @@ export function sendBody(
   );
 }
 
+/** Sends a client to another place, which may be relative to the one that it asked for. */
+export function sendRedirect(response: Response, status: 303 | 308, location: string): void {
+  response.setHeader('location', location);
+  sendBody(response, status, '', { 'content-type': 'text/plain' });
+}
+
 /** Sends an answer that has no body. */
 export function sendNoContent(response: Response, headers: Readonly<Record<string, string>>): void {
   send(response, 204, { ...noStore, ...headers }, '');

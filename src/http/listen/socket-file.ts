@@ -1,5 +1,4 @@
 import { existsSync, promises } from 'node:fs';
-import type { Stats } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 
@@ -8,7 +7,8 @@ import { dirname } from 'node:path';
  * when a process listens there, when the file is no socket, or when its folder is missing.
  */
 export async function removeStaleSocket(path: string): Promise<void> {
-  const stats = await statOf(path);
+  // Why nothing can be there, such as missing rights, is the error of listening.
+  const stats = await promises.lstat(path).catch(() => null);
   if (stats === null) {
     // Node reports it as missing rights.
     if (!existsSync(dirname(path)))
@@ -23,15 +23,6 @@ export async function removeStaleSocket(path: string): Promise<void> {
   if (code === 'EACCES')
     throw new Error(`server.socket: ${path} belongs to another user: remove it, or write another path`);
   if (code === 'ECONNREFUSED') await promises.rm(path, { force: true });
-}
-
-async function statOf(path: string): Promise<Stats | null> {
-  try {
-    return await promises.lstat(path);
-  } catch {
-    // Why nothing can be there, such as missing rights, is the error of listening.
-    return null;
-  }
 }
 
 /** The code of the error of a connection; `null` if a process accepts it. */
