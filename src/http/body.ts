@@ -26,8 +26,9 @@ export async function readBody(
   maxBytes: number,
   takesForms = false,
 ): Promise<Uint8Array | Refusal> {
-  const fault = contentFault(request, takesForms) ?? lengthFault(request, maxBytes);
+  const fault = contentFault(request, takesForms);
   if (fault !== null) return fault;
+  if (isOversized(request, maxBytes)) return tooLarge(maxBytes);
   const taken = takeReadBody(request, maxBytes);
   if (taken !== null) return taken;
   startBody(request, response);
@@ -66,10 +67,6 @@ function contentFault({ headers }: IncomingMessage, takesForms: boolean): Refusa
 function typeOf(headers: IncomingHttpHeaders): string {
   const type = headers['content-type'] ?? '';
   return type === 'application/json' ? type : (type.split(';', 1)[0]?.trim().toLowerCase() ?? '');
-}
-
-function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null {
-  return isOversized(request, maxBytes) ? tooLarge(maxBytes) : null;
 }
 
 /** The refusal of a body that is larger than the limit. */

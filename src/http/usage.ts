@@ -127,8 +127,9 @@ async function readPage(
   const page = await reads
     .usage({ by, fromMs: from, toMs: to, where: filter, limit, after: after ?? null })
     .catch((error: unknown) => {
-      if (error instanceof RangeError) return tooLarge();
-      throw error;
+      if (!(error instanceof RangeError)) throw error;
+      const message = 'A sum is too large to be exact. Ask for a shorter time or for more groups.';
+      return refuse('invalid_value', message);
     });
   if (page === null)
     return unknownCursor(
@@ -146,13 +147,6 @@ async function readPage(
 
 function keyIdOf({ keyId = '' }: { readonly keyId?: string }): string {
   return keyId;
-}
-
-function tooLarge(): Refusal {
-  return refuse(
-    'invalid_value',
-    'A sum is too large to be exact. Ask for a shorter time or for more groups.',
-  );
 }
 
 /** A page of usage as JSON. */

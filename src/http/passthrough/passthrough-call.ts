@@ -23,7 +23,7 @@ export interface PassthroughLimits {
 }
 
 /** The result of a passthrough call: the status of its answer, or its fault. */
-export type PassthroughOutcome = number | UpstreamFault | Refusal;
+type PassthroughOutcome = number | UpstreamFault | Refusal;
 
 /**
  * The headers of an answer that pass through. Not its length: by the length a client would take the last piece for the

@@ -10,7 +10,7 @@ import type { PassthroughTransport, PassthroughPath } from '../../pipeline/run-p
 import { queryOf } from '../checked-input.ts';
 import { isOversized, startBody, takeReadBody, tooLarge } from '../body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
-import type { PassthroughLimits, PassthroughOutcome } from './passthrough-call.ts';
+import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from '../http-client-connection.ts';
 import type { ClientSettings } from '../http-client-connection.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
@@ -149,7 +149,10 @@ function createTransport(
               signal,
               onHead,
               onAnswered,
-              resolve: keyRefused === null ? resolve : (outcome) => resolve(tellRefusal(outcome, keyRefused)),
+              resolve(outcome) {
+                if (outcome === 401) keyRefused?.();
+                resolve(outcome);
+              },
             }),
           );
           keepPassthroughHeaders(request, readBody);
@@ -159,12 +162,6 @@ function createTransport(
         }),
     };
   };
-}
-
-/** The outcome of a call, after a refused key was noted. */
-function tellRefusal(outcome: PassthroughOutcome, keyRefused: () => void): PassthroughOutcome {
-  if (outcome === 401) keyRefused();
-  return outcome;
 }
 
 /** Removes the headers that do not pass through, and sets the length of a body that was read before. */

@@ -4,6 +4,7 @@ import { formatUsd } from '../../shared/money.ts';
 import { writeCsv, writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { isoTime } from './iso-time.ts';
+import { presentPrice } from './price.ts';
 
 /** A consumption record as JSON for operators. */
 export function presentRecord(record: ConsumptionRecord) {
@@ -53,13 +54,7 @@ function present<Shown>(record: ConsumptionRecord, upstream: string | null, atte
     code: record.failure?.code ?? null,
     usage: presentUsage(usage),
     usage_source: record.usageSource,
-    price: {
-      input: formatUsd(price.input),
-      cached_input: formatUsd(price.cachedInput),
-      cache_write: formatUsd(price.cacheWrite),
-      output: formatUsd(price.output),
-      request: formatUsd(price.request),
-    },
+    price: presentPrice(price),
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
     timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstTextMs, total_ms: record.totalMs },

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { LogFields, ReportFault, Telemetry } from '../../domain/ports/telemetry.ts';
 import { openStandardStream } from './log-destination.ts';
+import type { LogDestination } from './log-destination.ts';
 import { sumKeylessRefusals } from './refusal-sums.ts';
 import { requestLine } from './request-line.ts';
 import { terminalLine } from './terminal-line.ts';
@@ -91,14 +92,8 @@ export function createLog(
   };
 }
 
-/** A destination of lines, whatever writes them. */
-interface Destination extends LineWriter {
-  readonly droppedLines: number;
-  flush(limitMs: number): Promise<boolean>;
-}
-
 /** A destination of the app around us: if it throws, only the line is lost. */
-function guarded(writer: LineWriter, format: LogFormat): Destination {
+function guarded(writer: LineWriter, format: LogFormat): LogDestination {
   const describe = describerOf(format, { columns: usualColumns, paint: (_style, text) => text });
   let droppedLines = 0;
   return {
@@ -119,7 +114,7 @@ function guarded(writer: LineWriter, format: LogFormat): Destination {
 function openStandardOutput(
   format: LogFormat = process.stdout.isTTY ? 'text' : 'json',
   isShared: boolean,
-): Destination {
+): LogDestination {
   const describe = describerOf(format, {
     get columns() {
       return process.stdout.columns ?? usualColumns;
@@ -148,32 +143,20 @@ function describerOf(format: LogFormat, terminal: Terminal): (line: string) => s
 const maxMessageChars = 300;
 const maxFrames = 20;
 
-/** The loggable parts of an uncaught error. */
-interface Crash {
-  readonly error: string;
-  readonly code: string | null;
-  readonly reason: string | null;
-  readonly stack: readonly string[];
-}
-
 /**
  * Describes an error from anywhere, whose message may quote a prompt: those of `JSON.parse` and of Node's argument checks
  * do. The message is cut at the first quotation mark; the frames of the stack say where the error was thrown. A thrown
  * value that is not an `Error` is not logged at all.
  */
-function describeCrash(error: unknown): Crash {
+function describeCrash(error: unknown): object {
   if (!(error instanceof Error)) return { error: typeof error, code: null, reason: null, stack: [] };
   const { code } = error as NodeJS.ErrnoException;
   return {
     error: error.name,
     code: typeof code === 'string' ? code : null,
-    reason: withoutQuotes(error.message),
+    reason: error.message.replace(/(^|\W)["'`‘“].*/s, '$1…').slice(0, maxMessageChars),
     stack: framesOf(error),
   };
-}
-
-function withoutQuotes(message: string): string {
-  return message.replace(/(^|\W)["'`‘“].*/s, '$1…').slice(0, maxMessageChars);
 }
 
 /** The frames without the message before them, which may have lines that look like frames. */

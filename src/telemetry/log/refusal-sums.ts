@@ -59,7 +59,10 @@ export function sumKeylessRefusals(
   clock: Clock,
   write: (sum: { readonly count: number; readonly codes: Counts }) => void,
 ) {
-  const sums = sumUp((codes) => write({ count: total(codes), codes }), clock);
+  const sums = sumUp((codes) => {
+    const count = Object.values(codes).reduce((sum, times) => sum + times, 0);
+    write({ count, codes });
+  }, clock);
   return {
     /** Counts a request without a valid key; false for any other request, which gets a log line of its own. */
     countIfKeyless(summary: ExchangeSummary): boolean {
@@ -70,8 +73,4 @@ export function sumKeylessRefusals(
     /** Writes the counts now, if there are any. */
     flush: sums.flush,
   };
-}
-
-function total(counts: Counts): number {
-  return Object.values(counts).reduce((sum, times) => sum + times, 0);
 }
