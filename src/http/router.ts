@@ -61,3 +61,8 @@ export function prefers(request: Request, type: string, other: string): boolean 
   // Express's method reads nothing but the headers.
   return express.request.accepts.call(request as express.Request, other, type) === type;
 }
+
+/** The path of a target, without its query, which may hold secrets. */
+export function pathOf(target: string): string {
+  return target.split('?', 1)[0] ?? '';
+}

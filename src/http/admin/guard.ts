@@ -22,17 +22,17 @@ export interface GuardPorts {
 /** The requests with the read-only token or with a session of it. */
 const readers = new WeakSet<IncomingMessage>();
 
-/** How the session of a request is looked up again; a request with a token has none. */
-const sessionLookUps = new WeakMap<IncomingMessage, () => Session | Refusal | null>();
-
-/** What calls back when the session of a request ends; a request with a token has none. */
-const sessionEnds = new WeakMap<IncomingMessage, (onEnd: () => void) => () => void>();
+/** How the session of a request is looked up again, and what calls back when it ends; a request with a token has none. */
+const sessions = new WeakMap<
+  IncomingMessage,
+  { lookUp(): Session | Refusal | null; whenEnded(onEnd: () => void): () => void }
+>();
 
 /** Whether a request that was let through would be so now: a long answer must not outlast the session that asked for it. */
 export function isStillAllowed(request: IncomingMessage): boolean {
-  const lookUp = sessionLookUps.get(request);
-  if (lookUp === undefined) return true;
-  const found = lookUp();
+  const session = sessions.get(request);
+  if (session === undefined) return true;
+  const found = session.lookUp();
   return found !== null && !isRefusal(found);
 }
 
@@ -41,7 +41,7 @@ export function isStillAllowed(request: IncomingMessage): boolean {
  * must not go on after a logout.
  */
 export function endWithSession(request: IncomingMessage, response: Response): void {
-  const cancel = sessionEnds.get(request)?.(() => response.destroy());
+  const cancel = sessions.get(request)?.whenEnded(() => response.destroy());
   if (cancel !== undefined) response.once('close', cancel);
 }
 
@@ -88,8 +88,7 @@ function findSession(request: Request, pages: OwnPages, access: AdminAccess): Ro
   const lookUp = (): Session | Refusal | null => readSession(request, pages, access);
   const session = lookUp();
   if (session === null || isRefusal(session)) return session;
-  sessionLookUps.set(request, lookUp);
-  sessionEnds.set(request, (onEnd) => access.whenEnded(session, onEnd));
+  sessions.set(request, { lookUp, whenEnded: (onEnd) => access.whenEnded(session, onEnd) });
   return session.role;
 }
 

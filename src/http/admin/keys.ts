@@ -1,8 +1,6 @@
 import type { z } from 'zod';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
-import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { Account } from '../../domain/ports/accounts.ts';
 import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { isRefusal } from '../../shared/errors.ts';
@@ -54,7 +52,8 @@ export function createKeyOperations(administration: KeyAdministration) {
   const { keys, groups } = administration;
   const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
     if (isRefusal(found)) return found;
-    return presentOne(found, await readUse([found], administration), administration);
+    const [presented] = await presentAll([found], administration);
+    return presented as PresentedKey;
   };
   const presentIssued = async (issued: IssuedKey | Refusal) => {
     if (isRefusal(issued)) return issued;
@@ -85,9 +84,7 @@ export function createKeyOperations(administration: KeyAdministration) {
       const { limit: most, before, search, status: state } = wanted;
       const found = await keys.list({ search, state }, most, before ?? null);
       if (found === null) return unknownCursor();
-      const use = await readUse(found.keys, administration);
-      const shown = found.keys.map((key) => presentOne(key, use, administration));
-      return presentList(shown, found.next);
+      return presentList(await presentAll(found.keys, administration), found.next);
     },
     get: async (id: string) => present(await keys.show(id)),
     async update(id: string, input: unknown) {
@@ -117,18 +114,11 @@ export function createKeyOperations(administration: KeyAdministration) {
   };
 }
 
-/** The accounts of some keys, their budgets, and how many requests each has in progress and were refused; by the keys' ids. */
-interface KeysUse {
-  readonly accounts: ReadonlyMap<string, Account>;
-  readonly budgets: ReadonlyMap<string, BudgetUse>;
-  readonly inFlight: ReadonlyMap<string, number>;
-  readonly refused: Awaited<ReturnType<ReadRefused>>;
-}
-
-async function readUse(
+/** Presents keys with their accounts, their budgets, and how many requests each has in progress and were refused. */
+async function presentAll(
   some: readonly ApiKey[],
-  { keys, running, budgetUse, refusedToday }: KeyAdministration,
-): Promise<KeysUse> {
+  { keys, running, budgetUse, refusedToday, defaults }: KeyAdministration,
+): Promise<readonly PresentedKey[]> {
   const ids = some.map(({ id }) => id);
   const [accounts, budgets, inFlight, refused] = await Promise.all([
     keys.accounts(ids),
@@ -136,22 +126,16 @@ async function readUse(
     running.count(ids),
     refusedToday(ids),
   ]);
-  return { accounts, budgets, inFlight, refused };
-}
-
-function presentOne(
-  key: ApiKey,
-  { accounts, budgets, inFlight, refused }: KeysUse,
-  { defaults }: KeyAdministration,
-) {
-  const { id } = key;
-  const use = {
-    account: accounts.get(id),
-    budget: budgets.get(id),
-    inFlight: inFlight.get(id),
-    refused: refused.get(id),
-  };
-  return presentManagedKey(key, use, defaults);
+  return some.map((key) => {
+    const { id } = key;
+    const use = {
+      account: accounts.get(id),
+      budget: budgets.get(id),
+      inFlight: inFlight.get(id),
+      refused: refused.get(id),
+    };
+    return presentManagedKey(key, use, defaults);
+  });
 }
 
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */

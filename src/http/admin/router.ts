@@ -36,11 +36,11 @@ import { presentList } from '../present/list.ts';
 import { presentShadow } from '../present/shadow.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
-import { sendBody } from '../answers/respond.ts';
+import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { unknownOperatorsUrl } from '../heads/unknown-url.ts';
 import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
-import type { RequestHandler, Response, Router } from '../router.ts';
+import type { RequestHandler, Router } from '../router.ts';
 
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
@@ -86,15 +86,15 @@ export function createAdminRouter(ports: AdminPorts): Router {
     const { contentType, body } = await ports.metrics.expose();
     sendBody(response, 200, body, { 'content-type': contentType });
   });
-  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
+  router.get('/healthz', (_request, response) => sendAnswer(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const [reason, database] = await Promise.all([ports.notReady(), ports.sharedDatabase?.()]);
     const details = {
       upstreams: ports.upstreamReports(),
       ...(database === undefined ? {} : { database: presentSharedDatabase(database) }),
     };
-    if (reason === null) sendStatus(response, 200, { status: 'ready', ...details });
-    else sendStatus(response, 503, { status: 'not ready', reason, ...details });
+    if (reason === null) sendAnswer(response, 200, { status: 'ready', ...details });
+    else sendAnswer(response, 503, { status: 'not ready', reason, ...details });
   });
   router.use(createManualRoutes(ports.manual));
   router.use('/docs', unknownOperatorsUrl);
@@ -124,8 +124,4 @@ function createListRoutes({ usage, shadows }: AdminPorts): Router {
       answerUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage)),
     'GET /shadow': async () => presentList((await shadows()).map(presentShadow), null),
   });
-}
-
-function sendStatus(response: Response, status: number, body: object): void {
-  sendBody(response, status, JSON.stringify(body));
 }

@@ -35,16 +35,13 @@ export async function findUselessSetting(
   if (named.length === 0 && !isPast) return null;
   const old = await readOld();
   if (old !== null && isRefusal(old)) return old;
-  if (isPast && expiresAt !== old?.expiresAt) return pastEnd();
+  if (isPast && expiresAt !== old?.expiresAt)
+    return refuse(
+      'invalid_value',
+      "Invalid 'expiresAt': expected a time to come (a day begins at midnight UTC). To end a key now, revoke it.",
+      { param: 'expiresAt' },
+    );
   return findUnknownModel(named, old?.models ?? [], use);
-}
-
-function pastEnd(): Refusal {
-  return refuse(
-    'invalid_value',
-    "Invalid 'expiresAt': expected a time to come (a day begins at midnight UTC). To end a key now, revoke it.",
-    { param: 'expiresAt' },
-  );
 }
 
 /** Nothing is refused while the list of an upstream is not known. */

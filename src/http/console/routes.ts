@@ -2,7 +2,7 @@ import { readingAlone } from '../fallback-handlers.ts';
 import { unknownHost, pageHeaders } from '../pages/own-pages.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
 import { sendBody, sendNotModified, sendRedirect, sendRefusal } from '../answers/respond.ts';
-import { createRouter } from '../router.ts';
+import { createRouter, pathOf } from '../router.ts';
 import type { Request, RequestHandler, Response, Router } from '../router.ts';
 import type { ConsoleFiles } from './open-files.ts';
 import { createSessionRoutes } from './session-routes.ts';
@@ -45,8 +45,7 @@ async function answerFile(
   next: (error?: unknown) => void,
   files: ConsoleFiles,
 ): Promise<void> {
-  const [path = ''] = request.url.split('?', 1);
-  const found = await files.find(path.slice('/console/'.length));
+  const found = await files.find(pathOf(request.url).slice('/console/'.length));
   if (found === null) return next();
   const { type, body, etag } = found.file;
   const headers = {

@@ -4,6 +4,7 @@ import type { KeyDirectory } from '../../domain/ports/key-store.ts';
 import { readBearer } from '../../pipeline/admission/authenticate.ts';
 import { shortenMethod } from '../fallback-handlers.ts';
 import { sendRefusal } from '../answers/respond.ts';
+import { pathOf } from '../router.ts';
 import type { Request, RequestHandler } from '../router.ts';
 
 /** How much of a path an error message quotes, in characters. */
@@ -118,9 +119,4 @@ function nearestPath(path: string): string | null {
 
 function shortenPath({ originalUrl }: Request): string {
   return pathOf(originalUrl).slice(0, maxQuotedPath);
-}
-
-/** Without the query, which may hold secrets. */
-function pathOf(url: string): string {
-  return url.split('?', 1)[0] ?? '';
 }

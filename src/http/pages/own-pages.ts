@@ -9,12 +9,9 @@ import type { Request, RequestHandler } from '../router.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
-/** The methods that change nothing. */
-const readingMethods = new Set<string | undefined>(['GET', 'HEAD']);
-
 /** Whether a method changes nothing. */
 export function isReading({ method }: IncomingMessage): boolean {
-  return readingMethods.has(method);
+  return method === 'GET' || method === 'HEAD';
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 const logEveryMs = 10_000;
 
 /** How many refusals there were, by their reasons. */
-type Counts = Readonly<Record<string, number>>;
+export type Counts = Readonly<Record<string, number>>;
 
 /** Counts refusals, and logs sums: an attack must not write a line per connection or request. */
 function sumUp(log: (counts: Counts) => void, clock: Clock) {
