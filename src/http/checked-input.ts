@@ -89,6 +89,15 @@ export function unknownCursor(param = 'before', problem = listCursorProblem): Re
   return refuse('invalid_value', `Invalid '${param}': ${problem}.`, { param });
 }
 
+/** How many names a refusal lists. */
+const maxListed = 20;
+
+/** Names in a refusal, separated by commas: the first ones, and how many more there are. */
+export function listNames(names: readonly string[]): string {
+  const others = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
+  return names.slice(0, maxListed).join(', ') + others;
+}
+
 /** Reads a JSON body. */
 export async function readJson(request: Request, response: Response): Promise<unknown> {
   const bytes = await readBody(request, response, maxBodyBytes);

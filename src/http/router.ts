@@ -64,5 +64,6 @@ export function prefers(request: Request, type: string, other: string): boolean 
 
 /** The path of a target, without its query, which may hold secrets. */
 export function pathOf(target: string): string {
-  return target.split('?', 1)[0] ?? '';
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
 }

@@ -178,19 +178,13 @@ interface FoundModels {
   readonly shared: readonly string[];
 }
 
-/** A call that did not bring a list. */
-interface FailedFetch {
-  readonly kind: 'failed';
-  readonly problem: string;
-}
-
 /** Fetches the list of an upstream, within a time limit; `closed` ends it early. */
 async function fetchModels(
   offer: Offer,
   upstreams: Upstreams,
   clock: Clock,
   closed: AbortSignal,
-): Promise<FoundModels | FailedFetch> {
+): Promise<FoundModels | { readonly kind: 'failed'; readonly problem: string }> {
   const limit = new AbortController();
   const cancel = clock.schedule(fetchLimitMs, () => limit.abort());
   const { source, listPath: path } = offer;

@@ -119,20 +119,15 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
 /** The text of a session: what it claims, and the HMAC over that, which has the length of SHA-256 in Base64. */
 const proofForm = /^((admin|read_only)\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/;
 
-interface Credential {
-  readonly role: Role;
-  readonly digest: Buffer;
-  readonly sessionKey: Buffer;
-  /** The nonces of sessions that were logged out. */
-  readonly ended: LRUCache<string, true>;
-}
+type Credential = ReturnType<typeof credentialOf>;
 
-function credentialOf(role: Role, token: string): Credential {
+function credentialOf(role: Role, token: string) {
   return {
     role,
     digest: digest(token),
     sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
-    ended: new LRUCache({ ...atMost(maxEndedSessions), ttl: sessionMs }),
+    /** The nonces of sessions that were logged out. */
+    ended: new LRUCache<string, true>({ ...atMost(maxEndedSessions), ttl: sessionMs }),
   };
 }
 

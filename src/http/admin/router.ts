@@ -7,11 +7,8 @@ import type { Maintenance } from '../../operations/maintenance.ts';
 import type { WebhookManagement } from '../../operations/manage-webhooks.ts';
 import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
-import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { createConsoleRoutes } from '../console/routes.ts';
-import type { ConsoleFiles } from '../console/open-files.ts';
-import type { OwnPages } from '../pages/own-pages.ts';
-import type { AdminAccess } from './access.ts';
+import type { ConsolePorts } from '../console/routes.ts';
 import { createArchiveRoutes } from './archive.ts';
 import { createGroupRoutes } from './groups.ts';
 import { createAdminGuard } from './guard.ts';
@@ -43,13 +40,7 @@ import { createRouter } from '../router.ts';
 import type { RequestHandler, Router } from '../router.ts';
 
 /** The dependencies of the admin listener's routes. */
-export interface AdminPorts {
-  readonly access: AdminAccess;
-  readonly addresses: ClientAddresses;
-  readonly pages: OwnPages;
-  readonly console: ConsoleFiles;
-  /** Called for each wrong token at the login of the console; the address is `null` where it must not be logged. */
-  readonly onFailedLogin: (address: string | null) => void;
+export interface AdminPorts extends ConsolePorts {
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;

@@ -21,7 +21,7 @@ const maxLoginBytes = 4_096;
 
 /** What the routes of sessions need. */
 export interface SessionPorts extends GuardPorts {
-  /** Called for each wrong token; the address is `null` where it must not be logged. */
+  /** Called for each wrong token at the login; the address is `null` where it must not be logged. */
   readonly onFailedLogin: (address: string | null) => void;
 }
 

@@ -9,16 +9,9 @@ import { createRouter, pathOf, prefers } from '../router.ts';
 import type { RequestHandler, Request } from '../router.ts';
 import type { RunRoutes } from '../standalone.ts';
 
-/** The paths of the listener for clients, in the form that a listener takes them. */
-interface PublicPaths {
-  readonly routes: RunRoutes;
-  readonly findDirect: FindDirect;
-  readonly unknownUrl: RequestHandler;
-}
-
 /**
  * Puts the routes for clients below a base path (empty for none), and probes and a page for people beside them, which an app
- * that mounts the routes has of its own.
+ * that mounts the routes has of its own: in the form that a listener takes them.
  */
 export function createPublicPaths(
   basePath: string,
@@ -26,18 +19,16 @@ export function createPublicPaths(
   findDirect: FindDirect,
   isReady: () => Promise<boolean>,
   door: () => FrontDoor,
-): PublicPaths {
+) {
   const router = createRouter({ caseSensitive: true });
   router.use(answerProbes(basePath, isReady));
   if (basePath === '') router.use(routes);
   else router.use(basePath, routes);
+  const findBelow: FindDirect = (method, target) =>
+    target.startsWith(basePath) ? findDirect(method, target.slice(basePath.length)) : undefined;
   return {
     routes: router,
-    findDirect:
-      basePath === ''
-        ? findDirect
-        : (method, target) =>
-            target.startsWith(basePath) ? findDirect(method, target.slice(basePath.length)) : undefined,
+    findDirect: basePath === '' ? findDirect : findBelow,
     unknownUrl: answerFrontDoor(basePath, door, unknownUrlBelow(basePath)),
   };
 }

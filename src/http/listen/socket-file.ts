@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, promises } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
@@ -26,13 +27,14 @@ export async function removeStaleSocket(path: string): Promise<void> {
 }
 
 /** The code of the error of a connection; `null` if a process accepts it. */
-function tryConnect(path: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(null);
-    });
-    socket.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => resolve(code));
-  });
+async function tryConnect(path: string): Promise<string | null> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  } finally {
+    socket.destroy();
+  }
 }

@@ -27,26 +27,20 @@ function sumUp(log: (counts: Counts) => void, clock: Clock) {
   };
 }
 
-/** Counts refusals by a closed list of reasons. */
-export interface RefusalReport<Reason extends string> {
-  /** Counts one refusal. */
-  readonly refused: (reason: Reason) => void;
-  /** Logs the counts that have not been logged yet. */
-  close(): void;
-}
-
-/** Counts each refusal in the metrics, and logs sums. */
+/** Counts each refusal, by a closed list of reasons, in the metrics, and logs sums. */
 export function createRefusalReport<Reason extends string>(
   count: (reason: Reason) => void,
   log: (counts: Counts) => void,
   clock: Clock,
-): RefusalReport<Reason> {
+) {
   const sums = sumUp(log, clock);
   return {
-    refused(reason) {
+    /** Counts one refusal. */
+    refused(reason: Reason): void {
       count(reason);
       sums.add(reason);
     },
+    /** Logs the counts that have not been logged yet. */
     close: sums.flush,
   };
 }
