@@ -56,14 +56,15 @@ export function keepPlaces(
   };
 }
 
+const quarter = (connections: number): number => Math.ceil(connections / 4);
+
+function shareOf(most: Share['most'], inProgress: string, advice: string): Share {
+  const full = (limit: number): string => `${limit} ${inProgress} are in progress already. ${advice}`;
+  return { taken: 0, most, full };
+}
+
 /** The shares of one listener: an eighth of its connections is for the kept paths alone. */
 function createShares() {
-  const shareOf = (most: Share['most'], inProgress: string, advice: string): Share => ({
-    taken: 0,
-    most,
-    full: (limit) => `${limit} ${inProgress} are in progress already. ${advice}`,
-  });
-  const quarter = (connections: number): number => Math.ceil(connections / 4);
   return {
     all: shareOf((all) => all - Math.ceil(all / 8), 'requests of operators', 'End one of them.'),
     long: shareOf(quarter, 'try-outs, doctor runs, backups and archives', 'End one of them.'),

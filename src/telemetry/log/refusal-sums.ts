@@ -36,7 +36,7 @@ export function createRefusalReport<Reason extends string>(
   const sums = sumUp(log, clock);
   return {
     /** Counts one refusal. */
-    refused(reason: Reason): void {
+    refused: (reason: Reason): void => {
       count(reason);
       sums.add(reason);
     },
