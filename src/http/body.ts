@@ -26,9 +26,8 @@ export async function readBody(
   maxBytes: number,
   takesForms = false,
 ): Promise<Uint8Array | Refusal> {
-  const fault = contentFault(request, takesForms);
+  const fault = contentFault(request, takesForms) ?? sizeFault(request, maxBytes);
   if (fault !== null) return fault;
-  if (isOversized(request, maxBytes)) return tooLarge(maxBytes);
   const taken = takeReadBody(request, maxBytes);
   if (taken !== null) return taken;
   startBody(request, response);
@@ -41,9 +40,9 @@ export function startBody(request: IncomingMessage, response: ServerResponse): v
   if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
-/** Whether the content length exceeds the limit, so that the body is not read and the connection is closed. */
-export function isOversized(request: IncomingMessage, maxBytes: number): boolean {
-  return Number(request.headers['content-length'] ?? 0) > maxBytes;
+/** The refusal of a content length above the limit, so that the body is not read and the connection is closed. */
+export function sizeFault({ headers }: IncomingMessage, maxBytes: number): Refusal | null {
+  return Number(headers['content-length'] ?? 0) > maxBytes ? tooLarge(maxBytes) : null;
 }
 
 /** Whether the body is that of an HTML form. */

@@ -8,7 +8,7 @@ import type { Ports } from '../../pipeline/ports.ts';
 import { runPassthrough } from '../../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../../pipeline/run-passthrough.ts';
 import { queryOf } from '../checked-input.ts';
-import { isOversized, startBody, takeReadBody, tooLarge } from '../body.ts';
+import { sizeFault, startBody, takeReadBody } from '../body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from '../http-client-connection.ts';
@@ -177,7 +177,7 @@ function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal 
   const encoding = request.headers['transfer-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
     return refuse('invalid_value', "Send the body with a length, or with 'Transfer-Encoding: chunked'.");
-  return isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null;
+  return sizeFault(request, maxBodyBytes);
 }
 
 /** Checks the target of a request as clients of proxies send it, with a whole address: a broken one can't be parsed. */
