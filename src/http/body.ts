@@ -26,7 +26,7 @@ export async function readBody(
   maxBytes: number,
   takesForms = false,
 ): Promise<Uint8Array | Refusal> {
-  const fault = contentFault(request, takesForms) ?? lengthFault(request, maxBytes);
+  const fault = contentFault(request, takesForms) ?? sizeFault(request, maxBytes);
   if (fault !== null) return fault;
   const taken = takeReadBody(request, maxBytes);
   if (taken !== null) return taken;
@@ -40,9 +40,9 @@ export function startBody(request: IncomingMessage, response: ServerResponse): v
   if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
-/** Whether the content length exceeds the limit, so that the body is not read and the connection is closed. */
-export function isOversized(request: IncomingMessage, maxBytes: number): boolean {
-  return Number(request.headers['content-length'] ?? 0) > maxBytes;
+/** The refusal of a content length above the limit, so that the body is not read and the connection is closed. */
+export function sizeFault({ headers }: IncomingMessage, maxBytes: number): Refusal | null {
+  return Number(headers['content-length'] ?? 0) > maxBytes ? tooLarge(maxBytes) : null;
 }
 
 /** Whether the body is that of an HTML form. */
@@ -66,10 +66,6 @@ function contentFault({ headers }: IncomingMessage, takesForms: boolean): Refusa
 function typeOf(headers: IncomingHttpHeaders): string {
   const type = headers['content-type'] ?? '';
   return type === 'application/json' ? type : (type.split(';', 1)[0]?.trim().toLowerCase() ?? '');
-}
-
-function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null {
-  return isOversized(request, maxBytes) ? tooLarge(maxBytes) : null;
 }
 
 /** The refusal of a body that is larger than the limit. */

@@ -89,12 +89,31 @@ export function unknownCursor(param = 'before', problem = listCursorProblem): Re
   return refuse('invalid_value', `Invalid '${param}': ${problem}.`, { param });
 }
 
+/** How many names a refusal lists. */
+const maxListed = 20;
+
+/** Names in a refusal, separated by commas: the first ones, and how many more there are. */
+export function listNames(names: readonly string[]): string {
+  const others = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
+  return names.slice(0, maxListed).join(', ') + others;
+}
+
 /** Reads a JSON body. */
 export async function readJson(request: Request, response: Response): Promise<unknown> {
   const bytes = await readBody(request, response, maxBodyBytes);
   if (isRefusal(bytes)) return bytes;
   const body = parseJson(Buffer.from(bytes).toString('utf8'));
   return body === undefined ? refuse('invalid_json', 'The request body could not be parsed as JSON.') : body;
+}
+
+/** Reads a JSON body and checks it. */
+export async function readInput<Schema extends z.ZodType>(
+  request: Request,
+  response: Response,
+  schema: Schema,
+): Promise<z.output<Schema> | Refusal> {
+  const body = await readJson(request, response);
+  return isRefusal(body) ? body : check(body, schema);
 }
 
 /** Checks a value against a schema; the first problem becomes the refusal, which names the field. */

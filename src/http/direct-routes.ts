@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AnswerFault } from './fallback-handlers.ts';
 import type { Prepare } from './answers/prepare-answers.ts';
+import type { ErrorRequestHandler } from './router.ts';
 
 /** Answers a request, as every host provides it. */
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -23,7 +23,7 @@ export type FindDirect = (method: string | undefined, target: string) => Handle 
 export function createDirectRoutes(
   routes: readonly DirectRoute[],
   prepare: Prepare,
-  onFault: AnswerFault,
+  onFault: ErrorRequestHandler,
 ): FindDirect {
   const found = new Map(
     routes.map(({ method, path, handle }) => {

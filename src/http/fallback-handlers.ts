@@ -1,9 +1,9 @@
-import type { IncomingMessage } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sendRefusal } from './answers/respond.ts';
-import type { Request, RequestHandler, Response } from './router.ts';
+import { isReading } from './pages/own-pages.ts';
+import type { ErrorRequestHandler, Request, RequestHandler } from './router.ts';
 
 /** How much of a method an error message quotes, in characters. */
 const maxQuotedMethod = 16;
@@ -16,16 +16,16 @@ export function methodNotAllowed(allowed: string): RequestHandler {
   };
 }
 
-/** Answers an error that a route threw, or hands it on. */
-export type AnswerFault = (
-  error: unknown,
-  request: IncomingMessage,
-  response: Response,
-  next: (error?: unknown) => void,
-) => void;
+const refuseChanges = methodNotAllowed('GET, HEAD');
+
+/** Answers 405 for every method that does not read; `next` has the others. */
+export const readingAlone: RequestHandler = (request, response, next) => {
+  if (isReading(request)) next();
+  else refuseChanges(request, response, next);
+};
 
 /** Answers an error that a route threw: a path that can't be decoded, a storage error, or a fault of the gateway. */
-export function refuseFaults(onFault: ReportFault): AnswerFault {
+export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
   return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);
     if (error instanceof URIError)

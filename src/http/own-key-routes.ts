@@ -18,19 +18,19 @@ import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, readQuery, readWholeQuery, unknownCursor } from './checked-input.ts';
 import type { ClientAddresses } from './heads/client-addresses.ts';
 import { authenticateRequest } from './http-client-connection.ts';
-import { methodNotAllowed } from './fallback-handlers.ts';
 import type { KeyDefaults } from './present/key.ts';
 import { presentCancellation, unknownRequest } from './unknown-ids.ts';
 import { presentList } from './present/list.ts';
 import { presentReceipt } from './present/record.ts';
 import type { UpstreamsInReceipts } from './present/record.ts';
 import { requestIdOf } from './heads/request-id.ts';
-import { sendAnswer, sendRefusal } from './answers/respond.ts';
-import { makeStatement, sendStatement } from './statement-routes.ts';
-import { ownUsageQuery, readOwnUsage, sendUsage } from './usage.ts';
+import { addRoutes } from './route-table.ts';
+import type { Route, RouteAnswer } from './route-table.ts';
+import { answerStatement, makeStatement } from './statement-routes.ts';
+import { answerUsage, ownUsageQuery, readOwnUsage } from './usage.ts';
 import type { UsageReads } from './usage.ts';
 import { createRouter } from './router.ts';
-import type { Request, RequestHandler, Response, Router } from './router.ts';
+import type { Request, Response, Router } from './router.ts';
 
 /**
  * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use
@@ -71,63 +71,42 @@ export interface OwnKeyPorts
  * None of them counts against the requests per minute; all but the cancellation count against the read limits.
  */
 export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
-  const router = createRouter({ caseSensitive: true });
   const handle =
-    (
-      work: (key: ApiKey, request: Request, response: Response) => Promise<object | Refusal>,
-    ): RequestHandler =>
+    (work: (key: ApiKey, request: Request, response: Response) => Promise<RouteAnswer>): Route =>
     async (request, response) => {
       const key = await authenticateRequest(request, ports);
-      sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request, response));
+      return isRefusal(key) ? key : work(key, request, response);
     };
-  const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>
-    handle((key, request, response) =>
-      limitRead(ports, key, requestIdOf(response), () => work(key, request)),
-    );
-  router.get(
-    '/v1/key',
-    handleRead((key) => presentOwn(key, ports)),
-  );
-  router.all('/v1/key', methodNotAllowed('GET, HEAD'));
-  router.get('/v1/key/usage', async (request, response) => {
-    const key = await authenticateRequest(request, ports);
-    if (isRefusal(key)) return sendRefusal(response, key);
-    const read = () => readOwnUsage(readWholeQuery(request, ownUsageQuery, 'Usage'), key.id, ports.usage);
-    sendUsage(request, response, await limitRead(ports, key, requestIdOf(response), read));
-  });
-  router.all('/v1/key/usage', methodNotAllowed('GET, HEAD'));
-  router.get('/v1/key/statement', async (request, response) => {
-    const key = await authenticateRequest(request, ports);
-    const make = (own: ApiKey) => (): Promise<{ readonly text: string } | Refusal> =>
-      makeStatement(request, own, ports.statements);
-    const id = requestIdOf(response);
-    sendStatement(response, isRefusal(key) ? key : await limitRead(ports, key, id, make(key)));
-  });
-  router.all('/v1/key/statement', methodNotAllowed('GET, HEAD'));
-  router.get(
-    '/v1/key/requests',
-    handleRead((key, request) => listOwn(key, request, ports)),
-  );
-  router.all('/v1/key/requests', methodNotAllowed('GET, HEAD'));
-  router.get(
-    '/v1/key/requests/:id',
-    handleRead(async ({ id }, request) => {
+  const readOf = <Found extends object>(
+    key: ApiKey,
+    response: Response,
+    read: () => Promise<Found | Refusal>,
+  ): Promise<Found | Refusal> => limitRead(ports, key, requestIdOf(response), read);
+  const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): Route =>
+    handle((key, request, response) => readOf(key, response, () => work(key, request)));
+  return addRoutes(createRouter({ caseSensitive: true }), {
+    'GET, HEAD /v1/key': handleRead((key) => presentOwn(key, ports)),
+    'GET, HEAD /v1/key/usage': handle(async (key, request, response) => {
+      const query = readWholeQuery(request, ownUsageQuery, 'Usage');
+      const page = await readOf(key, response, () => readOwnUsage(query, key.id, ports.usage));
+      return answerUsage(request, response, page);
+    }),
+    'GET, HEAD /v1/key/statement': handle(async (key, request, response) => {
+      const make = () => makeStatement(request, key, ports.statements);
+      return answerStatement(response, await readOf(key, response, make));
+    }),
+    'GET, HEAD /v1/key/requests': handleRead((key, request) => listOwn(key, request, ports)),
+    'GET, HEAD /v1/key/requests/:id': handleRead(async ({ id }, request) => {
       const record = await ports.findRecord(pathIdOf(request), id);
       return record === null
         ? unknownRequest('No request of this key has this id.', ports)
         : presentReceipt(record, ports.upstreams);
     }),
-  );
-  router.all('/v1/key/requests/:id', methodNotAllowed('GET, HEAD'));
-  router.post(
-    '/v1/key/requests/:id/cancel',
-    handle(async ({ id }, request) => {
+    'POST /v1/key/requests/:id/cancel': handle(async ({ id }, request) => {
       const requestId = pathIdOf(request);
       return presentCancellation(requestId, await ports.running.cancel(requestId, id));
     }),
-  );
-  router.all('/v1/key/requests/:id/cancel', methodNotAllowed('POST'));
-  return router;
+  });
 }
 
 async function presentOwn(

@@ -8,7 +8,7 @@ import { runTextRequest } from '../pipeline/run-request.ts';
 import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
 import { createDirectRoutes } from './direct-routes.ts';
-import type { DirectRoute, FindDirect } from './direct-routes.ts';
+import type { DirectRoute } from './direct-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
 import type { ClientSettings } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough/passthrough.ts';
@@ -20,22 +20,19 @@ import { suggestV1, unknownUrl } from './heads/unknown-url.ts';
 import { listModels, readModel } from './offered-models.ts';
 import { sendAnswer } from './answers/respond.ts';
 import { createRouter } from './router.ts';
-import type { Request, Response, Router } from './router.ts';
+import type { Request, Response } from './router.ts';
 
-/** The routes for clients: as a router for any host, and those of them that our own listener finds at once. */
-export interface PublicRoutes {
-  readonly router: Router;
-  readonly findDirect: FindDirect;
-}
-
-/** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
+/**
+ * Creates the routes under `/v1` and the passthrough paths: as a router for any host, and those of them that our own listener
+ * finds at once. All other paths are left to the surrounding app.
+ */
 export function createPublicRouter(
   ports: Ports,
   ownKey: OwnKeyPorts,
   passthrough: { readonly paths: readonly Passthrough[]; readonly middlewares: PassthroughMiddlewares },
   prepare: Prepare,
   settings: ClientSettings,
-): PublicRoutes {
+) {
   const router = createRouter({ caseSensitive: true });
   router.use(createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, settings));
   router.use('/v1', prepare);

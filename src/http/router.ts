@@ -20,9 +20,10 @@ export type RequestHandler = (
   next: (error?: unknown) => void,
 ) => unknown;
 
-type ErrorRequestHandler = (
+/** Answers an error that a handler threw, or hands it on. */
+export type ErrorRequestHandler = (
   error: unknown,
-  request: Request,
+  request: IncomingMessage,
   response: Response,
   next: (error?: unknown) => void,
 ) => void;
@@ -59,4 +60,10 @@ export function createRouter(options: RouterOptions = {}): Router {
 export function prefers(request: Request, type: string, other: string): boolean {
   // Express's method reads nothing but the headers.
   return express.request.accepts.call(request as express.Request, other, type) === type;
+}
+
+/** The path of a target, without its query, which may hold secrets. */
+export function pathOf(target: string): string {
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
 }

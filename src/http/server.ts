@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { promises } from 'node:fs';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import type { AddressInfo, ListenOptions, Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionDeadlines, EdgeRefusal } from '../domain/edge.ts';
 import type { NextId } from '../domain/ports/clock.ts';
@@ -17,8 +18,8 @@ import { createTlsServer, followHandshakes } from './listen/tls-server.ts';
 import type { CertificateSource } from './listen/tls-server.ts';
 import { OwnResponse } from './answers/own-response.ts';
 import type { Prepare } from './answers/prepare-answers.ts';
+import { createRouter } from './router.ts';
 import type { RequestHandler } from './router.ts';
-import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';
 import { checkHead } from './heads/strict-head.ts';
 
@@ -57,7 +58,7 @@ export function createHttpServer(
   router: RunRoutes,
   { nextId, prepare, unknownUrl, findDirect, ...ports }: ListenerPorts,
 ): Server {
-  const app = createStandalone(router, prepare, unknownUrl);
+  const app = createRouter().use(prepare, router, unknownUrl);
   const { head, request: whole, idle } = ports.deadlines;
   const connections = new ConnectionTable(ports);
   const refuseCounted = (response: OwnResponse, refusal: RawRefusal): void => {
@@ -66,7 +67,8 @@ export function createHttpServer(
   };
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
-    if (!addPending(request, response)) return;
+    // Not on a connection that is closed, or that has too many answers pending.
+    if (connectionOf(request.socket)?.addPending(request, response) !== true) return;
     const fault = checkHead(request);
     if (fault !== null) {
       response.crossOrigin = ports.crossOriginHeaders(request);
@@ -131,31 +133,18 @@ export function createHttpServer(
   return server;
 }
 
-/** Counts an answer as pending; false when the request may not run, as on a connection that is closed. */
-function addPending(request: IncomingMessage, response: OwnResponse): boolean {
-  return connectionOf(request.socket)?.addPending(request, response) === true;
-}
-
 /** Starts listening; resolves with the actual port, which the system chooses for port 0. */
 export async function startListening(server: Server, host: string, port: number): Promise<number> {
-  await listening(server, { host, port });
+  server.listen({ host, port });
+  await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
 
 /** Starts listening on a unix socket, whose file gets the permissions `mode`. */
 export async function startListeningAt(server: Server, path: string, mode: number): Promise<void> {
-  await listening(server, { path });
+  server.listen({ path });
+  await once(server, 'listening');
   await promises.chmod(path, mode);
-}
-
-async function listening(server: Server, address: ListenOptions): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
 
 /**

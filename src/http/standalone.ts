@@ -21,22 +21,13 @@ export type NodeHandler = (
   next?: (error?: unknown) => void,
 ) => void;
 
-/** Completes routes where there are no others: every path that they leave goes to `unknownUrl`. */
-export function createStandalone(
-  routes: RunRoutes,
-  prepare: RequestHandler,
-  unknownUrl: RequestHandler,
-): RunRoutes {
-  return createRouter().use(prepare, routes, unknownUrl);
-}
-
-/** Makes routes usable with `next` and without. */
+/** Makes routes usable with `next` and without: then every path that they leave goes to `unknownUrl`. */
 export function createNodeHandler(
   routes: RunRoutes,
   prepare: RequestHandler,
   unknownUrl: RequestHandler,
 ): NodeHandler {
-  const standalone = createStandalone(routes, prepare, unknownUrl);
+  const standalone = createRouter().use(prepare, routes, unknownUrl);
   return (request, response, next) => {
     if (next === undefined) standalone(request, response, () => refuseUnroutable(response));
     else routes(request, response, next);

@@ -3,10 +3,11 @@ import type { StatementPeriod, Statements } from '../operations/statements.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant } from '../shared/schema-values.ts';
-import { check, readWholeQuery } from './checked-input.ts';
-import { methodNotAllowed } from './fallback-handlers.ts';
+import { checkQuery } from './checked-input.ts';
 import { isoTime } from './present/iso-time.ts';
-import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
+import { sendBody } from './answers/respond.ts';
+import { addRoutes } from './route-table.ts';
+import type { RouteAnswer } from './route-table.ts';
 import { createRouter } from './router.ts';
 import type { Request, Response, Router } from './router.ts';
 
@@ -25,8 +26,7 @@ export async function makeStatement(
   account: { readonly id: string; readonly name: string },
   statements: Pick<Statements, 'make'>,
 ): Promise<{ readonly text: string } | Refusal> {
-  const given = readWholeQuery(request, statementQuery, 'A statement');
-  const query = isRefusal(given) ? given : check(given, statementQuery);
+  const query = checkQuery(request, statementQuery, 'A statement');
   if (isRefusal(query)) return query;
   const { from = null, to = null, after = null } = query;
   const period: StatementPeriod = { fromMs: from, toMs: to, after };
@@ -35,29 +35,29 @@ export async function makeStatement(
 }
 
 /** Sends a statement as it is signed, byte for byte. */
-export function sendStatement(response: Response, made: { readonly text: string } | Refusal): void {
-  if (isRefusal(made)) return sendRefusal(response, made);
+export function answerStatement(response: Response, made: { readonly text: string } | Refusal): RouteAnswer {
+  if (isRefusal(made)) return made;
   sendBody(response, 200, made.text, { 'content-type': 'text/plain; charset=utf-8' });
+  return null;
 }
 
 /** The route of the keys by which statements are checked. Anyone may read them: they are as public as a statement's reader. */
 export function createStatementKeyRoutes(statements: Pick<Statements, 'keys'>): Router {
-  const router = createRouter({ caseSensitive: true });
-  router.get('/v1/statement-keys', async (_request, response) => {
-    const { current, keys, root } = await statements.keys();
-    sendAnswer(response, 200, {
-      object: 'list',
-      data: keys.map(({ id, pem, createdAtMs }) => ({
-        id,
-        algorithm: 'Ed25519',
-        public_key: pem,
-        created_at: isoTime(createdAtMs),
-        active: id === current,
-      })),
-      root:
-        root === null ? null : { number: root.number, created_at: isoTime(root.madeAtMs), hash: root.hash },
-    });
+  return addRoutes(createRouter({ caseSensitive: true }), {
+    'GET, HEAD /v1/statement-keys': async () => presentKeys(await statements.keys()),
   });
-  router.all('/v1/statement-keys', methodNotAllowed('GET, HEAD'));
-  return router;
+}
+
+function presentKeys({ current, keys, root }: Awaited<ReturnType<Statements['keys']>>) {
+  return {
+    object: 'list',
+    data: keys.map(({ id, pem, createdAtMs }) => ({
+      id,
+      algorithm: 'Ed25519',
+      public_key: pem,
+      created_at: isoTime(createdAtMs),
+      active: id === current,
+    })),
+    root: root === null ? null : { number: root.number, created_at: isoTime(root.madeAtMs), hash: root.hash },
+  };
 }

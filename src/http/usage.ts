@@ -6,11 +6,12 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
 import { check, entryCount, unknownCursor } from './checked-input.ts';
-import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
+import { writeCsv } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
 import type { NamedUsage } from './present/usage.ts';
-import { sendAnswer, sendBody, sendRefusal } from './answers/respond.ts';
+import { sendCsv } from './answers/respond.ts';
+import type { RouteAnswer } from './route-table.ts';
 import { prefers } from './router.ts';
 import { findUnknownKey } from './unknown-ids.ts';
 import type { Request, Response } from './router.ts';
@@ -126,8 +127,9 @@ async function readPage(
   const page = await reads
     .usage({ by, fromMs: from, toMs: to, where: filter, limit, after: after ?? null })
     .catch((error: unknown) => {
-      if (error instanceof RangeError) return tooLarge();
-      throw error;
+      if (!(error instanceof RangeError)) throw error;
+      const message = 'A sum is too large to be exact. Ask for a shorter time or for more groups.';
+      return refuse('invalid_value', message);
     });
   if (page === null)
     return unknownCursor(
@@ -147,13 +149,6 @@ function keyIdOf({ keyId = '' }: { readonly keyId?: string }): string {
   return keyId;
 }
 
-function tooLarge(): Refusal {
-  return refuse(
-    'invalid_value',
-    'A sum is too large to be exact. Ask for a shorter time or for more groups.',
-  );
-}
-
 /** A page of usage as JSON. */
 export function presentUsagePage({ by, rows, next }: NamedUsagePage) {
   const columns = usageColumns(by);
@@ -163,14 +158,14 @@ export function presentUsagePage({ by, rows, next }: NamedUsagePage) {
   );
 }
 
-/** Sends a page of usage as the request prefers: JSON, or CSV with the cursor of the next page in a header. */
-export function sendUsage(request: Request, response: Response, page: NamedUsagePage | Refusal): void {
-  if (isRefusal(page)) return sendRefusal(response, page);
-  if (!prefers(request, 'csv', 'json')) return sendAnswer(response, 200, presentUsagePage(page));
-  const columns = usageColumns(page.by);
-  const lines = page.rows.map((row) => writeCsvLine(row, columns));
-  sendBody(response, 200, writeCsvHeader(columns) + lines.join(''), {
-    'content-type': 'text/csv; charset=utf-8',
-    ...(page.next === null ? {} : { 'x-textgate-next': page.next }),
-  });
+/** Answers with a page of usage as the request prefers: as JSON, or as CSV. */
+export function answerUsage(
+  request: Request,
+  response: Response,
+  page: NamedUsagePage | Refusal,
+): RouteAnswer {
+  if (isRefusal(page)) return page;
+  if (!prefers(request, 'csv', 'json')) return presentUsagePage(page);
+  sendCsv(response, writeCsv(page.rows, usageColumns(page.by)), page.next);
+  return null;
 }

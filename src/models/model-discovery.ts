@@ -35,16 +35,7 @@ export interface FetchedModelList {
 }
 
 /** A catalogue that is fetched from an upstream. */
-export interface ModelDiscovery extends ModelCatalogue {
-  /** The last list that could be read; `null` before the first one. */
-  readonly lastGood: ReadonlyMap<string, OfferedModel> | null;
-  /** What is wrong with the latest list or its call, and what to do; `null` if nothing is. */
-  readonly problem: string | null;
-  /** Fetches the list if it is not known yet; `null` after `close`. */
-  fetchList(): Promise<FetchedModelList | null>;
-  /** Ends a fetch under way: its failure is no fault of the upstream, and is not reported. */
-  close(): void;
-}
+export type ModelDiscovery = ReturnType<typeof createModelDiscovery>;
 
 /** What the discovery needs. */
 export interface DiscoveryPorts {
@@ -65,7 +56,7 @@ export function createModelDiscovery(
   offer: Offer,
   ports: DiscoveryPorts,
   lastGood: ReadonlyMap<string, OfferedModel> | null = null,
-): ModelDiscovery {
+) {
   const { clock, health, onChange, onFound } = ports;
   const { upstream } = offer.source;
   const report = reportChanges((changed) => onChange(upstream, changed));
@@ -100,25 +91,29 @@ export function createModelDiscovery(
     return models ?? unknownModels(problem);
   };
   return {
+    /** The last list that could be read; `null` before the first one. */
     get lastGood() {
       return models;
     },
+    /** What is wrong with the latest list or its call, and what to do; `null` if nothing is. */
     get problem() {
       return problem;
     },
-    async fetchList() {
+    /** Fetches the list if it is not known yet; `null` after `close`. */
+    async fetchList(): Promise<FetchedModelList | null> {
       await current();
       return closed.signal.aborted ? null : { upstream, count: models?.size ?? 0, problem };
     },
+    /** Ends a fetch under way: its failure is no fault of the upstream, and is not reported. */
     close: () => closed.abort(),
-    knows: (id) => models?.has(id) === true,
-    async find(id) {
+    knows: (id: string) => models?.has(id) === true,
+    async find(id: string): ReturnType<ModelCatalogue['find']> {
       const known = await current();
       if (isRefusal(known)) return known;
       if (!known.has(id)) await refresh(retryMs);
       return models?.get(id) ?? null;
     },
-    async list() {
+    async list(): ReturnType<ModelCatalogue['list']> {
       const known = await current();
       return isRefusal(known) ? known : [...known.values()];
     },
@@ -183,19 +178,13 @@ interface FoundModels {
   readonly shared: readonly string[];
 }
 
-/** A call that did not bring a list. */
-interface FailedFetch {
-  readonly kind: 'failed';
-  readonly problem: string;
-}
-
 /** Fetches the list of an upstream, within a time limit; `closed` ends it early. */
 async function fetchModels(
   offer: Offer,
   upstreams: Upstreams,
   clock: Clock,
   closed: AbortSignal,
-): Promise<FoundModels | FailedFetch> {
+): Promise<FoundModels | { readonly kind: 'failed'; readonly problem: string }> {
   const limit = new AbortController();
   const cancel = clock.schedule(fetchLimitMs, () => limit.abort());
   const { source, listPath: path } = offer;

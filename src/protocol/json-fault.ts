@@ -101,9 +101,9 @@ class JsonScanner {
     if (first !== '"') return this.#fail(startFault(first) ?? 'a name in double quotes is missing here');
     if (!this.#readString()) return false;
     this.#take(blanks);
-    return (
-      this.#skip(':') || (this.#isAtEnd() ? this.#failAtEnd() : this.#fail('a colon is missing after a name'))
-    );
+    if (this.#skip(':')) return true;
+    if (this.#at === this.#text.length) return this.#failAtEnd();
+    return this.#fail('a colon is missing after a name');
   }
 
   #readString(): boolean {
@@ -143,10 +143,6 @@ class JsonScanner {
   #fail(what: string, at = this.#at): false {
     this.fault ??= { at, what };
     return false;
-  }
-
-  #isAtEnd(): boolean {
-    return this.#at === this.#text.length;
   }
 
   #skip(char: string): boolean {

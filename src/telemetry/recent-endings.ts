@@ -2,7 +2,6 @@ import type { Outcome } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';
-import type { TelemetrySink } from './telemetry.ts';
 
 /** How long an ending counts, in seconds. */
 const windowSeconds = 60;
@@ -25,19 +24,18 @@ interface Second {
   readonly firstTexts: Uint32Array;
 }
 
-/** The endings of the last minute: a sink of the pipeline's reports. */
-export interface RecentEndingsSink extends Required<Pick<TelemetrySink, 'exchangeEnded'>> {
-  read(): EndingCounts;
-}
-
-/** Counts what ends, in a ring of seconds, so that neither memory nor reading grows with the number of requests. */
-export function createRecentEndings(clock: Pick<Clock, 'monotonicMs'>): RecentEndingsSink {
+/**
+ * Counts what ends, as a sink of the pipeline's reports: in a ring of seconds, so that neither memory nor reading grows
+ * with the number of requests.
+ */
+export function createRecentEndings(clock: Pick<Clock, 'monotonicMs'>) {
   const startedMs = clock.monotonicMs();
   const ring = Array.from({ length: windowSeconds }, emptySecond);
   const now = (): number => Math.floor(clock.monotonicMs() / 1_000);
   return {
-    exchangeEnded: (summary) => count(summary, secondAt(ring, now())),
-    read() {
+    exchangeEnded: (summary: ExchangeSummary) => count(summary, secondAt(ring, now())),
+    /** The endings of the last minute. */
+    read(): EndingCounts {
       const first = now() - windowSeconds + 1;
       const seconds = ring.filter(({ number }) => number >= first);
       const age = Math.floor((clock.monotonicMs() - startedMs) / 1_000);

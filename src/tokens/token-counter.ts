@@ -1,6 +1,5 @@
 import type { Worker } from 'node:worker_threads';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { IdleTokenCounter, TokenCounter } from '../domain/ports/tokens.ts';
 import { startThread } from '../shared/thread-file.ts';
 import { TextTurns } from './text-turns.ts';
 import type { CountTime } from './text-turns.ts';
@@ -29,15 +28,10 @@ type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;
 type StartThread = () => ThreadPort;
 
 /** Counts tokens in a thread of its own. */
-export interface ThreadedTokenCounter extends TokenCounter, IdleTokenCounter {
-  /** Whether a request waits for the count of its text. */
-  readonly isCounting: boolean;
-  /** Ends the thread: what waits is rejected, and so is every later text. */
-  close(): Promise<void>;
-}
+export type ThreadedTokenCounter = ReturnType<typeof createTokenCounter>;
 
 /** Counts tokens in a thread, which is started with the first text. Rejects for more than can wait, and after a failure. */
-export function createTokenCounter(clock: Clock, start?: StartThread): ThreadedTokenCounter {
+export function createTokenCounter(clock: Clock, start?: StartThread) {
   let thread: CountingThread | null = null;
   let restartAtMs = Number.NEGATIVE_INFINITY;
   let isClosed = false;
@@ -52,20 +46,22 @@ export function createTokenCounter(clock: Clock, start?: StartThread): ThreadedT
     return startCountingThread(clock, onEnd, start);
   };
   return {
+    /** Whether a request waits for the count of its text. */
     get isCounting() {
       return thread !== null && thread.waitingChars > 0;
     },
-    async countWhenIdle(text) {
+    async countWhenIdle(text: string): Promise<number> {
       thread ??= begin();
       return thread.count(text, 'when_idle');
     },
-    async count(text) {
+    async count(text: string): Promise<number> {
       thread ??= begin();
       if (thread.waitingChars + text.length > maxWaitingChars)
         throw new Error('too much text waits for the count of its tokens');
       return thread.count(text, 'now');
     },
-    async close() {
+    /** Ends the thread: what waits is rejected, and so is every later text. */
+    async close(): Promise<void> {
       isClosed = true;
       await thread?.close();
     },

@@ -211,13 +211,9 @@ export class BodyQueue {
       this.#lastActivityMs === null ? this.#startedMs + firstByteMs : this.#lastActivityMs + idleMs;
     const quietLeftMs = this.#paused ? idleMs : quietUntilMs - nowMs;
     if (quietLeftMs <= 0) return this.stop(quiet);
-    this.#setTimer(Math.min(totalLeftMs, quietLeftMs));
-  };
-
-  #setTimer(delayMs: number): void {
     this.#cancelTimer();
-    this.#cancelTimer = this.#clock.schedule(delayMs, this.#checkDeadlines);
-  }
+    this.#cancelTimer = this.#clock.schedule(Math.min(totalLeftMs, quietLeftMs), this.#checkDeadlines);
+  };
 }
 
 /** The reason that a source gets when it is aborted. */

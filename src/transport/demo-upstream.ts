@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { UpstreamAnswer, UpstreamCall } from '../domain/ports/upstreams.ts';
+import type { UpstreamCall, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { BodyQueue, QueuedAnswer } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
 import type { Upstream } from './upstreams.ts';
@@ -25,29 +25,24 @@ interface DemoRequest {
  */
 export function createDemoUpstream(deadlines: Deadlines, clock: Clock): Upstream {
   return {
-    call: async (call, signal) =>
-      signal.aborted ? { kind: 'fault', fault: 'interrupted' } : answerCall(call, signal, deadlines, clock),
+    async call(call, signal) {
+      if (signal.aborted) return interrupted;
+      // Read before the queue is made: a body that can't be read must not leave its deadlines behind.
+      const pieces = piecesOf(call);
+      const interrupt = (): void => queue.stop(interrupted);
+      const queue = new BodyQueue(clock, deadlines, queueMicrotask, () =>
+        signal.removeEventListener('abort', interrupt),
+      );
+      signal.addEventListener('abort', interrupt, { once: true });
+      play(pieces, queue, clock);
+      const contentType = call.stream ? 'text/event-stream' : 'application/json';
+      return new QueuedAnswer({ status: 200, contentType, retryAfterMs: null, limits: null }, queue);
+    },
     close: async () => {},
   };
 }
 
-function answerCall(
-  call: UpstreamCall,
-  signal: AbortSignal,
-  deadlines: Deadlines,
-  clock: Clock,
-): UpstreamAnswer {
-  // Read before the queue is made: a body that can't be read must not leave its deadlines behind.
-  const pieces = piecesOf(call);
-  const interrupt = (): void => queue.stop({ kind: 'fault', fault: 'interrupted' });
-  const queue = new BodyQueue(clock, deadlines, queueMicrotask, () =>
-    signal.removeEventListener('abort', interrupt),
-  );
-  signal.addEventListener('abort', interrupt, { once: true });
-  play(pieces, queue, clock);
-  const contentType = call.stream ? 'text/event-stream' : 'application/json';
-  return new QueuedAnswer({ status: 200, contentType, retryAfterMs: null, limits: null }, queue);
-}
+const interrupted: UpstreamFault = { kind: 'fault', fault: 'interrupted' };
 
 /** The body, in the pieces in which it is sent: a list of models, or an answer. */
 function piecesOf({ body, stream }: UpstreamCall): readonly string[] {

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
-import type { SendResult, Webhook } from '../domain/ports/outbox.ts';
+import type { SendResult } from '../domain/ports/outbox.ts';
 import { signatureHeaders } from '../shared/webhook-signature.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connector.ts';
@@ -20,19 +20,11 @@ export interface WebhookClientOptions extends ConnectionOptions {
   readonly secrets: readonly string[];
 }
 
-/** The sender of one webhook. */
-interface WebhookClient extends Pick<Webhook, 'send'> {
-  /** Resolves when the attempts that run now have ended. */
-  idle(): Promise<void>;
-  /** Closes its connections; attempts that still run break. */
-  close(): Promise<void>;
-}
-
 /**
  * Sends events to one receiver, over connections like those to upstreams: through the same proxies, never to a link-local
  * address, with verified certificates. Redirects are not followed.
  */
-export function createWebhookClient(options: WebhookClientOptions, clock: Clock): WebhookClient {
+export function createWebhookClient(options: WebhookClientOptions, clock: Clock) {
   const { url, secrets, proxy } = options;
   const { pool } = openConnections(url.origin, options);
   const forwarding = forwardingOf(url, proxy);
@@ -68,14 +60,16 @@ export function createWebhookClient(options: WebhookClientOptions, clock: Clock)
   };
   const running = new Set<Promise<SendResult>>();
   return {
-    send(id, body, signal) {
+    send(id: string, body: string, signal: AbortSignal): Promise<SendResult> {
       const sent = attempt(id, body, signal).finally(() => running.delete(sent));
       running.add(sent);
       return sent;
     },
-    async idle() {
+    /** Resolves when the attempts that run now have ended. */
+    async idle(): Promise<void> {
       await Promise.all(running);
     },
+    /** Closes its connections; attempts that still run break. */
     close: () => pool.destroy(),
   };
 }

@@ -42,7 +42,7 @@ export const knownSurvivors: readonly KnownSurvivor[] = [
   },
   {
     file: 'src/http/body.ts',
-    line: "return Number(request.headers['content-length'] ?? 0) > maxBytes;",
+    line: "return Number(headers['content-length'] ?? 0) > maxBytes ? tooLarge(maxBytes) : null;",
     change: 'a number is one more: 0',
     why: 'Every limit of a body is more than a byte.',
   },

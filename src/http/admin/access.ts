@@ -41,29 +41,14 @@ export interface AdminTokens {
 }
 
 /** Who may use the admin API of this process, whichever config is in force. */
-export interface AdminAccess {
-  /** What a token allows; `null` for a wrong one. */
-  roleOf(token: string): Role | null;
-  /** Opens a session; returns it with the text that proves it. */
-  openSession(role: Role): { readonly session: Session; readonly proof: string };
-  /** The session that a text proves; `null` for a forged or outdated text, and for a session that was logged out here. */
-  findSession(proof: string): Session | null;
-  /** Lets a session count no longer on this process. */
-  endSession(session: Session): void;
-  /** Calls back once when a session ends here: by its logout on this process, or by its time. The result cancels that. */
-  whenEnded(session: Session, onEnd: () => void): () => void;
-  /** Whether an address has tried too many wrong tokens. */
-  isBlocked(address: string): boolean;
-  /** Counts a wrong token. */
-  countFailure(address: string): void;
-}
+export type AdminAccess = ReturnType<typeof createAdminAccess>;
 
 /**
  * Checks tokens and sessions. A session is no state: its text has the role, the end and a nonce, and an HMAC over them by a
  * key that follows from the token of that role. So every process with the same tokens knows it, behind any balancer, and
  * another token ends all sessions of the former one. Only the logout is state, and of this process alone.
  */
-export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock): AdminAccess {
+export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock) {
   const failures = new LRUCache<string, number>({ ...atMost(maxWatchedNetworks), ttl: failureWindowMs });
   const known = [
     credentialOf('admin', admin),
@@ -73,13 +58,15 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
   const waiting = new Map<string, Set<() => void>>();
   const keyOf = (role: string): Credential | null => known.find((each) => each.role === role) ?? null;
   return {
-    roleOf(token) {
+    /** What a token allows; `null` for a wrong one. */
+    roleOf(token: string): Role | null {
       const presented = digest(token);
       // Every token is compared, so that the time does not tell which one is nearer.
       const matches = known.map((each) => timingSafeEqual(presented, each.digest));
       return known[matches.indexOf(true)]?.role ?? null;
     },
-    openSession(role) {
+    /** Opens a session; returns it with the text that proves it. */
+    openSession(role: Role): { readonly session: Session; readonly proof: string } {
       const session = {
         role,
         expiresAtMs: Math.floor((clock.now() + sessionMs) / 1_000) * 1_000,
@@ -89,18 +76,21 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
       if (key === null) throw new Error(`no token has the role ${role}`);
       return { session, proof: `${claimOf(session)}.${sign(claimOf(session), key)}` };
     },
-    findSession(proof) {
+    /** The session that a text proves; `null` for a forged or outdated text, and for a session that was logged out here. */
+    findSession(proof: string): Session | null {
       const [, claim = '', role = '', seconds, nonce = '', mac = ''] = proofForm.exec(proof) ?? [];
       const key = keyOf(role);
       if (key === null || !timingSafeEqual(Buffer.from(mac), Buffer.from(sign(claim, key)))) return null;
       const session = { role: key.role, expiresAtMs: Number(seconds) * 1_000, nonce };
       return clock.now() < session.expiresAtMs && !key.ended.has(nonce) ? session : null;
     },
-    endSession({ role, nonce }) {
+    /** Lets a session count no longer on this process. */
+    endSession({ role, nonce }: Session): void {
       keyOf(role)?.ended.set(nonce, true);
       for (const onEnd of waiting.get(nonce) ?? []) onEnd();
     },
-    whenEnded({ expiresAtMs, nonce }, onEnd) {
+    /** Calls back once when a session ends here: by its logout on this process, or by its time. The result cancels that. */
+    whenEnded({ expiresAtMs, nonce }: Session, onEnd: () => void): () => void {
       const own = waiting.get(nonce) ?? new Set();
       waiting.set(nonce, own);
       const cancel = (): void => {
@@ -116,8 +106,10 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
       own.add(end);
       return cancel;
     },
-    isBlocked: (address) => (failures.get(watchedNetwork(address)) ?? 0) >= maxFailures,
-    countFailure(address) {
+    /** Whether an address has tried too many wrong tokens. */
+    isBlocked: (address: string): boolean => (failures.get(watchedNetwork(address)) ?? 0) >= maxFailures,
+    /** Counts a wrong token. */
+    countFailure(address: string): void {
       const network = watchedNetwork(address);
       failures.set(network, (failures.get(network) ?? 0) + 1, { noUpdateTTL: true });
     },
@@ -127,20 +119,15 @@ export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock
 /** The text of a session: what it claims, and the HMAC over that, which has the length of SHA-256 in Base64. */
 const proofForm = /^((admin|read_only)\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/;
 
-interface Credential {
-  readonly role: Role;
-  readonly digest: Buffer;
-  readonly sessionKey: Buffer;
-  /** The nonces of sessions that were logged out. */
-  readonly ended: LRUCache<string, true>;
-}
+type Credential = ReturnType<typeof credentialOf>;
 
-function credentialOf(role: Role, token: string): Credential {
+function credentialOf(role: Role, token: string) {
   return {
     role,
     digest: digest(token),
     sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
-    ended: new LRUCache({ ...atMost(maxEndedSessions), ttl: sessionMs }),
+    /** The nonces of sessions that were logged out. */
+    ended: new LRUCache<string, true>({ ...atMost(maxEndedSessions), ttl: sessionMs }),
   };
 }
 

@@ -5,11 +5,13 @@ import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
 import type { ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
-import { check, checkQuery, readJson } from '../checked-input.ts';
+import { checkQuery, readInput } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/record.ts';
 import { isoTime } from '../present/iso-time.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { leaveSignalOf, workUntilLeft } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
+import type { RouteAnswer } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
 
@@ -30,42 +32,35 @@ export function createArchiveRoutes(archiving: RecordArchiving): Router {
   const router = createRouter();
   // Express answers HEAD with the GET handler, which would read all old records for nothing.
   router.head('/archive', methodNotAllowed('GET'));
-  router.get('/archive', (request, response) => sendArchive(request, response, archiving));
-  router.all('/archive', methodNotAllowed('GET'));
-  router.post('/archive/removals', async (request, response) => {
-    const body = await readJson(request, response);
-    const input = isRefusal(body) ? body : check(body, removal);
-    if (isRefusal(input)) return sendRefusal(response, input);
-    const { before, ended, lost } = input;
-    const records = [
-      ...ended.map((requestId) => ({ requestId, isLost: false })),
-      ...lost.map((requestId) => ({ requestId, isLost: true })),
-    ];
-    const removed = await archiving.remove(records, before);
-    sendAnswer(response, 200, isRefusal(removed) ? removed : { removed });
+  return addRoutes(router, {
+    'GET /archive': (request, response) => sendArchive(request, response, archiving),
+    'POST /archive/removals': async (request, response) => {
+      const input = await readInput(request, response, removal);
+      if (isRefusal(input)) return input;
+      const { before, ended, lost } = input;
+      const records = [
+        ...ended.map((requestId) => ({ requestId, isLost: false })),
+        ...lost.map((requestId) => ({ requestId, isLost: true })),
+      ];
+      const removed = await archiving.remove(records, before);
+      return isRefusal(removed) ? removed : { removed };
+    },
+    'POST /archive/folds': async (_request, response) => {
+      const postings = await workUntilLeft(response, (signal) => archiving.fold(signal));
+      return postings === null || isRefusal(postings) ? postings : { postings };
+    },
   });
-  router.all('/archive/removals', methodNotAllowed('POST'));
-  router.post('/archive/folds', async (_request, response) => {
-    const disconnected = new AbortController();
-    response.once('close', () => disconnected.abort());
-    try {
-      const postings = await archiving.fold(disconnected.signal);
-      sendAnswer(response, 200, isRefusal(postings) ? postings : { postings });
-    } catch (error) {
-      if (!disconnected.signal.aborted) throw error;
-    }
-  });
-  router.all('/archive/folds', methodNotAllowed('POST'));
-  return router;
 }
 
-async function sendArchive(request: Request, response: Response, archiving: RecordArchiving): Promise<void> {
+async function sendArchive(
+  request: Request,
+  response: Response,
+  archiving: RecordArchiving,
+): Promise<RouteAnswer> {
   const query = checkQuery(request, archiveQuery, 'The archive');
-  if (isRefusal(query)) return sendRefusal(response, query);
-  const disconnected = new AbortController();
-  response.once('close', () => disconnected.abort());
-  const found = archiving.read(query.before, disconnected.signal);
-  if (isRefusal(found)) return sendRefusal(response, found);
+  if (isRefusal(query)) return query;
+  const found = archiving.read(query.before, leaveSignalOf(response));
+  if (isRefusal(found)) return found;
   const isCsv = prefers(request, 'csv', 'json');
   response.writeHead(200, {
     'content-type': isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
@@ -77,6 +72,7 @@ async function sendArchive(request: Request, response: Response, archiving: Reco
     // The client has disconnected, or the database failed: the answer lacks its end, by which the client sees it.
     response.destroy();
   }
+  return null;
 }
 
 async function* linesOf(pages: AsyncIterable<readonly ConsumptionRecord[]>): AsyncGenerator<string> {

@@ -4,10 +4,10 @@ import type { RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { ReadBudgetUse } from '../../operations/key-use.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { sendAnswer } from '../answers/respond.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
+import { listNames } from '../checked-input.ts';
 import { presentGroup } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -30,9 +30,6 @@ export async function listGroups({ groups, budgetUse, running }: GroupReads) {
   return presentList(shown, null);
 }
 
-/** How many names of groups a refusal lists. */
-const maxListed = 20;
-
 /** The refusal of a group that a key is to get and that the config does not have; `null` for any other. */
 export function findUnknownGroup(name: string | null | undefined, groups: Groups): Refusal | null {
   if (name === null || name === undefined || groups.has(name)) return null;
@@ -42,9 +39,7 @@ export function findUnknownGroup(name: string | null | undefined, groups: Groups
       param: 'group',
     });
   const names = [...groups.keys()].toSorted();
-  const others = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
-  const known =
-    names.length === 0 ? 'it has none' : `it has ${names.slice(0, maxListed).join(', ')}${others}`;
+  const known = names.length === 0 ? 'it has none' : `it has ${listNames(names)}`;
   return refuse(
     'invalid_value',
     `Invalid 'group': the config has no group '${name}': ${known}. Add it to the groups of the config first.`,
@@ -54,8 +49,5 @@ export function findUnknownGroup(name: string | null | undefined, groups: Groups
 
 /** The route `/admin/groups`. */
 export function createGroupRoutes(groups: GroupReads): Router {
-  const router = createRouter();
-  router.get('/groups', async (_request, response) => sendAnswer(response, 200, await listGroups(groups)));
-  router.all('/groups', methodNotAllowed('GET'));
-  return router;
+  return addRoutes(createRouter(), { 'GET /groups': () => listGroups(groups) });
 }

@@ -7,7 +7,7 @@ import { connectionOf } from '../connections/connection.ts';
 import { isReading } from '../pages/own-pages.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
 import { sendRefusal } from '../answers/respond.ts';
-import type { Request, RequestHandler } from '../router.ts';
+import type { Request, RequestHandler, Response } from '../router.ts';
 import { failureWindowMs } from './access.ts';
 import type { AdminAccess, Role, Session } from './access.ts';
 import { readSession, sessionOf } from './session-cookie.ts';
@@ -22,17 +22,17 @@ export interface GuardPorts {
 /** The requests with the read-only token or with a session of it. */
 const readers = new WeakSet<IncomingMessage>();
 
-/** How the session of a request is looked up again; a request with a token has none. */
-const sessionLookUps = new WeakMap<IncomingMessage, () => Session | Refusal | null>();
-
-/** What calls back when the session of a request ends; a request with a token has none. */
-const sessionEnds = new WeakMap<IncomingMessage, (onEnd: () => void) => () => void>();
+/** How the session of a request is looked up again, and what calls back when it ends; a request with a token has none. */
+const sessions = new WeakMap<
+  IncomingMessage,
+  { lookUp(): Session | Refusal | null; whenEnded(onEnd: () => void): () => void }
+>();
 
 /** Whether a request that was let through would be so now: a long answer must not outlast the session that asked for it. */
 export function isStillAllowed(request: IncomingMessage): boolean {
-  const lookUp = sessionLookUps.get(request);
-  if (lookUp === undefined) return true;
-  const found = lookUp();
+  const session = sessions.get(request);
+  if (session === undefined) return true;
+  const found = session.lookUp();
   return found !== null && !isRefusal(found);
 }
 
@@ -40,17 +40,15 @@ export function isStillAllowed(request: IncomingMessage): boolean {
  * Cuts the answer off as soon as the session that asked for it ends, as if its client had left: what costs money at a provider
  * must not go on after a logout.
  */
-export const endWithSession: RequestHandler = (request, response, next) => {
-  const cancel = sessionEnds.get(request)?.(() => response.destroy());
+export function endWithSession(request: IncomingMessage, response: Response): void {
+  const cancel = sessions.get(request)?.whenEnded(() => response.destroy());
   if (cancel !== undefined) response.once('close', cancel);
-  next();
-};
+}
 
-/** Refuses the read-only token on a route whose answer has secrets. */
-export const adminOnly: RequestHandler = (request, response, next) => {
-  if (readers.has(request)) sendRefusal(response, readOnly());
-  else next();
-};
+/** The refusal of the read-only token on a route whose answer has secrets; `null` for others. */
+export function readOnlyFault(request: IncomingMessage): Refusal | null {
+  return readers.has(request) ? readOnly() : null;
+}
 
 /**
  * Refuses every request without an admin token or the cookie of a session, every request from a foreign web page, and
@@ -90,8 +88,7 @@ function findSession(request: Request, pages: OwnPages, access: AdminAccess): Ro
   const lookUp = (): Session | Refusal | null => readSession(request, pages, access);
   const session = lookUp();
   if (session === null || isRefusal(session)) return session;
-  sessionLookUps.set(request, lookUp);
-  sessionEnds.set(request, (onEnd) => access.whenEnded(session, onEnd));
+  sessions.set(request, { lookUp, whenEnded: (onEnd) => access.whenEnded(session, onEnd) });
   return session.role;
 }
 

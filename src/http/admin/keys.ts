@@ -1,20 +1,19 @@
 import type { z } from 'zod';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
-import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
-import type { Account } from '../../domain/ports/accounts.ts';
 import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { sendAnswer } from '../answers/respond.ts';
 import { check, unknownCursor, pathIdOf, readJson, readWholeQuery } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
 import { presentList } from '../present/list.ts';
+import { addRoutes } from '../route-table.ts';
+import type { Route } from '../route-table.ts';
 import { createRouter } from '../router.ts';
-import type { Request, RequestHandler, Router } from '../router.ts';
+import type { Router } from '../router.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
@@ -53,7 +52,8 @@ export function createKeyOperations(administration: KeyAdministration) {
   const { keys, groups } = administration;
   const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
     if (isRefusal(found)) return found;
-    return presentOne(found, await readUse([found], administration), administration);
+    const [presented] = await presentAll([found], administration);
+    return presented as PresentedKey;
   };
   const presentIssued = async (issued: IssuedKey | Refusal) => {
     if (isRefusal(issued)) return issued;
@@ -84,9 +84,7 @@ export function createKeyOperations(administration: KeyAdministration) {
       const { limit: most, before, search, status: state } = wanted;
       const found = await keys.list({ search, state }, most, before ?? null);
       if (found === null) return unknownCursor();
-      const use = await readUse(found.keys, administration);
-      const shown = found.keys.map((key) => presentOne(key, use, administration));
-      return presentList(shown, found.next);
+      return presentList(await presentAll(found.keys, administration), found.next);
     },
     get: async (id: string) => present(await keys.show(id)),
     async update(id: string, input: unknown) {
@@ -116,18 +114,11 @@ export function createKeyOperations(administration: KeyAdministration) {
   };
 }
 
-/** The accounts of some keys, their budgets, and how many requests each has in progress and were refused; by the keys' ids. */
-interface KeysUse {
-  readonly accounts: ReadonlyMap<string, Account>;
-  readonly budgets: ReadonlyMap<string, BudgetUse>;
-  readonly inFlight: ReadonlyMap<string, number>;
-  readonly refused: Awaited<ReturnType<ReadRefused>>;
-}
-
-async function readUse(
+/** Presents keys with their accounts, their budgets, and how many requests each has in progress and were refused. */
+async function presentAll(
   some: readonly ApiKey[],
-  { keys, running, budgetUse, refusedToday }: KeyAdministration,
-): Promise<KeysUse> {
+  { keys, running, budgetUse, refusedToday, defaults }: KeyAdministration,
+): Promise<readonly PresentedKey[]> {
   const ids = some.map(({ id }) => id);
   const [accounts, budgets, inFlight, refused] = await Promise.all([
     keys.accounts(ids),
@@ -135,22 +126,16 @@ async function readUse(
     running.count(ids),
     refusedToday(ids),
   ]);
-  return { accounts, budgets, inFlight, refused };
-}
-
-function presentOne(
-  key: ApiKey,
-  { accounts, budgets, inFlight, refused }: KeysUse,
-  { defaults }: KeyAdministration,
-) {
-  const { id } = key;
-  const use = {
-    account: accounts.get(id),
-    budget: budgets.get(id),
-    inFlight: inFlight.get(id),
-    refused: refused.get(id),
-  };
-  return presentManagedKey(key, use, defaults);
+  return some.map((key) => {
+    const { id } = key;
+    const use = {
+      account: accounts.get(id),
+      budget: budgets.get(id),
+      inFlight: inFlight.get(id),
+      refused: refused.get(id),
+    };
+    return presentManagedKey(key, use, defaults);
+  });
 }
 
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */
@@ -160,59 +145,28 @@ function withoutAbsent(settings: object): object {
 
 /** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
 export function createKeyRoutes(keys: KeyOperations): Router {
-  const router = createRouter();
-  router.get(
-    '/',
-    handle(async (request) => {
+  return addRoutes(createRouter(), {
+    'GET /': (request) => {
       const query = readWholeQuery(request, keyQuery, 'This list');
       return isRefusal(query) ? query : keys.list(query);
-    }),
-  );
-  router.post(
-    '/',
-    handleBody((_id, body) => keys.create(body), 201),
-  );
-  router.all('/', methodNotAllowed('GET, POST'));
-
-  router.get(
-    '/:id',
-    handle((request) => keys.get(pathIdOf(request))),
-  );
-  router.patch(
-    '/:id',
-    handleBody((id, body) => keys.update(id, body)),
-  );
-  router.delete(
-    '/:id',
-    handle((request) => keys.revoke(pathIdOf(request))),
-  );
-  router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
-
-  router.post(
-    '/:id/rotate',
-    handleBody((id, body) => keys.rotate(id, body)),
-  );
-  router.all('/:id/rotate', methodNotAllowed('POST'));
-
-  router.post(
-    '/:id/credits',
-    handleBody((id, body) => keys.credit(id, body)),
-  );
-  router.all('/:id/credits', methodNotAllowed('POST'));
-  return router;
+    },
+    'POST /': async (request, response) => {
+      const body = await readJson(request, response);
+      sendAnswer(response, 201, isRefusal(body) ? body : await keys.create(body));
+      return null;
+    },
+    'GET /:id': (request) => keys.get(pathIdOf(request)),
+    'PATCH /:id': withBody((id, body) => keys.update(id, body)),
+    'DELETE /:id': (request) => keys.revoke(pathIdOf(request)),
+    'POST /:id/rotate': withBody((id, body) => keys.rotate(id, body)),
+    'POST /:id/credits': withBody((id, body) => keys.credit(id, body)),
+  });
 }
 
-function handle(work: (request: Request) => Promise<object | Refusal>): RequestHandler {
-  return async (request, response) => sendAnswer(response, 200, await work(request));
-}
-
-/** Handles a request with a JSON body; `work` gets the id of the path, too. */
-function handleBody(
-  work: (id: string, body: unknown) => Promise<object | Refusal>,
-  status = 200,
-): RequestHandler {
+/** A route with a JSON body; `work` gets the id of the path, too. */
+function withBody(work: (id: string, body: unknown) => Promise<object | Refusal>): Route {
   return async (request, response) => {
     const body = await readJson(request, response);
-    sendAnswer(response, status, isRefusal(body) ? body : await work(pathIdOf(request), body));
+    return isRefusal(body) ? body : work(pathIdOf(request), body);
   };
 }

@@ -1,8 +1,8 @@
 import type { Manual } from '../../domain/ports/manual.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
-import { sendBody } from '../answers/respond.ts';
+import { readingAlone } from '../fallback-handlers.ts';
+import { sendBody, sendRedirect } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
-import type { Response, Router } from '../router.ts';
+import type { Router } from '../router.ts';
 
 /** Nothing but the documentation's own style and pictures is loaded, and no page shows it in a frame. */
 const pagePolicy =
@@ -12,9 +12,7 @@ const pagePolicy =
 export function createManualRoutes(manual: Manual): Router {
   const router = createRouter({ strict: true });
   // Relative links lead nowhere without the slash.
-  router.get('/docs', (_request, response) => {
-    redirect(response, 'docs/');
-  });
+  router.get('/docs', (_request, response) => sendRedirect(response, 308, 'docs/'));
   router.get(['/docs/', '/docs/*path'], async (request, response, next) => {
     const parts: unknown = request.params['path'] ?? [];
     const path = Array.isArray(parts) ? parts.join('/') : String(parts);
@@ -22,19 +20,17 @@ export function createManualRoutes(manual: Manual): Router {
     if (found === null) {
       const [place, location] = canonical(path);
       const moved = manual.movedTo(place);
-      if (moved !== null) return redirect(response, '../'.repeat(path.split('/').length - 1) + moved);
+      if (moved !== null)
+        return sendRedirect(response, 308, '../'.repeat(path.split('/').length - 1) + moved);
       if (place === path || (await manual.find(place)) === null) return next();
-      return redirect(response, location);
+      return sendRedirect(response, 308, location);
     }
     sendBody(response, 200, found.body, {
       'content-type': found.type,
       'content-security-policy': pagePolicy,
     });
   });
-  router.all(['/docs/', '/docs/*path'], (request, response, next) => {
-    if (request.method === 'GET' || request.method === 'HEAD') next();
-    else methodNotAllowed('GET, HEAD')(request, response, next);
-  });
+  router.all(['/docs/', '/docs/*path'], readingAlone);
   return router;
 }
 
@@ -43,9 +39,4 @@ function canonical(path: string): readonly [place: string, location: string] {
   const place = path.replace(/(?<=[^/])(\.md|\.html|\/)$/, '').replace(/^(README|index)$/, '');
   const name = place.slice(place.lastIndexOf('/') + 1);
   return [place, path.endsWith('/') ? `../${name}` : name || './'];
-}
-
-function redirect(response: Response, location: string): void {
-  response.setHeader('location', location);
-  sendBody(response, 308, '', { 'content-type': 'text/plain' });
 }

@@ -1,6 +1,7 @@
 import type { ConnectionLimits } from '../../domain/edge.ts';
 import { refuse } from '../../shared/errors.ts';
 import { sendRefusal } from '../answers/respond.ts';
+import { pathOf } from '../router.ts';
 import type { Request, RequestHandler } from '../router.ts';
 
 /** What probes and scrapers ask, which a full listener must answer: without an answer the process would be restarted. */
@@ -37,7 +38,7 @@ export function keepPlaces(
 ): RequestHandler {
   const { all, long, unproven } = createShares();
   return (request, response, next) => {
-    const [path = ''] = request.url.split('?', 1);
+    const path = pathOf(request.url);
     if (keptPaths.has(path)) return next();
     const { maxConnections } = limits();
     const shares = !isProven(request) ? [unproven, all] : longPaths.test(path) ? [all, long] : [all];
@@ -55,25 +56,23 @@ export function keepPlaces(
   };
 }
 
+const quarter = (connections: number): number => Math.ceil(connections / 4);
+
+function shareOf(most: Share['most'], inProgress: string, advice: string): Share {
+  const full = (limit: number): string => `${limit} ${inProgress} are in progress already. ${advice}`;
+  return { taken: 0, most, full };
+}
+
 /** The shares of one listener: an eighth of its connections is for the kept paths alone. */
 function createShares() {
-  const all: Share = {
-    taken: 0,
-    most: (connections) => connections - Math.ceil(connections / 8),
-    full: (most) => `${most} requests of operators are in progress already. End one of them.`,
+  return {
+    all: shareOf((all) => all - Math.ceil(all / 8), 'requests of operators', 'End one of them.'),
+    long: shareOf(quarter, 'try-outs, doctor runs, backups and archives', 'End one of them.'),
+    // Two browsers that load the page of the login have twelve connections.
+    unproven: shareOf(
+      quarter,
+      'requests without a right token or session, as of logins,',
+      'Try again in a moment.',
+    ),
   };
-  const long: Share = {
-    taken: 0,
-    most: (connections) => Math.ceil(connections / 4),
-    full: (most) =>
-      `${most} try-outs, doctor runs, backups and archives are in progress already. End one of them.`,
-  };
-  // Two browsers that load the page of the login have twelve connections.
-  const unproven: Share = {
-    taken: 0,
-    most: (connections) => Math.ceil(connections / 4),
-    full: (most) =>
-      `${most} requests without a right token or session, as of logins, are in progress already. Try again in a moment.`,
-  };
-  return { all, long, unproven };
 }

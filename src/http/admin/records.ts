@@ -9,12 +9,12 @@ import type { Refusal } from '../../shared/errors.ts';
 import type { RecordPage } from '../../domain/money/consumption.ts';
 import { check, pageQuery, pathIdOf, readWholeQuery, unknownCursor } from '../checked-input.ts';
 import { findUnknownKey, presentCancellation, unknownRequest } from '../unknown-ids.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
 import { presentWait } from '../present/wait.ts';
-import { sendAnswer, sendBody } from '../answers/respond.ts';
+import { sendCsv } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -72,31 +72,19 @@ export async function cancelRequest(requestId: string, { running }: RecordAdmini
 
 /** The routes `/admin/records` and `/admin/in-flight`. */
 export function createRecordRoutes(administration: RecordAdministration): Router {
-  const router = createRouter();
-  router.get('/records', async (request, response) => {
-    const query = readWholeQuery(request, recordQuery, 'This list');
-    const page = isRefusal(query) ? query : await readRecordPage(query, administration);
-    if (isRefusal(page) || !prefers(request, 'csv', 'json'))
-      return sendAnswer(response, 200, isRefusal(page) ? page : presentRecordPage(page));
-    sendBody(response, 200, presentRecordsAsCsv(page.records), {
-      'content-type': 'text/csv; charset=utf-8',
-      ...(page.next === null ? {} : { 'x-textgate-next': page.next }),
-    });
+  return addRoutes(createRouter(), {
+    'GET /records': async (request, response) => {
+      const query = readWholeQuery(request, recordQuery, 'This list');
+      const page = isRefusal(query) ? query : await readRecordPage(query, administration);
+      if (isRefusal(page)) return page;
+      if (!prefers(request, 'csv', 'json')) return presentRecordPage(page);
+      sendCsv(response, presentRecordsAsCsv(page.records), page.next);
+      return null;
+    },
+    'GET /records/:id': (request) => readRecord(pathIdOf(request), administration),
+    'GET /in-flight': () => readRunning(administration),
+    'POST /in-flight/:id/cancel': (request) => cancelRequest(pathIdOf(request), administration),
   });
-  router.all('/records', methodNotAllowed('GET'));
-  router.get('/records/:id', async (request, response) => {
-    sendAnswer(response, 200, await readRecord(pathIdOf(request), administration));
-  });
-  router.all('/records/:id', methodNotAllowed('GET'));
-  router.get('/in-flight', async (_request, response) => {
-    sendAnswer(response, 200, await readRunning(administration));
-  });
-  router.all('/in-flight', methodNotAllowed('GET'));
-  router.post('/in-flight/:id/cancel', async (request, response) => {
-    sendAnswer(response, 200, await cancelRequest(pathIdOf(request), administration));
-  });
-  router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
-  return router;
 }
 
 /** A request in progress as JSON. */

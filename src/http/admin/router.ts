@@ -7,11 +7,8 @@ import type { Maintenance } from '../../operations/maintenance.ts';
 import type { WebhookManagement } from '../../operations/manage-webhooks.ts';
 import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
-import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { createConsoleRoutes } from '../console/routes.ts';
-import type { ConsoleFiles } from '../console/open-files.ts';
-import type { OwnPages } from '../pages/own-pages.ts';
-import type { AdminAccess } from './access.ts';
+import type { ConsolePorts } from '../console/routes.ts';
 import { createArchiveRoutes } from './archive.ts';
 import { createGroupRoutes } from './groups.ts';
 import { createAdminGuard } from './guard.ts';
@@ -29,26 +26,21 @@ import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
 import type { UpstreamAdministration } from './upstreams.ts';
-import { readUsage, sendUsage, usageQuery } from '../usage.ts';
+import { answerUsage, readUsage, usageQuery } from '../usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { readWholeQuery } from '../checked-input.ts';
 import { presentList } from '../present/list.ts';
 import { presentShadow } from '../present/shadow.ts';
-import { methodNotAllowed, refuseFaults } from '../fallback-handlers.ts';
+import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
 import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { unknownOperatorsUrl } from '../heads/unknown-url.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
-import type { RequestHandler, Response, Router } from '../router.ts';
+import type { RequestHandler, Router } from '../router.ts';
 
 /** The dependencies of the admin listener's routes. */
-export interface AdminPorts {
-  readonly access: AdminAccess;
-  readonly addresses: ClientAddresses;
-  readonly pages: OwnPages;
-  readonly console: ConsoleFiles;
-  /** Called for each wrong token at the login of the console; the address is `null` where it must not be logged. */
-  readonly onFailedLogin: (address: string | null) => void;
+export interface AdminPorts extends ConsolePorts {
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
@@ -85,15 +77,15 @@ export function createAdminRouter(ports: AdminPorts): Router {
     const { contentType, body } = await ports.metrics.expose();
     sendBody(response, 200, body, { 'content-type': contentType });
   });
-  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
+  router.get('/healthz', (_request, response) => sendAnswer(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const [reason, database] = await Promise.all([ports.notReady(), ports.sharedDatabase?.()]);
     const details = {
       upstreams: ports.upstreamReports(),
       ...(database === undefined ? {} : { database: presentSharedDatabase(database) }),
     };
-    if (reason === null) sendStatus(response, 200, { status: 'ready', ...details });
-    else sendStatus(response, 503, { status: 'not ready', reason, ...details });
+    if (reason === null) sendAnswer(response, 200, { status: 'ready', ...details });
+    else sendAnswer(response, 503, { status: 'not ready', reason, ...details });
   });
   router.use(createManualRoutes(ports.manual));
   router.use('/docs', unknownOperatorsUrl);
@@ -118,18 +110,9 @@ export function createAdminRouter(ports: AdminPorts): Router {
 
 /** The routes `/admin/usage` and `/admin/shadow`. */
 function createListRoutes({ usage, shadows }: AdminPorts): Router {
-  const router = createRouter();
-  router.get('/usage', async (request, response) => {
-    sendUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage));
+  return addRoutes(createRouter(), {
+    'GET /usage': async (request, response) =>
+      answerUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage)),
+    'GET /shadow': async () => presentList((await shadows()).map(presentShadow), null),
   });
-  router.all('/usage', methodNotAllowed('GET'));
-  router.get('/shadow', async (_request, response) => {
-    sendAnswer(response, 200, presentList((await shadows()).map(presentShadow), null));
-  });
-  router.all('/shadow', methodNotAllowed('GET'));
-  return router;
-}
-
-function sendStatus(response: Response, status: number, body: object): void {
-  sendBody(response, status, JSON.stringify(body));
 }

@@ -4,13 +4,12 @@ import type { Statements } from '../../operations/statements.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
 import { checkQuery, pageQuery, pathIdOf } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
-import { makeStatement, sendStatement } from '../statement-routes.ts';
+import { answerStatement, makeStatement } from '../statement-routes.ts';
 
 const rootNumbers = 'expected the number of a root';
 
@@ -21,25 +20,19 @@ export const rootQuery = pageQuery.extend({
 
 /** The routes `/admin/keys/{id}/statement` and `/admin/ledger/roots`. */
 export function createStatementRoutes(statements: Statements, keys: Pick<KeyManagement, 'show'>): Router {
-  const router = createRouter();
-  router.get('/keys/:id/statement', async (request, response) => {
-    const key = await keys.show(pathIdOf(request));
-    sendStatement(response, isRefusal(key) ? key : await makeStatement(request, key, statements));
+  return addRoutes(createRouter(), {
+    'GET /keys/:id/statement': async (request, response) => {
+      const key = await keys.show(pathIdOf(request));
+      return answerStatement(response, isRefusal(key) ? key : await makeStatement(request, key, statements));
+    },
+    'GET /ledger/roots': async (request) => {
+      const query = checkQuery(request, rootQuery, 'This list');
+      if (isRefusal(query)) return query;
+      const roots = await statements.roots(query.before ?? null, query.limit);
+      const last = roots.length < query.limit ? undefined : roots.at(-1);
+      return presentList(roots.map(presentRoot), last === undefined ? null : String(last.number));
+    },
   });
-  router.all('/keys/:id/statement', methodNotAllowed('GET'));
-  router.get('/ledger/roots', async (request, response) => {
-    const query = checkQuery(request, rootQuery, 'This list');
-    if (isRefusal(query)) return sendRefusal(response, query);
-    const roots = await statements.roots(query.before ?? null, query.limit);
-    const last = roots.length < query.limit ? undefined : roots.at(-1);
-    sendAnswer(
-      response,
-      200,
-      presentList(roots.map(presentRoot), last === undefined ? null : String(last.number)),
-    );
-  });
-  router.all('/ledger/roots', methodNotAllowed('GET'));
-  return router;
 }
 
 function presentRoot({ number, madeAtMs, accounts, tree, previous, hash }: LedgerRoot) {

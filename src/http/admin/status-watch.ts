@@ -19,15 +19,7 @@ const everyMs = 1_000;
 const unchanged = ': unchanged\n\n';
 
 /** The watchers of a process's status. */
-export interface StatusWatch {
-  /**
-   * Sends the status at once, and then every second until either side ends it, or the watcher `mayWatch` no more: its session
-   * may end before its connection does. Returns a refusal if too many watch.
-   */
-  add(response: Response, limit: number, mayWatch: () => boolean): Promise<Refusal | null>;
-  /** Ends all streams; later ones end at once. */
-  close(): void;
-}
+export type StatusWatch = ReturnType<typeof createStatusWatch>;
 
 interface Watcher {
   readonly response: Response;
@@ -38,11 +30,7 @@ interface Watcher {
 }
 
 /** Creates the watch over a status. Nothing is computed while there is no watcher. */
-export function createStatusWatch(
-  read: () => Promise<Status>,
-  clock: Clock,
-  onFault: ReportFault,
-): StatusWatch {
+export function createStatusWatch(read: () => Promise<Status>, clock: Clock, onFault: ReportFault) {
   const watchers = new Set<Watcher>();
   let isClosed = false;
   let latest: { readonly status: Promise<Status>; readonly atMs: number } | null = null;
@@ -93,7 +81,11 @@ export function createStatusWatch(
     watcher.response.end();
   };
   return {
-    async add(response, limit, mayWatch) {
+    /**
+     * Sends the status at once, and then every second until either side ends it, or the watcher `mayWatch` no more: its
+     * session may end before its connection does. Returns a refusal if too many watch.
+     */
+    async add(response: Response, limit: number, mayWatch: () => boolean): Promise<Refusal | null> {
       if (watchers.size >= maxWatchers) return tooMany();
       const watcher: Watcher = { response, limit, mayWatch, sent: null };
       watchers.add(watcher);
@@ -106,7 +98,8 @@ export function createStatusWatch(
       if (cancel === null) arm();
       return null;
     },
-    close() {
+    /** Ends all streams; later ones end at once. */
+    close(): void {
       isClosed = true;
       close();
     },

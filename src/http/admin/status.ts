@@ -4,11 +4,10 @@ import type { Status } from '../../operations/read-status.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { check, entryCount, readQuery } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { isStillAllowed } from './guard.ts';
 import { presentStatus } from '../present/status.ts';
 import type { PresentedStatus } from '../present/status.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 import type { StatusWatch } from './status-watch.ts';
@@ -41,17 +40,15 @@ export async function readStatusAs(
 
 /** The route `/admin/status`: JSON once, or a stream of server-sent events. */
 export function createStatusRoutes(ports: StatusPorts): Router {
-  const router = createRouter();
-  router.get('/status', async (request, response) => {
-    const input = readQuery(request, statusQuery);
-    // Express answers HEAD with the GET handler, for which a stream would have no end.
-    if (request.method === 'HEAD' || !prefers(request, 'text/event-stream', 'json'))
-      return sendAnswer(response, 200, await readStatusAs(input, ports));
-    const query = check(input, statusQuery);
-    if (isRefusal(query)) return sendRefusal(response, query);
-    const refusal = await ports.watch.add(response, query.limit, () => isStillAllowed(request));
-    if (refusal !== null) sendRefusal(response, refusal);
+  return addRoutes(createRouter(), {
+    'GET /status': async (request, response) => {
+      const input = readQuery(request, statusQuery);
+      // Express answers HEAD with the GET handler, for which a stream would have no end.
+      if (request.method === 'HEAD' || !prefers(request, 'text/event-stream', 'json'))
+        return readStatusAs(input, ports);
+      const query = check(input, statusQuery);
+      if (isRefusal(query)) return query;
+      return ports.watch.add(response, query.limit, () => isStillAllowed(request));
+    },
   });
-  router.all('/status', methodNotAllowed('GET'));
-  return router;
 }

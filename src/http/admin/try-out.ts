@@ -7,11 +7,11 @@ import type { Ports } from '../../pipeline/ports.ts';
 import { runTextRequest } from '../../pipeline/run-request.ts';
 import type { Protocol } from '../../protocol/text.ts';
 import { check, readQuery } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
 import { HttpClientConnection } from '../http-client-connection.ts';
 import type { ClientSettings } from '../http-client-connection.ts';
 import { listModels } from '../offered-models.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
+import type { Route } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Router } from '../router.ts';
 import { endWithSession } from './guard.ts';
@@ -30,24 +30,21 @@ export const tryOutQuery = z.strictObject({ key: storedText });
  * nowhere. They go through the same pipeline as those of the key's holder, and are recorded and charged as these are.
  */
 export function createTryOutRoutes({ ports, settings }: TryOutPorts): Router {
-  const router = createRouter({ caseSensitive: true });
-  const generate = (protocol: Protocol, path: string): void => {
-    router.post(path, endWithSession, (request, response) => {
+  const generate =
+    (protocol: Protocol, path: string): Route =>
+    (request, response) => {
+      endWithSession(request, response);
       const keyId = readKeyId(request);
-      if (isRefusal(keyId)) return sendRefusal(response, keyId);
-      const route = `/admin${path}`;
-      const client = new HttpClientConnection(request, response, route, settings, ports.fastPath, keyId);
+      if (isRefusal(keyId)) return keyId;
+      const client = new HttpClientConnection(request, response, path, settings, ports.fastPath, keyId);
       void runTextRequest(protocol, client, ports);
-    });
-    router.all(path, methodNotAllowed('POST'));
-  };
-  generate('chat', '/try/chat/completions');
-  generate('responses', '/try/responses');
-  router.get('/try/models', async (request, response) => {
-    sendAnswer(response, 200, await listModelsOf(readKeyId(request), ports));
+      return null;
+    };
+  return addRoutes(createRouter({ caseSensitive: true }), {
+    'POST /try/chat/completions': generate('chat', '/admin/try/chat/completions'),
+    'POST /try/responses': generate('responses', '/admin/try/responses'),
+    'GET /try/models': (request) => listModelsOf(readKeyId(request), ports),
   });
-  router.all('/try/models', methodNotAllowed('GET'));
-  return router;
 }
 
 /** The id of the key that the request is sent as. */

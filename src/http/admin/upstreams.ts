@@ -8,12 +8,13 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';
 import { streamHeaders } from '../answers/answer-headers.ts';
-import { check, pathIdOf, readJson } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
+import { pathIdOf, readInput } from '../checked-input.ts';
 import { presentCheck, presentDoctor } from '../present/doctor.ts';
 import { presentList } from '../present/list.ts';
 import { presentUpstream } from '../present/upstream.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { leaveSignalOf } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
+import type { RouteAnswer } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
 import { endWithSession } from './guard.ts';
@@ -48,28 +49,21 @@ export const examination = z.strictObject({ model: storedText.min(1).max(maxMode
 
 /** The routes under `/admin/upstreams`: the list, and the examination of one. */
 export function createUpstreamRoutes(upstreams: UpstreamAdministration): Router {
-  const router = createRouter();
-  router.get('/', async (_request, response) => {
-    sendAnswer(response, 200, presentList((await upstreams.list()).map(presentUpstream), null));
+  return addRoutes(createRouter(), {
+    'GET /': async () => presentList((await upstreams.list()).map(presentUpstream), null),
+    'POST /:id/doctor': async (request, response) => {
+      endWithSession(request, response);
+      const body = await readExamination(request, response);
+      if (isRefusal(body)) return body;
+      const { model = null } = body;
+      const signal = leaveSignalOf(response);
+      const run = (onCheck: DoctorRun['onCheck']): ReturnType<RunDoctor> =>
+        upstreams.runDoctor(pathIdOf(request), { model, signal, onCheck });
+      if (prefers(request, 'text/event-stream', 'json')) return streamExamination(response, run);
+      const report = await run(() => {});
+      return report === null || isRefusal(report) ? report : presentDoctor([report]);
+    },
   });
-  router.all('/', methodNotAllowed('GET'));
-  router.post('/:id/doctor', endWithSession, async (request, response) => {
-    const body = await readExamination(request, response);
-    if (isRefusal(body)) return sendRefusal(response, body);
-    const { model = null } = body;
-    const left = new AbortController();
-    response.once('close', () => left.abort());
-    // It may have left while its body was read.
-    if (response.destroyed) left.abort();
-    const { signal } = left;
-    const run = (onCheck: DoctorRun['onCheck']): ReturnType<RunDoctor> =>
-      upstreams.runDoctor(pathIdOf(request), { model, signal, onCheck });
-    if (prefers(request, 'text/event-stream', 'json')) return streamExamination(response, run);
-    const report = await run(() => {});
-    if (report !== null) sendAnswer(response, 200, isRefusal(report) ? report : presentDoctor([report]));
-  });
-  router.all('/:id/doctor', methodNotAllowed('POST'));
-  return router;
 }
 
 /** Reads the body; a request without one asks for the usual model. */
@@ -79,24 +73,24 @@ async function readExamination(
 ): Promise<z.output<typeof examination> | Refusal> {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   if ((length === undefined || length === '0') && encoding === undefined) return {};
-  const body = await readJson(request, response);
-  return isRefusal(body) ? body : check(body, examination);
+  return readInput(request, response, examination);
 }
 
 /** Sends each check as it is done, and then the report. What is refused before the first check is an HTTP error. */
 async function streamExamination(
   response: Response,
   run: (onCheck: DoctorRun['onCheck']) => ReturnType<RunDoctor>,
-): Promise<void> {
+): Promise<RouteAnswer> {
   const send = (name: string, data: string): void => {
     if (!response.headersSent)
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...streamHeaders });
     response.write(writeEventFrame(name, data));
   };
   const report = await run((done) => send('check', JSON.stringify(presentCheck(done))));
-  if (report === null) return;
+  if (report === null) return null;
   if (!isRefusal(report)) send('report', JSON.stringify(presentDoctor([report])));
   else if (response.headersSent) send('error', writeRefusal(report));
-  else return sendRefusal(response, report);
+  else return report;
   response.end();
+  return null;
 }

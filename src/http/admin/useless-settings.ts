@@ -1,9 +1,12 @@
+import type { z } from 'zod';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../../domain/routing.ts';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
+import { listNames } from '../checked-input.ts';
+import type { changedKey } from './key-inputs.ts';
 
 /** What decides whether a key could be used: the clock, the models on offer, and the paths that are passed on. */
 export interface UseOfKeys {
@@ -13,13 +16,7 @@ export interface UseOfKeys {
 }
 
 /** The settings of a key with which all of its requests may be refused. */
-interface Settings {
-  readonly models?: readonly string[] | null | undefined;
-  readonly expiresAt?: number | null | undefined;
-}
-
-/** How many names a refusal lists. */
-const maxListed = 20;
+type Settings = Pick<z.output<typeof changedKey>, 'models' | 'expiresAt'>;
 
 /**
  * The refusal of settings that can only be a mistake: a model that is not offered, or an end in the past. `null` for any
@@ -35,16 +32,13 @@ export async function findUselessSetting(
   if (named.length === 0 && !isPast) return null;
   const old = await readOld();
   if (old !== null && isRefusal(old)) return old;
-  if (isPast && expiresAt !== old?.expiresAt) return pastEnd();
+  if (isPast && expiresAt !== old?.expiresAt)
+    return refuse(
+      'invalid_value',
+      "Invalid 'expiresAt': expected a time to come (a day begins at midnight UTC). To end a key now, revoke it.",
+      { param: 'expiresAt' },
+    );
   return findUnknownModel(named, old?.models ?? [], use);
-}
-
-function pastEnd(): Refusal {
-  return refuse(
-    'invalid_value',
-    "Invalid 'expiresAt': expected a time to come (a day begins at midnight UTC). To end a key now, revoke it.",
-    { param: 'expiresAt' },
-  );
 }
 
 /** Nothing is refused while the list of an upstream is not known. */
@@ -73,6 +67,5 @@ function hintOf(wrong: string, known: readonly string[]): string {
   if (known.length === 0) return ': none is offered.';
   const nearest = nearestName(wrong, known);
   if (nearest !== null) return `; did you mean '${nearest}'?`;
-  const others = known.length > maxListed ? ` and ${known.length - maxListed} more` : '';
-  return `; known names: ${known.slice(0, maxListed).join(', ')}${others}.`;
+  return `; known names: ${listNames(known)}.`;
 }

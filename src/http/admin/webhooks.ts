@@ -3,11 +3,10 @@ import { isRefusal } from '../../shared/errors.ts';
 import { storedText } from '../../shared/schema-values.ts';
 import type { Delivery } from '../../domain/ports/outbox.ts';
 import type { WebhookManagement, WebhookReport, WebhookTest } from '../../operations/manage-webhooks.ts';
-import { check, checkQuery, pageQuery, pathIdOf, readJson, unknownCursor } from '../checked-input.ts';
-import { methodNotAllowed } from '../fallback-handlers.ts';
+import { checkQuery, pageQuery, pathIdOf, readInput, unknownCursor } from '../checked-input.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
-import { sendAnswer, sendRefusal } from '../answers/respond.ts';
+import { addRoutes } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -23,37 +22,29 @@ export const resending = z.strictObject({ webhook: storedText.optional() });
 
 /** The routes under `/admin/webhooks`: the webhooks, their deliveries, a test, and the repetition of an event. */
 export function createWebhookRoutes(webhooks: WebhookManagement): Router {
-  const router = createRouter();
-  router.get('/', async (_request, response) => {
-    sendAnswer(response, 200, presentList((await webhooks.list()).map(presentWebhook), null));
+  return addRoutes(createRouter(), {
+    'GET /': async () => presentList((await webhooks.list()).map(presentWebhook), null),
+    'GET /deliveries': async (request) => {
+      const query = checkQuery(request, deliveryQuery, 'This list');
+      if (isRefusal(query)) return query;
+      const { limit, before, ...filter } = query;
+      // The cursor is the number of a delivery.
+      if (before !== undefined && !/^\d{1,15}$/.test(before)) return unknownCursor();
+      const page = await webhooks.deliveries(filter, limit, before === undefined ? null : Number(before));
+      const next = page.next === null ? null : String(page.next);
+      return presentList(page.deliveries.map(presentDelivery), next);
+    },
+    'POST /events/:id/resend': async (request, response) => {
+      const input = await readInput(request, response, resending);
+      if (isRefusal(input)) return input;
+      const resent = await webhooks.resend(pathIdOf(request), input.webhook ?? null);
+      return isRefusal(resent) ? resent : { id: pathIdOf(request), webhooks: resent };
+    },
+    'POST /:id/test': async (request) => {
+      const tested = await webhooks.test(pathIdOf(request));
+      return isRefusal(tested) ? tested : presentTest(pathIdOf(request), tested);
+    },
   });
-  router.all('/', methodNotAllowed('GET'));
-  router.get('/deliveries', async (request, response) => {
-    const query = checkQuery(request, deliveryQuery, 'This list');
-    if (isRefusal(query)) return sendRefusal(response, query);
-    const { limit, before, ...filter } = query;
-    // The cursor is the number of a delivery.
-    if (before !== undefined && !/^\d{1,15}$/.test(before)) return sendRefusal(response, unknownCursor());
-    const page = await webhooks.deliveries(filter, limit, before === undefined ? null : Number(before));
-    const next = page.next === null ? null : String(page.next);
-    sendAnswer(response, 200, presentList(page.deliveries.map(presentDelivery), next));
-  });
-  router.all('/deliveries', methodNotAllowed('GET'));
-  router.post('/events/:id/resend', async (request, response) => {
-    const body = await readJson(request, response);
-    const input = isRefusal(body) ? body : check(body, resending);
-    if (isRefusal(input)) return sendRefusal(response, input);
-    const resent = await webhooks.resend(pathIdOf(request), input.webhook ?? null);
-    sendAnswer(response, 200, isRefusal(resent) ? resent : { id: pathIdOf(request), webhooks: resent });
-  });
-  router.all('/events/:id/resend', methodNotAllowed('POST'));
-  router.post('/:id/test', async (request, response) => {
-    const tested = await webhooks.test(pathIdOf(request));
-    if (isRefusal(tested)) return sendRefusal(response, tested);
-    sendAnswer(response, 200, presentTest(pathIdOf(request), tested));
-  });
-  router.all('/:id/test', methodNotAllowed('POST'));
-  return router;
 }
 
 /** A webhook as JSON. */

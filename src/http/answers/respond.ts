@@ -22,6 +22,12 @@ export function sendBody(
   );
 }
 
+/** Sends a client to another place, which may be relative to the one that it asked for. */
+export function sendRedirect(response: Response, status: 303 | 308, location: string): void {
+  response.setHeader('location', location);
+  sendBody(response, status, '', { 'content-type': 'text/plain' });
+}
+
 /** Sends an answer that has no body. */
 export function sendNoContent(response: Response, headers: Readonly<Record<string, string>>): void {
   send(response, 204, { ...noStore, ...headers }, '');
@@ -44,6 +50,37 @@ function send(
     lingerAfter(response);
     response.end(body);
   });
+}
+
+/** Sends a page of a list as CSV, with the cursor of the next page in a header. */
+export function sendCsv(response: Response, csv: string, next: string | null): void {
+  sendBody(response, 200, csv, {
+    'content-type': 'text/csv; charset=utf-8',
+    ...(next === null ? {} : { 'x-textgate-next': next }),
+  });
+}
+
+/** A signal that is raised when the client leaves, and when its answer has been sent. */
+export function leaveSignalOf(response: Response): AbortSignal {
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  // It may have left while its body was read.
+  if (response.destroyed) left.abort();
+  return left.signal;
+}
+
+/** The result of work that takes long, and that is ended when its client leaves: nothing is answered then. */
+export async function workUntilLeft<Result>(
+  response: Response,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result | null> {
+  const signal = leaveSignalOf(response);
+  try {
+    return await work(signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return null;
+  }
 }
 
 /** Sends the result of a route: an object as JSON, or a refusal. */

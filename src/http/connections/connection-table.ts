@@ -47,10 +47,7 @@ export interface ConnectionTablePorts {
  * lately may be a proxy for many clients, so the limit per address does not apply to it, nor to a trusted proxy.
  */
 export class ConnectionTable {
-  readonly #limits: () => ConnectionLimits;
-  readonly #clock: Clock;
-  readonly #onRefused: (reason: ConnectionRefusal) => void;
-  readonly #isProxy: (socket: Socket) => boolean;
+  readonly #ports: ConnectionTablePorts;
   readonly #open = new Map<Connection, AddressUse>();
   #known = 0;
   /** New connections and when they were accepted, oldest first: they are protected from eviction. */
@@ -64,18 +61,16 @@ export class ConnectionTable {
   readonly #clientAddresses = new LRUCache<string, number>(atMost(maxClientAddresses));
   readonly #events: ConnectionEvents;
 
-  constructor({ limits, deadlines: { idle: idleMs }, clock, onRefused, isProxy }: ConnectionTablePorts) {
-    this.#limits = limits;
-    this.#clock = clock;
-    this.#onRefused = onRefused;
-    this.#isProxy = isProxy;
+  constructor(ports: ConnectionTablePorts) {
+    this.#ports = ports;
+    const idleMs = ports.deadlines.idle;
     this.#events = {
       changed: (connection) => this.#update(connection),
       keepAlive: { idleMs, header: `timeout=${Math.floor(idleMs / 1_000)}` },
-      overrun: () => onRefused('pipelined'),
+      overrun: () => ports.onRefused('pipelined'),
       isClientAddress: (connection) => {
         const use = this.#open.get(connection);
-        return use !== undefined && (this.#isProxy(connection.socket) || this.#isClientAddress(use));
+        return use !== undefined && (ports.isProxy(connection.socket) || this.#isClientAddress(use));
       },
     };
   }
@@ -89,12 +84,12 @@ export class ConnectionTable {
     const refusal = this.#makeRoom(use, socket);
     if (refusal !== null) {
       socket.destroy();
-      return this.#onRefused(refusal);
+      return this.#ports.onRefused(refusal);
     }
     this.#addresses.set(address, use);
     this.#open.set(connection, use);
     use.anonymous.add(connection);
-    this.#recent.set(connection, this.#clock.monotonicMs());
+    this.#recent.set(connection, this.#ports.clock.monotonicMs());
     socket.once('close', () => {
       const isLast = use.known === 0 && use.anonymous.size === 0;
       if (isLast && this.#addresses.get(address) === use) this.#addresses.delete(address);
@@ -113,9 +108,11 @@ export class ConnectionTable {
 
   /** Makes room for one more connection of an address; returns the exceeded limit if none can be evicted. */
   #makeRoom(use: AddressUse, socket: Socket): ConnectionRefusal | null {
-    const { maxConnections, maxAnonymousPerAddress } = this.#limits();
+    const { maxConnections, maxAnonymousPerAddress } = this.#ports.limits();
     const isCrowded =
-      use.anonymous.size >= maxAnonymousPerAddress && !this.#isProxy(socket) && !this.#isClientAddress(use);
+      use.anonymous.size >= maxAnonymousPerAddress &&
+      !this.#ports.isProxy(socket) &&
+      !this.#isClientAddress(use);
     if (isCrowded && !this.#evict(use.anonymous)) return 'address_limit';
     if (this.#open.size < maxConnections || this.#evict(this.#evictable)) return null;
     return this.#evictKnown(maxConnections) ? null : 'listener_full';
@@ -125,7 +122,7 @@ export class ConnectionTable {
   #isClientAddress({ address, known }: AddressUse): boolean {
     if (known > 0) return true;
     const lastMs = this.#clientAddresses.get(address);
-    return lastMs !== undefined && this.#clock.monotonicMs() - lastMs < clientAddressMs;
+    return lastMs !== undefined && this.#ports.clock.monotonicMs() - lastMs < clientAddressMs;
   }
 
   /** Evicts the first candidate that may be evicted; false when there is none. */
@@ -144,7 +141,7 @@ export class ConnectionTable {
     if (longest === undefined || this.#open.size - this.#known >= maxConnections * anonymousShare)
       return false;
     const [connection, sinceMs] = longest;
-    if (this.#clock.monotonicMs() - sinceMs < protectedMs) return false;
+    if (this.#ports.clock.monotonicMs() - sinceMs < protectedMs) return false;
     this.#close(connection);
     return true;
   }
@@ -152,13 +149,13 @@ export class ConnectionTable {
   #close(connection: Connection): void {
     connection.destroy();
     this.#update(connection);
-    this.#onRefused('evicted');
+    this.#ports.onRefused('evicted');
   }
 
   /** Ends the protection of connections that are no longer new. */
   #endProtection(): void {
     if (this.#recent.size === 0) return;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     for (const [connection, sinceMs] of this.#recent) {
       if (nowMs - sinceMs < protectedMs) return;
       this.#recent.delete(connection);
@@ -178,7 +175,7 @@ export class ConnectionTable {
     }
     if (!connection.isOpen) {
       // While it is open, the address has a connection with a known key.
-      if (connection.isKnown) this.#clientAddresses.set(use.address, this.#clock.monotonicMs());
+      if (connection.isKnown) this.#clientAddresses.set(use.address, this.#ports.clock.monotonicMs());
       this.#open.delete(connection);
       this.#recent.delete(connection);
       if (!use.anonymous.delete(connection)) {
@@ -195,6 +192,7 @@ export class ConnectionTable {
     if (!isIdle || connection.isKnown || this.#recent.has(connection)) this.#evictable.delete(connection);
     else this.#evictable.add(connection);
     if (!isIdle || !connection.isKnown) this.#idleKnown.delete(connection);
-    else if (!this.#idleKnown.has(connection)) this.#idleKnown.set(connection, this.#clock.monotonicMs());
+    else if (!this.#idleKnown.has(connection))
+      this.#idleKnown.set(connection, this.#ports.clock.monotonicMs());
   }
 }

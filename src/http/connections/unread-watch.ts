@@ -41,7 +41,8 @@ export function createUnreadWatch(clock: Clock, maxUnreadMs: number): UnreadWatc
       const sentBytes = countSent(response.socket);
       const isUnread = response.socket !== null && response.socket.writableLength > 0;
       if (!isUnread || sentBytes !== before.sentBytes) Object.assign(before, { sentBytes, sinceMs: nowMs });
-      else if (nowMs - before.sinceMs >= limitOf(sentBytes, maxUnreadMs)) response.destroy();
+      else if (nowMs - before.sinceMs >= maxUnreadMs * (sentBytes < largeSentBytes ? 1 : largeSentFactor))
+        response.destroy();
     }
     cancel = clock.schedule(checkMs, check);
   };
@@ -58,10 +59,6 @@ export function createUnreadWatch(clock: Clock, maxUnreadMs: number): UnreadWatc
       cancel = null;
     });
   };
-}
-
-function limitOf(sentBytes: number, maxUnreadMs: number): number {
-  return sentBytes < largeSentBytes ? maxUnreadMs : largeSentFactor * maxUnreadMs;
 }
 
 /** The fields of a socket's handle that Node's own idle timeout reads. */

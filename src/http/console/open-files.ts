@@ -41,7 +41,7 @@ export interface ConsoleFiles {
  * package and an image have them as JavaScript.
  */
 export function openConsoleFiles(folders: readonly URL[], packages: PackageFiles = new Map()): ConsoleFiles {
-  let reading: Promise<ReadFiles> | null = null;
+  let reading: ReturnType<typeof readFiles> | null = null;
   return {
     async find(path) {
       reading ??= readFiles(folders, packages).catch((error: unknown) => {
@@ -57,13 +57,7 @@ export function openConsoleFiles(folders: readonly URL[], packages: PackageFiles
   };
 }
 
-interface ReadFiles {
-  /** Changes with any of the files. */
-  readonly version: string;
-  readonly files: ReadonlyMap<string, ConsoleFile>;
-}
-
-async function readFiles(folders: readonly URL[], packages: PackageFiles): Promise<ReadFiles> {
+async function readFiles(folders: readonly URL[], packages: PackageFiles) {
   const vendor = new Map([...packages.keys()].map((name) => [name, vendorPath(name)]));
   const places = new Map(await listFiles(folders));
   for (const [name, find] of packages) {
@@ -77,6 +71,7 @@ async function readFiles(folders: readonly URL[], packages: PackageFiles): Promi
     const text = await readFile(url, 'utf8');
     texts.set(path, rewriteImports(path === name ? text : await withoutTypes(text), path, vendor));
   }
+  // Changes with any of the files.
   const version = digest(JSON.stringify([...texts].toSorted(([a], [b]) => (a < b ? -1 : 1))));
   const files = [...texts].map(([path, text]) => {
     const body = path === page ? withVersion(text, version, texts) : text;

@@ -1,8 +1,8 @@
-import { methodNotAllowed } from '../fallback-handlers.ts';
+import { readingAlone } from '../fallback-handlers.ts';
 import { unknownHost, pageHeaders } from '../pages/own-pages.ts';
 import type { OwnPages } from '../pages/own-pages.ts';
-import { sendBody, sendNotModified, sendRefusal } from '../answers/respond.ts';
-import { createRouter } from '../router.ts';
+import { sendBody, sendNotModified, sendRedirect, sendRefusal } from '../answers/respond.ts';
+import { createRouter, pathOf } from '../router.ts';
 import type { Request, RequestHandler, Response, Router } from '../router.ts';
 import type { ConsoleFiles } from './open-files.ts';
 import { createSessionRoutes } from './session-routes.ts';
@@ -21,18 +21,12 @@ export function createConsoleRoutes(ports: ConsolePorts): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   router.use('/console', protect(ports.pages));
   // Relative links lead nowhere without the slash.
-  router.get('/console', (_request, response) => {
-    response.setHeader('location', 'console/');
-    sendBody(response, 308, '', { 'content-type': 'text/plain' });
-  });
+  router.get('/console', (_request, response) => sendRedirect(response, 308, 'console/'));
   router.use(createSessionRoutes(ports));
   router.get(['/console/', '/console/*path'], (request, response, next) =>
     answerFile(request, response, next, ports.console),
   );
-  router.all(['/console/', '/console/*path'], (request, response, next) => {
-    if (request.method === 'GET' || request.method === 'HEAD') next();
-    else methodNotAllowed('GET, HEAD')(request, response, next);
-  });
+  router.all(['/console/', '/console/*path'], readingAlone);
   return router;
 }
 
@@ -51,8 +45,7 @@ async function answerFile(
   next: (error?: unknown) => void,
   files: ConsoleFiles,
 ): Promise<void> {
-  const [path = ''] = request.url.split('?', 1);
-  const found = await files.find(path.slice('/console/'.length));
+  const found = await files.find(pathOf(request.url).slice('/console/'.length));
   if (found === null) return next();
   const { type, body, etag } = found.file;
   const headers = {

@@ -4,16 +4,15 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import { sessionMs } from '../admin/access.ts';
-import type { AdminAccess, Session } from '../admin/access.ts';
+import type { Session } from '../admin/access.ts';
 import { tooManyFailures, wrongToken } from '../admin/guard.ts';
 import type { GuardPorts } from '../admin/guard.ts';
 import { readSession, sessionOf, writeCookie } from '../admin/session-cookie.ts';
 import { isForm, readBody } from '../body.ts';
 import { check } from '../checked-input.ts';
-import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import type { PresentedSession } from '../present/session.ts';
-import { sendAnswer, sendBody, sendNoContent, sendRefusal } from '../answers/respond.ts';
+import { sendAnswer, sendNoContent, sendRedirect, sendRefusal } from '../answers/respond.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
 
@@ -22,7 +21,7 @@ const maxLoginBytes = 4_096;
 
 /** What the routes of sessions need. */
 export interface SessionPorts extends GuardPorts {
-  /** Called for each wrong token; the address is `null` where it must not be logged. */
+  /** Called for each wrong token at the login; the address is `null` where it must not be logged. */
   readonly onFailedLogin: (address: string | null) => void;
 }
 
@@ -62,8 +61,7 @@ async function openSession(request: Request, response: Response, ports: SessionP
   const { session, proof } = access.openSession(role);
   response.setHeader('set-cookie', writeCookie(request, pages, proof, sessionMs / 1_000));
   if (!isForm(request)) return sendAnswer(response, 200, present(session));
-  response.setHeader('location', './');
-  sendBody(response, 303, '', { 'content-type': 'text/plain' });
+  sendRedirect(response, 303, './');
 }
 
 /**
@@ -85,14 +83,7 @@ async function readLogin(request: Request, response: Response): Promise<z.output
 }
 
 /** Counts and reports a wrong token, up to the limit of its network. */
-function refuseToken(
-  address: string,
-  {
-    access,
-    addresses,
-    onFailedLogin,
-  }: SessionPorts & { readonly addresses: ClientAddresses; readonly access: AdminAccess },
-): Refusal {
+function refuseToken(address: string, { access, addresses, onFailedLogin }: SessionPorts): Refusal {
   if (access.isBlocked(address)) return tooManyFailures();
   access.countFailure(address);
   onFailedLogin(addresses.areLogged ? address : null);

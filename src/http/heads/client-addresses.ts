@@ -21,20 +21,10 @@ interface Peer {
 }
 
 /** How clients' addresses are found under one config. */
-export interface ClientAddresses {
-  /**
-   * The address of the client that sent a request, in the form of `canonicalAddress`: that of the connection, or the one
-   * that trusted proxies report. Empty if it is not known.
-   */
-  of(request: IncomingMessage): string;
-  /** Whether the other end of a connection is a trusted proxy. */
-  isProxy(socket: Socket): boolean;
-  /** Whether requests are logged and traced with the address. */
-  readonly areLogged: boolean;
-}
+export type ClientAddresses = ReturnType<typeof readClientAddresses>;
 
 /** Compiles the trusted proxies of a config: networks in the form of `canonicalNetwork`. */
-export function readClientAddresses(trustedProxies: readonly string[], areLogged: boolean): ClientAddresses {
+export function readClientAddresses(trustedProxies: readonly string[], areLogged: boolean) {
   const isTrusted: NetworkTest = trustedProxies.length === 0 ? () => false : compileNetworks(trustedProxies);
   // A connection keeps its address when it is closed, but its socket does not.
   const peers = new WeakMap<Socket, Peer>();
@@ -47,12 +37,18 @@ export function readClientAddresses(trustedProxies: readonly string[], areLogged
     return peer;
   };
   return {
-    of({ socket, headers }) {
+    /**
+     * The address of the client that sent a request, in the form of `canonicalAddress`: that of the connection, or the one
+     * that trusted proxies report. Empty if it is not known.
+     */
+    of({ socket, headers }: IncomingMessage): string {
       const { address, isProxy } = peerOf(socket);
       const forwarded = isProxy ? headers['x-forwarded-for'] : undefined;
       return forwarded === undefined ? address : readForwarded(String(forwarded), address, isTrusted);
     },
-    isProxy: trustedProxies.length === 0 ? () => false : (socket) => peerOf(socket).isProxy,
+    /** Whether the other end of a connection is a trusted proxy. */
+    isProxy: (socket: Socket): boolean => trustedProxies.length > 0 && peerOf(socket).isProxy,
+    /** Whether requests are logged and traced with the address. */
     areLogged,
   };
 }

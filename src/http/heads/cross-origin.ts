@@ -68,13 +68,8 @@ export function readCrossOrigin(origins: readonly string[]): CrossOrigin | null 
   };
 }
 
-interface OriginHeaders {
-  readonly isAllowed: boolean;
-  readonly headers: readonly string[];
-}
-
 /** The headers for each origin, made once. A cache must not give one origin's answer to another one. */
-function originHeaders(origins: readonly string[]): (origin: string | undefined) => OriginHeaders {
+function originHeaders(origins: readonly string[]) {
   const exposed = ['access-control-expose-headers', exposedHeaders.join(', ')];
   const allow = (origin: string): readonly string[] => ['access-control-allow-origin', origin, ...exposed];
   if (origins.includes(anyOrigin)) {

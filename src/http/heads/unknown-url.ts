@@ -4,6 +4,7 @@ import type { KeyDirectory } from '../../domain/ports/key-store.ts';
 import { readBearer } from '../../pipeline/admission/authenticate.ts';
 import { shortenMethod } from '../fallback-handlers.ts';
 import { sendRefusal } from '../answers/respond.ts';
+import { pathOf } from '../router.ts';
 import type { Request, RequestHandler } from '../router.ts';
 
 /** How much of a path an error message quotes, in characters. */
@@ -30,11 +31,10 @@ const clientsPaths = /^\/v1(\/|$)/;
 export const unknownUrl: RequestHandler = (request, response) => {
   const mount = mountOf(request).replace(/\/v1$/, '');
   const path = shortenPath(request);
-  const suggested = suggestPath(path.slice(mount.length));
-  sendRefusal(
-    response,
-    refuseUrl(request, suggested === null ? adviseOn(path) : `Did you mean ${mount}${suggested}?`),
-  );
+  const below = path.slice(mount.length);
+  const meant = likeliestPath(below);
+  const isNone = meant === null || meant === below;
+  sendRefusal(response, refuseUrl(request, isNone ? adviseOn(path) : `Did you mean ${mount}${meant}?`));
 };
 
 /** Answers 404 on a path of a listener whose paths for clients are all below a base path (empty for none). */
@@ -94,13 +94,7 @@ function adviseOn(path: string): string {
     : offer;
 }
 
-/** The known path that was probably meant; `null` if none is like this one. */
-function suggestPath(path: string): string | null {
-  const likeliest = likeliestPath(path);
-  return likeliest === path ? null : likeliest;
-}
-
-/** The known path that was probably meant, which may be this one. */
+/** The known path that was probably meant, which may be this one; `null` if none is like it. */
 function likeliestPath(path: string): string | null {
   const [, tail] = knownTail.exec(path) ?? [];
   return tail === undefined
@@ -118,9 +112,4 @@ function nearestPath(path: string): string | null {
 
 function shortenPath({ originalUrl }: Request): string {
   return pathOf(originalUrl).slice(0, maxQuotedPath);
-}
-
-/** Without the query, which may hold secrets. */
-function pathOf(url: string): string {
-  return url.split('?', 1)[0] ?? '';
 }

@@ -1,24 +1,17 @@
-import { sendBody } from '../answers/respond.ts';
+import { sendAnswer, sendBody } from '../answers/respond.ts';
 import type { FindDirect } from '../direct-routes.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { schemeOf } from '../heads/client-scheme.ts';
 import { unknownUrlBelow } from '../heads/unknown-url.ts';
 import { pageHeaders } from '../pages/own-pages.ts';
-import { createRouter, prefers } from '../router.ts';
-import type { RequestHandler, Request, Response } from '../router.ts';
+import { createRouter, pathOf, prefers } from '../router.ts';
+import type { RequestHandler, Request } from '../router.ts';
 import type { RunRoutes } from '../standalone.ts';
-
-/** The paths of the listener for clients, in the form that a listener takes them. */
-interface PublicPaths {
-  readonly routes: RunRoutes;
-  readonly findDirect: FindDirect;
-  readonly unknownUrl: RequestHandler;
-}
 
 /**
  * Puts the routes for clients below a base path (empty for none), and probes and a page for people beside them, which an app
- * that mounts the routes has of its own.
+ * that mounts the routes has of its own: in the form that a listener takes them.
  */
 export function createPublicPaths(
   basePath: string,
@@ -26,18 +19,16 @@ export function createPublicPaths(
   findDirect: FindDirect,
   isReady: () => Promise<boolean>,
   door: () => FrontDoor,
-): PublicPaths {
+) {
   const router = createRouter({ caseSensitive: true });
   router.use(answerProbes(basePath, isReady));
   if (basePath === '') router.use(routes);
   else router.use(basePath, routes);
+  const findBelow: FindDirect = (method, target) =>
+    target.startsWith(basePath) ? findDirect(method, target.slice(basePath.length)) : undefined;
   return {
     routes: router,
-    findDirect:
-      basePath === ''
-        ? findDirect
-        : (method, target) =>
-            target.startsWith(basePath) ? findDirect(method, target.slice(basePath.length)) : undefined,
+    findDirect: basePath === '' ? findDirect : findBelow,
     unknownUrl: answerFrontDoor(basePath, door, unknownUrlBelow(basePath)),
   };
 }
@@ -54,14 +45,14 @@ export function answerProbes(basePath: string, isReady: () => Promise<boolean>):
   const refuseMethod = methodNotAllowed('GET, HEAD');
   const isReadyNow = shareRunning(isReady);
   return (request, response, next) => {
-    const path = pathOf(request);
+    const path = pathOf(request.url);
     const below = path.startsWith(basePath) ? path.slice(basePath.length) : path;
     const probe = probePaths.has(path) ? path : below;
     if (!probePaths.has(probe)) return next();
     if (request.method !== 'GET' && request.method !== 'HEAD') return refuseMethod(request, response, next);
-    if (probe === '/healthz') return sendStatus(response, 200, 'ok');
+    if (probe === '/healthz') return sendAnswer(response, 200, { status: 'ok' });
     return isReadyNow().then((ready) =>
-      ready ? sendStatus(response, 200, 'ready') : sendStatus(response, 503, 'not ready'),
+      sendAnswer(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready' }),
     );
   };
 }
@@ -73,15 +64,6 @@ export function answerProbes(basePath: string, isReady: () => Promise<boolean>):
 function shareRunning<Result>(call: () => Promise<Result>): () => Promise<Result> {
   let running: Promise<Result> | null = null;
   return () => (running ??= call().finally(() => (running = null)));
-}
-
-function sendStatus(response: Response, status: number, text: string): void {
-  sendBody(response, status, JSON.stringify({ status: text }));
-}
-
-function pathOf({ url }: Request): string {
-  const end = url.indexOf('?');
-  return end === -1 ? url : url.slice(0, end);
 }
 
 /** What the page at the root says beside the address, under the config in force. */
@@ -98,8 +80,7 @@ interface FrontDoor {
 function answerFrontDoor(basePath: string, door: () => FrontDoor, otherwise: RequestHandler): RequestHandler {
   const paths = new Set([`${basePath}/`, basePath === '' ? '/' : basePath]);
   return (request, response, next) => {
-    const [path = ''] = request.url.split('?', 1);
-    const isAsked = request.method === 'GET' && paths.has(path);
+    const isAsked = request.method === 'GET' && paths.has(pathOf(request.url));
     if (!isAsked || !prefers(request, 'text/html', 'application/json'))
       return otherwise(request, response, next);
     const { contact, addresses } = door();

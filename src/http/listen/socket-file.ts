@@ -1,5 +1,5 @@
+import { once } from 'node:events';
 import { existsSync, promises } from 'node:fs';
-import type { Stats } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 
@@ -8,7 +8,8 @@ import { dirname } from 'node:path';
  * when a process listens there, when the file is no socket, or when its folder is missing.
  */
 export async function removeStaleSocket(path: string): Promise<void> {
-  const stats = await statOf(path);
+  // Why nothing can be there, such as missing rights, is the error of listening.
+  const stats = await promises.lstat(path).catch(() => null);
   if (stats === null) {
     // Node reports it as missing rights.
     if (!existsSync(dirname(path)))
@@ -25,23 +26,15 @@ export async function removeStaleSocket(path: string): Promise<void> {
   if (code === 'ECONNREFUSED') await promises.rm(path, { force: true });
 }
 
-async function statOf(path: string): Promise<Stats | null> {
-  try {
-    return await promises.lstat(path);
-  } catch {
-    // Why nothing can be there, such as missing rights, is the error of listening.
-    return null;
-  }
-}
-
 /** The code of the error of a connection; `null` if a process accepts it. */
-function tryConnect(path: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(null);
-    });
-    socket.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => resolve(code));
-  });
+async function tryConnect(path: string): Promise<string | null> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  } finally {
+    socket.destroy();
+  }
 }

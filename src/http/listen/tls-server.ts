@@ -67,7 +67,8 @@ export function followHandshakes(
     // As sockets of Node's server without TLS: a client that has sent all of its requests waits for the answers. Not
     // before, or a client that closes without a handshake, such as a balancer's TCP check, would stay open until its deadline.
     socket.allowHalfOpen = true;
-    const raw = rawSocketOf(socket);
+    // The connection below a TLS socket, to which Node has no public way.
+    const { _parent: raw } = socket as TLSSocket & { readonly _parent: Socket };
     deadlines.get(raw)?.();
     connectionOf(raw)?.secure(socket);
   });
@@ -75,10 +76,4 @@ export function followHandshakes(
     // A reset is also that of a connection which was refused, or closed at its deadline.
     if (code !== 'ECONNRESET') onRefused('handshake_failed');
   });
-}
-
-/** The connection below a TLS socket, to which Node has no public way. */
-function rawSocketOf(socket: TLSSocket): Socket {
-  const { _parent: raw } = socket as TLSSocket & { readonly _parent: Socket };
-  return raw;
 }

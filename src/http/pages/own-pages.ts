@@ -9,38 +9,22 @@ import type { Request, RequestHandler } from '../router.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
-/** The methods that change nothing. */
-const readingMethods = new Set<string | undefined>(['GET', 'HEAD']);
-
 /** Whether a method changes nothing. */
 export function isReading({ method }: IncomingMessage): boolean {
-  return readingMethods.has(method);
+  return method === 'GET' || method === 'HEAD';
 }
 
 /**
  * Tells requests of the operators' own pages from those of any other page: a page in an operator's browser can reach
  * addresses that only the operator should, and the browser adds the cookie of a session by itself.
  */
-export interface OwnPages {
-  /** Whether `Host` is a name of this listener: another one was made to resolve to its address by a foreign page. */
-  isOwnHost(request: IncomingMessage): boolean;
-  /** Whether the browser reached the listener over TLS, so that a cookie may be bound to that. */
-  isSecure(request: IncomingMessage): boolean;
-  /** Why a request is not accepted: a page of another origin sent it; `null` if no page did, or an own one. */
-  foreignFault(request: IncomingMessage): Refusal | null;
-  /**
-   * Why the cookie of a request does not count; `null` if it does. Pages of other ports of the same host are of the same
-   * site, so the browser sends them the cookie, too: they are told by `Sec-Fetch-Site`, and by `Origin` if they would change
-   * something.
-   */
-  cookieFault(request: IncomingMessage): Refusal | null;
-}
+export type OwnPages = ReturnType<typeof readOwnPages>;
 
 /** Compiles what a config says of the operators' listener: its address, and the names of `admin.hosts`. */
 export function readOwnPages(
   { host: configuredHost, hosts }: { readonly host: string; readonly hosts: readonly string[] },
   addresses: ClientAddresses,
-): OwnPages {
+) {
   const named = new Set([...hosts, inUrl(configuredHost).toLowerCase()]);
   const isOwnHost = ({ headers: { host = '' }, socket }: IncomingMessage): boolean => {
     const name = host.replace(/:\d*$/, '').toLowerCase();
@@ -52,15 +36,23 @@ export function readOwnPages(
     return origin === URL.parse(`${schemeOf(request, addresses)}://${host}`)?.origin;
   };
   return {
+    /** Whether `Host` is a name of this listener: another one was made to resolve to its address by a foreign page. */
     isOwnHost,
-    isSecure: (request) => schemeOf(request, addresses) === 'https',
-    foreignFault(request) {
+    /** Whether the browser reached the listener over TLS, so that a cookie may be bound to that. */
+    isSecure: (request: IncomingMessage): boolean => schemeOf(request, addresses) === 'https',
+    /** Why a request is not accepted: a page of another origin sent it; `null` if no page did, or an own one. */
+    foreignFault(request: IncomingMessage): Refusal | null {
       const { origin, 'sec-fetch-site': site } = request.headers;
       if (origin === undefined && site !== 'cross-site') return null;
       const isOwn = isOwnOrigin(request) && (site === undefined || site === 'same-origin');
       return isOwn ? null : refuse('invalid_api_key', 'Requests from web pages are not accepted here.');
     },
-    cookieFault(request) {
+    /**
+     * Why the cookie of a request does not count; `null` if it does. Pages of other ports of the same host are of the same
+     * site, so the browser sends them the cookie, too: they are told by `Sec-Fetch-Site`, and by `Origin` if they would change
+     * something.
+     */
+    cookieFault(request: IncomingMessage): Refusal | null {
       if (!isOwnHost(request)) return unknownHost();
       const { origin, 'sec-fetch-site': site } = request.headers;
       const isAddressTyped = site === 'none' && isReading(request);

@@ -23,7 +23,7 @@ export interface PassthroughLimits {
 }
 
 /** The result of a passthrough call: the status of its answer, or its fault. */
-export type PassthroughOutcome = number | UpstreamFault | Refusal;
+type PassthroughOutcome = number | UpstreamFault | Refusal;
 
 /**
  * The headers of an answer that pass through. Not its length: by the length a client would take the last piece for the
@@ -58,44 +58,18 @@ interface PassthroughCallOptions {
 /** One passthrough request: writes the answer to the client, but leaves its end to the pipeline. */
 export class PassthroughCall {
   readonly #response: ServerResponse;
-  readonly #headers: Readonly<Record<string, string>>;
-  readonly #forwarding: Forwarding | null;
-  readonly #readBody: Uint8Array | null;
-  readonly #limits: PassthroughLimits;
-  readonly #onHead: (status: number) => void;
-  readonly #onAnswered: PassthroughCallOptions['onAnswered'];
-  readonly #resolve: (outcome: PassthroughOutcome) => void;
+  readonly #options: PassthroughCallOptions;
   readonly #cancels: (() => void)[];
-  readonly #clock: Clock;
   #cancelFirstByte: () => void;
   #cancelSilence: (() => void) | null = null;
   #upstream: ClientRequest | null = null;
   #answered = false;
   #over = false;
 
-  constructor(
-    response: ServerResponse,
-    {
-      headers,
-      forwarding,
-      readBody,
-      limits,
-      clock,
-      signal,
-      onHead,
-      onAnswered,
-      resolve,
-    }: PassthroughCallOptions,
-  ) {
+  constructor(response: ServerResponse, options: PassthroughCallOptions) {
     this.#response = response;
-    this.#headers = headers;
-    this.#forwarding = forwarding;
-    this.#readBody = readBody;
-    this.#limits = limits;
-    this.#clock = clock;
-    this.#onHead = onHead;
-    this.#onAnswered = onAnswered;
-    this.#resolve = resolve;
+    this.#options = options;
+    const { clock, limits, signal } = options;
     const interrupt = (): void => this.#stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#cancelFirstByte = clock.schedule(limits.firstByteMs, () =>
@@ -112,13 +86,13 @@ export class PassthroughCall {
   sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
-    const forwarding = this.#forwarding;
+    const { forwarding, headers, readBody } = this.#options;
     if (forwarding !== null) upstream.path = forwarding.origin + upstream.path;
-    for (const [name, value] of Object.entries({ ...this.#headers, ...forwarding?.headers }))
+    for (const [name, value] of Object.entries({ ...headers, ...forwarding?.headers }))
       upstream.setHeader(name, value);
     this.#watchForNoAnswer(upstream);
-    if (this.#readBody === null) this.#watchBody(body);
-    else upstream.write(this.#readBody);
+    if (readBody === null) this.#watchBody(body);
+    else upstream.write(readBody);
   }
 
   /**
@@ -126,7 +100,7 @@ export class PassthroughCall {
    * until its deadline, which would count as the upstream's silence.
    */
   #watchBody(body: IncomingMessage): void {
-    const { maxBodyBytes } = this.#limits;
+    const { maxBodyBytes } = this.#options.limits;
     let size = 0;
     body.on('data', (chunk: Buffer) => {
       size += chunk.length;
@@ -165,13 +139,14 @@ export class PassthroughCall {
       answer.destroy();
       return this.failed(new Error(`invalid response status ${status}`));
     }
-    this.#onAnswered?.(passedHeadOf(answer, status));
-    const refusal = this.#forwarding?.faultOf(status) ?? null;
+    const { forwarding, onAnswered, onHead } = this.#options;
+    onAnswered?.(passedHeadOf(answer, status));
+    const refusal = forwarding?.faultOf(status) ?? null;
     if (refusal !== null) return this.#withhold(answer, refusal);
     if (withheldStatuses.has(status)) return this.#withhold(answer, status);
     this.#answered = true;
     this.#cancelFirstByte();
-    this.#onHead(status);
+    onHead(status);
     const kept = passthroughAnswerHeaders.filter((name) => answer.headers[name] !== undefined);
     announceClose(this.#response);
     this.#response.writeHead(status, {
@@ -200,13 +175,14 @@ export class PassthroughCall {
 
   /** Silence counts only while the client reads: a slow client makes the upstream wait. */
   #watchSilence(answer: IncomingMessage): void {
-    let lastMs = this.#clock.monotonicMs();
-    answer.on('data', () => (lastMs = this.#clock.monotonicMs()));
+    const { clock, limits } = this.#options;
+    let lastMs = clock.monotonicMs();
+    answer.on('data', () => (lastMs = clock.monotonicMs()));
     const check = (): void => {
-      if (this.#response.writableNeedDrain) lastMs = this.#clock.monotonicMs();
-      const leftMs = lastMs + this.#limits.idleMs - this.#clock.monotonicMs();
+      if (this.#response.writableNeedDrain) lastMs = clock.monotonicMs();
+      const leftMs = lastMs + limits.idleMs - clock.monotonicMs();
       if (leftMs <= 0) return this.#stop({ kind: 'fault', fault: 'idle_timeout' });
-      this.#cancelSilence = this.#clock.schedule(leftMs, check);
+      this.#cancelSilence = clock.schedule(leftMs, check);
     };
     check();
   }
@@ -228,7 +204,7 @@ export class PassthroughCall {
     this.#cancelFirstByte();
     this.#cancelSilence?.();
     for (const cancel of this.#cancels) cancel();
-    this.#resolve(outcome);
+    this.#options.resolve(outcome);
   }
 }
 

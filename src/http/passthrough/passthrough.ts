@@ -8,9 +8,9 @@ import type { Ports } from '../../pipeline/ports.ts';
 import { runPassthrough } from '../../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../../pipeline/run-passthrough.ts';
 import { queryOf } from '../checked-input.ts';
-import { isOversized, startBody, takeReadBody, tooLarge } from '../body.ts';
+import { sizeFault, startBody, takeReadBody } from '../body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
-import type { PassthroughLimits, PassthroughOutcome } from './passthrough-call.ts';
+import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from '../http-client-connection.ts';
 import type { ClientSettings } from '../http-client-connection.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
@@ -149,7 +149,10 @@ function createTransport(
               signal,
               onHead,
               onAnswered,
-              resolve: keyRefused === null ? resolve : (outcome) => resolve(tellRefusal(outcome, keyRefused)),
+              resolve(outcome) {
+                if (outcome === 401) keyRefused?.();
+                resolve(outcome);
+              },
             }),
           );
           keepPassthroughHeaders(request, readBody);
@@ -159,12 +162,6 @@ function createTransport(
         }),
     };
   };
-}
-
-/** The outcome of a call, after a refused key was noted. */
-function tellRefusal(outcome: PassthroughOutcome, keyRefused: () => void): PassthroughOutcome {
-  if (outcome === 401) keyRefused();
-  return outcome;
 }
 
 /** Removes the headers that do not pass through, and sets the length of a body that was read before. */
@@ -180,7 +177,7 @@ function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal 
   const encoding = request.headers['transfer-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
     return refuse('invalid_value', "Send the body with a length, or with 'Transfer-Encoding: chunked'.");
-  return isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null;
+  return sizeFault(request, maxBodyBytes);
 }
 
 /** Checks the target of a request as clients of proxies send it, with a whole address: a broken one can't be parsed. */

@@ -1,4 +1,4 @@
-import type { Budget, BudgetUse } from '../../domain/budgets/budget.ts';
+import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
 
@@ -20,7 +20,7 @@ export function presentBudget({
     per,
     time_zone: timeZone,
     warn_at: warnAt.map(presentPart),
-    raise: presentRaise(raise),
+    raise: raise && { amount: formatUsd(raise.nanos), until: isoTime(raise.untilMs) },
     available: formatUsd(limitNanos - spentNanos - heldNanos),
     held: formatUsd(heldNanos),
     spent: formatUsd(spentNanos),
@@ -32,8 +32,4 @@ export function presentBudget({
 
 function presentPart(thousandths: number): string {
   return String(thousandths / thousandth);
-}
-
-function presentRaise(raise: Budget['raise']) {
-  return raise && { amount: formatUsd(raise.nanos), until: isoTime(raise.untilMs) };
 }

@@ -11,6 +11,11 @@ export function writeCsvHeader(columns: readonly CsvColumn<never>[]): string {
   return `${columns.map(([name]) => name).join(',')}\r\n`;
 }
 
+/** Rows as CSV with a header line. */
+export function writeCsv<Row>(rows: readonly Row[], columns: readonly CsvColumn<Row>[]): string {
+  return writeCsvHeader(columns) + rows.map((row) => writeCsvLine(row, columns)).join('');
+}
+
 /** A row as a line of CSV (RFC 4180). */
 export function writeCsvLine<Row>(row: Row, columns: readonly CsvColumn<Row>[]): string {
   return `${columns.map(([, read]) => csvCell(read(row))).join(',')}\r\n`;

@@ -16,7 +16,7 @@ export interface KeyDefaults {
   readonly compatibility: Compatibility;
 }
 
-/** What a key has paid for, and does now. */
+/** What a key, or a group of keys, has paid for, and does now. */
 interface KeyUse {
   readonly account: Account | undefined;
   readonly budget: BudgetUse | undefined;
@@ -83,16 +83,10 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
 /** The account of a key without payments or requests. */
 const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
 
-/** What the keys of a group do and have spent together. */
-interface GroupUse {
-  readonly budget: BudgetUse | undefined;
-  readonly inFlight: number | undefined;
-}
-
-/** A group as JSON. */
+/** A group as JSON, with what its keys do and have spent together. */
 export function presentGroup(
   { name, concurrency }: Group,
-  { budget, inFlight = 0 }: GroupUse,
+  { budget, inFlight = 0 }: Pick<KeyUse, 'budget' | 'inFlight'>,
 ): PresentedGroup {
   return {
     name,

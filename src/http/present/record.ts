@@ -1,9 +1,10 @@
 import type { Attempt, ConsumptionRecord } from '../../domain/money/consumption.ts';
 import type { UpstreamError, Usage } from '../../protocol/text.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { writeCsvHeader, writeCsvLine } from './csv.ts';
+import { writeCsv, writeCsvHeader, writeCsvLine } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { isoTime } from './iso-time.ts';
+import { presentPrice } from './price.ts';
 
 /** A consumption record as JSON for operators. */
 export function presentRecord(record: ConsumptionRecord) {
@@ -53,13 +54,7 @@ function present<Shown>(record: ConsumptionRecord, upstream: string | null, atte
     code: record.failure?.code ?? null,
     usage: presentUsage(usage),
     usage_source: record.usageSource,
-    price: {
-      input: formatUsd(price.input),
-      cached_input: formatUsd(price.cachedInput),
-      cache_write: formatUsd(price.cacheWrite),
-      output: formatUsd(price.output),
-      request: formatUsd(price.request),
-    },
+    price: presentPrice(price),
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
     timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstTextMs, total_ms: record.totalMs },
@@ -129,7 +124,7 @@ const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
 
 /** Records as CSV (RFC 4180) with a header line. */
 export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
-  return writeCsvHeader(csvColumns) + records.map((record) => writeCsvLine(record, csvColumns)).join('');
+  return writeCsv(records, csvColumns);
 }
 
 /** A record as a line of JSON, with all that is stored of it: no other copy will be left. */

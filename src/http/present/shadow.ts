@@ -1,8 +1,8 @@
 import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
+import { presentModelPrice } from './price.ts';
 import { presentUpstreamError } from './record.ts';
-import { presentModelPrice } from './upstream.ts';
 
 /** The shadow route of a model as JSON for operators, with what was found by comparing. */
 export function presentShadow({ terms, running, budget, counts }: ShadowView) {

@@ -1,13 +1,12 @@
 import { circuitRules } from '../../domain/upstreams/circuit.ts';
 import type { CircuitView } from '../../domain/upstreams/circuit.ts';
-import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import type { LimitsView, LimiterView } from '../../domain/ports/upstream-limiters.ts';
 import type { RouteMeasureView } from '../../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../../domain/upstreams/known-upstream.ts';
 import type { ServedModels } from '../../operations/known-upstreams.ts';
 import type { ListedUpstream } from '../../operations/list-upstreams.ts';
-import { formatUsd } from '../../shared/money.ts';
 import { isoTime } from './iso-time.ts';
+import { presentModelPrice } from './price.ts';
 
 /** An upstream as JSON for operators. */
 export function presentUpstream(upstream: ListedUpstream) {
@@ -112,25 +111,6 @@ function presentMeasure(measured: RouteMeasureView) {
     first_text_ms: wholeMs(measured.firstTextMs),
     first_text_p95_ms: wholeMs(measured.firstTextP95Ms),
     failing: measured.isFailing,
-  };
-}
-
-/** A model's price, in USD as decimal strings. */
-export function presentModelPrice({ above, ...line }: ModelPrice) {
-  return {
-    ...presentLine(line),
-    above: above === null ? null : { input_tokens: above.inputTokens, ...presentLine(above) },
-  };
-}
-
-/** USD per million tokens of each kind, and per request. */
-function presentLine({ input, cachedInput, cacheWrite, output, request }: Price) {
-  return {
-    input: formatUsd(input),
-    cached_input: formatUsd(cachedInput),
-    cache_write: formatUsd(cacheWrite),
-    output: formatUsd(output),
-    request: formatUsd(request),
   };
 }
 

@@ -1,7 +1,7 @@
 import {
   forward,
   keepOnly,
-  misplaced,
+  misplacedRules,
   onlyNeutral,
   refused,
   refusedUnless,
@@ -86,33 +86,23 @@ export const chatParameters: readonly Rule[] = [
     ['reasoning', anything, strip, 'added by apps that guess from a model’s name'],
   ),
   ...extensionParameters,
-  ...rules(
-    [
-      'input text include truncation background conversation',
-      anything,
-      misplaced('It belongs to POST /v1/responses; this endpoint takes the conversation in messages.'),
-      'a field of the other endpoint',
-    ],
-    [
-      'prompt',
-      anything,
-      misplaced('This endpoint takes the conversation in messages.'),
-      'a field of an older endpoint',
-    ],
-    [
-      'instructions system',
-      anything,
-      misplaced('Send it as the first of the messages, with the role system.'),
-      'the system message of other APIs',
-    ],
-    [
-      'max_output_tokens',
-      anything,
-      misplaced('The name at this endpoint is max_completion_tokens.'),
-      'a field of the other endpoint',
-    ],
-    ['include_usage', anything, misplaced('Put it into stream_options.'), 'an option of streams'],
-  ),
+  ...misplacedRules('a field of the other endpoint', [
+    'input text include truncation background conversation',
+    'It belongs to POST /v1/responses; this endpoint takes the conversation in messages.',
+  ]),
+  ...misplacedRules('a field of an older endpoint', [
+    'prompt',
+    'This endpoint takes the conversation in messages.',
+  ]),
+  ...misplacedRules('the system message of other APIs', [
+    'instructions system',
+    'Send it as the first of the messages, with the role system.',
+  ]),
+  ...misplacedRules('a field of the other endpoint', [
+    'max_output_tokens',
+    'The name at this endpoint is max_completion_tokens.',
+  ]),
+  ...misplacedRules('an option of streams', ['include_usage', 'Put it into stream_options.']),
 ];
 
 /** The fields of `stream_options`. */

@@ -2,8 +2,8 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
-import type { FieldPolicy, Rule } from './rule.ts';
-import { missingParameter, shorten, tooManyFields } from './value-refusals.ts';
+import type { Rule } from './rule.ts';
+import { missingParameter, shorten, tooManyFields, unsupportedValue } from './value-refusals.ts';
 
 /** The settings for reading one request, and the names collected while reading it. */
 export interface ReadContext {
@@ -137,19 +137,17 @@ function policyFault(
             { param: path },
           );
     case 'refuse':
-      return policy.neutral.some((neutral) => isSame(neutral, value)) ? null : notOffered(policy, path);
+      if (policy.neutral.some((neutral) => isSame(neutral, value))) return null;
+      return policy.code === 'unsupported_value'
+        ? unsupportedValue(path, policy.advice)
+        : refuse(
+            policy.code,
+            `Unsupported parameter: '${path}'. ${policy.advice} Leave this parameter out.`,
+            { param: path },
+          );
     case 'misplaced':
       return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${policy.advice}`, { param: path });
   }
-}
-
-/** The refusal of a field, or of its value, that is not offered. */
-function notOffered({ code, advice }: Extract<FieldPolicy, { kind: 'refuse' }>, path: string): Refusal {
-  const message =
-    code === 'unsupported_value'
-      ? `Unsupported value: '${path}'. ${advice}`
-      : `Unsupported parameter: '${path}'. ${advice} Leave this parameter out.`;
-  return refuse(code, message, { param: path });
 }
 
 /** The shortest name that is suggested for an unknown one: almost any word is close to a shorter one. */

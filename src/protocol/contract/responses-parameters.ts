@@ -1,7 +1,7 @@
 import {
   echo,
   forward,
-  misplaced,
+  misplacedRules,
   onlyNeutral,
   refused,
   refusedUnless,
@@ -75,45 +75,22 @@ export const responsesParameters: readonly Rule[] = [
     ],
   ),
   ...extensionParameters,
-  ...rules(
+  ...misplacedRules(
+    'a field of the other endpoint',
     [
       'messages stop n seed logit_bias logprobs modalities functions function_call audio prediction web_search_options',
-      anything,
-      misplaced('It belongs to POST /v1/chat/completions; this endpoint takes the conversation in input.'),
-      'a field of the other endpoint',
+      'It belongs to POST /v1/chat/completions; this endpoint takes the conversation in input.',
     ],
-    [
-      'max_tokens max_completion_tokens',
-      anything,
-      misplaced('The name at this endpoint is max_output_tokens.'),
-      'a field of the other endpoint',
-    ],
-    [
-      'response_format',
-      anything,
-      misplaced('This endpoint takes it as text.format.'),
-      'a field of the other endpoint',
-    ],
-    [
-      'reasoning_effort',
-      anything,
-      misplaced('This endpoint takes it as reasoning.effort.'),
-      'a field of the other endpoint',
-    ],
-    [
-      'verbosity',
-      anything,
-      misplaced('This endpoint takes it as text.verbosity.'),
-      'a field of the other endpoint',
-    ],
-    ['system', anything, misplaced('Send it as instructions.'), 'the system message of other APIs'],
-    [
-      'include_usage',
-      anything,
-      misplaced('The last event has the usage anyway: leave this parameter out.'),
-      'an option of streams',
-    ],
+    ['max_tokens max_completion_tokens', 'The name at this endpoint is max_output_tokens.'],
+    ['response_format', 'This endpoint takes it as text.format.'],
+    ['reasoning_effort', 'This endpoint takes it as reasoning.effort.'],
+    ['verbosity', 'This endpoint takes it as text.verbosity.'],
   ),
+  ...misplacedRules('the system message of other APIs', ['system', 'Send it as instructions.']),
+  ...misplacedRules('an option of streams', [
+    'include_usage',
+    'The last event has the usage anyway: leave this parameter out.',
+  ]),
 ];
 
 /** The fields of `text`. */

@@ -1,3 +1,4 @@
+import { anything } from './value-type.ts';
 import type { ValueType } from './value-type.ts';
 
 /**
@@ -65,4 +66,12 @@ export function rules(...rows: readonly Row[]): readonly Rule[] {
   return rows.flatMap(([names, type, policy, why]) =>
     names.split(' ').map((name) => ({ name, type, policy, why })),
   );
+}
+
+/** Rules of fields that this endpoint takes in another place, with any value, and that share their reason. */
+export function misplacedRules(
+  why: string,
+  ...rows: readonly (readonly [names: string, advice: string])[]
+): readonly Rule[] {
+  return rules(...rows.map(([names, advice]): Row => [names, anything, misplaced(advice), why]));
 }

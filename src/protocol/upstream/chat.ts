@@ -1,7 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
-import { readContent, readThoughts } from './content.ts';
+import { firstAlternative, readContent, readThoughts } from './content.ts';
 import type { TextTaker } from './content.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
@@ -91,7 +91,7 @@ function textOf(message: unknown): string {
 
 /** Reads what a choice of a chunk or of a whole completion has beside its text. `null` if it has no more. */
 function readChoice(frame: Frame, answer: Answer): Frame | null {
-  const choice = firstChoice(frame['choices'], answer);
+  const choice = firstAlternative(frame['choices'], answer);
   answer.report(usageIn(frame, choice), 'inside');
   const error = errorAmong(frame['error'], choice?.['error'], errorInEnvelope(frame));
   const reason = choice === null ? null : readReason(choice);
@@ -166,14 +166,6 @@ function errorInEnvelope(frame: Frame): unknown {
 function usageIn(frame: Frame, choice: Frame | null): unknown {
   const groq = frame['x_groq'];
   return frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null) ?? choice?.['usage'];
-}
-
-/** The choice with index 0: others are never requested, and would mix two texts into one. */
-function firstChoice(choices: unknown, answer: Answer): Frame | null {
-  if (!Array.isArray(choices)) return null;
-  const own: unknown = choices.find((choice) => isPlainObject(choice) && Number(choice['index'] ?? 0) === 0);
-  if (choices.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
-  return isPlainObject(own) ? own : null;
 }
 
 function holdsToolCall(part: Frame): boolean {

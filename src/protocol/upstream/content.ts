@@ -1,5 +1,6 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Answer } from './answer.ts';
+import type { Frame } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
 
 /** Types of parts that are thoughts, or that stand for thoughts that the provider keeps to itself. */
@@ -43,4 +44,12 @@ function readPart(part: Readonly<Record<string, unknown>>, answer: TextTaker): v
   const said = isPlainObject(text) ? text['value'] : text;
   if (textTypes.has(type) && typeof said === 'string') answer.say(said);
   else answer.fail(notText());
+}
+
+/** The alternative with index 0: others are never requested, and would mix two texts into one. */
+export function firstAlternative(all: unknown, answer: Answer): Frame | null {
+  if (!Array.isArray(all)) return null;
+  const own: unknown = all.find((one) => isPlainObject(one) && Number(one['index'] ?? 0) === 0);
+  if (all.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
+  return isPlainObject(own) ? own : null;
 }

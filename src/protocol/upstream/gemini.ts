@@ -1,7 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
-import { notText, readContent } from './content.ts';
+import { firstAlternative, notText, readContent } from './content.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { errorAmong, invalidAnswer, toolCalled } from './failures.ts';
@@ -68,7 +68,7 @@ function readFrame(frame: Frame, name: string, answer: Answer): void {
   answer.report(usageMetadata, 'inside');
   const error = errorAmong(frame['error']);
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
-  const candidate = firstCandidate(candidates, answer);
+  const candidate = firstAlternative(candidates, answer);
   if (candidate !== null) readParts(candidate, answer);
   // Every event may have a finish reason: at the end of the body the weightiest of them counts.
   const reason = isBlocked(frame['promptFeedback']) ? blockedReason : candidate?.['finishReason'];
@@ -84,14 +84,6 @@ function readBody(body: Frame, answer: Answer): void {
 /** Without `alt=sse`, Google answers a stream request with the list of the stream's events. */
 function readList(frames: readonly Frame[], answer: Answer): void {
   for (const frame of frames) readFrame(frame, '', answer);
-}
-
-/** The candidate with index 0: others are never requested, and would mix two texts into one. */
-function firstCandidate(candidates: unknown, answer: Answer): Frame | null {
-  if (!Array.isArray(candidates)) return null;
-  const own: unknown = candidates.find((found) => isPlainObject(found) && (found['index'] ?? 0) === 0);
-  if (candidates.length > (own === undefined ? 0 : 1)) answer.violations.add('skipped_content');
-  return isPlainObject(own) ? own : null;
 }
 
 function readParts({ content }: Frame, answer: Answer): void {

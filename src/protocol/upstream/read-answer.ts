@@ -45,11 +45,10 @@ export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamRead
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
   const declared = isStream ? 'stream' : isBody ? 'body' : contentType === '' ? 'nothing' : 'other';
-  const readers = {
+  return new ReaderByStart(answer, declared, {
     stream: () => new StreamReader(dialect, answer, isFast ? () => new Answer(terms) : null),
     body: () => createBodyReader(dialect, answer),
-  };
-  return new ReaderByStart(answer, declared, readers);
+  });
 }
 
 type Form = 'stream' | 'body';

@@ -1,9 +1,12 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { LogFields, ReportFault, Telemetry } from '../../domain/ports/telemetry.ts';
+import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
+import type { LogFields } from '../../domain/ports/telemetry.ts';
 import { openStandardStream } from './log-destination.ts';
+import type { LogDestination } from './log-destination.ts';
 import { sumKeylessRefusals } from './refusal-sums.ts';
+import type { Counts } from './refusal-sums.ts';
 import { requestLine } from './request-line.ts';
 import { terminalLine } from './terminal-line.ts';
 import type { LineFields, Terminal } from './terminal-line.ts';
@@ -21,25 +24,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'silent';
 export type LogFormat = 'json' | 'text';
 
 /** The log: one line per request and per fault, each a fixed message and fields. No prompts, answers or secrets get here. */
-export interface Log {
-  readonly exchangeEnded: Telemetry['exchangeEnded'];
-  /** Logs a fault, at level `error`. */
-  readonly fault: ReportFault;
-  /** Logs what is not a fault of the gateway but matters to operators, at level `warn`. */
-  readonly notice: (message: string, fields?: LogFields) => void;
-  /** Logs what operators asked for, at level `info`. */
-  readonly info: (message: string, fields?: LogFields) => void;
-  /** Logs the connections refused or closed since the last such line, by reason. */
-  readonly connectionsRefused: (counts: Readonly<Record<string, number>>) => void;
-  /** Logs the requests that were refused before any route since the last such line, by reason. */
-  readonly requestsRefused: (counts: Readonly<Record<string, number>>) => void;
-  /** Logs an uncaught error that ends the process, at level `fatal`. */
-  readonly crash: (error: unknown) => void;
-  /** Lines lost since the start: the destination failed or was too slow. */
-  readonly droppedLines: number;
-  /** Writes the counts not logged yet, and waits up to a second until all lines are written. */
-  close(): Promise<void>;
-}
+export type Log = ReturnType<typeof createLog>;
 
 /** Takes the log, one line at a time. */
 interface LineWriter {
@@ -56,7 +41,7 @@ export function createLog(
   writer?: LineWriter,
   format?: LogFormat,
   worker: number | null = null,
-): Log {
+) {
   const destination =
     writer === undefined ? openStandardOutput(format, worker !== null) : guarded(writer, format ?? 'json');
   const logger = pino({ level, base: worker === null ? null : { worker } }, destination);
@@ -64,7 +49,7 @@ export function createLog(
   const isDebugging = logger.isLevelEnabled('debug');
   const hasRequests = logger.isLevelEnabled('info');
   return {
-    exchangeEnded(summary) {
+    exchangeEnded(summary: ExchangeSummary): void {
       if (!isDebugging && keyless.countIfKeyless(summary)) return;
       if (hasRequests) destination.write(requestLine(summary, Date.now(), worker));
       const { requestId } = summary;
@@ -74,31 +59,33 @@ export function createLog(
         if (result === 'auth')
           logger.error({ upstream, cause, upstreamError }, 'upstream rejected its API key');
     },
-    notice: (message, fields = {}) => logger.warn(fields, message),
-    info: (message, fields = {}) => logger.info(fields, message),
-    connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
-    requestsRefused: (counts) => logger.info({ counts }, 'requests refused before any route'),
-    fault: (message, error, fields = {}) =>
+    /** Logs what is not a fault of the gateway but matters to operators, at level `warn`. */
+    notice: (message: string, fields: LogFields = {}) => logger.warn(fields, message),
+    /** Logs what operators asked for, at level `info`. */
+    info: (message: string, fields: LogFields = {}) => logger.info(fields, message),
+    /** Logs the connections refused or closed since the last such line, by reason. */
+    connectionsRefused: (counts: Counts) => logger.warn({ counts }, 'connections refused'),
+    /** Logs the requests that were refused before any route since the last such line, by reason. */
+    requestsRefused: (counts: Counts) => logger.info({ counts }, 'requests refused before any route'),
+    /** Logs a fault, at level `error`. */
+    fault: (message: string, error: unknown, fields: LogFields = {}) =>
       logger.error({ ...fields, reason: error instanceof Error ? error.message : String(error) }, message),
-    crash: (error) => logger.fatal(describeCrash(error), 'uncaught error: shutting down'),
+    /** Logs an uncaught error that ends the process, at level `fatal`. */
+    crash: (error: unknown) => logger.fatal(describeCrash(error), 'uncaught error: shutting down'),
+    /** Lines lost since the start: the destination failed or was too slow. */
     get droppedLines() {
       return destination.droppedLines;
     },
-    async close() {
+    /** Writes the counts not logged yet, and waits up to a second until all lines are written. */
+    async close(): Promise<void> {
       keyless.flush();
       await destination.flush(closeMs);
     },
   };
 }
 
-/** A destination of lines, whatever writes them. */
-interface Destination extends LineWriter {
-  readonly droppedLines: number;
-  flush(limitMs: number): Promise<boolean>;
-}
-
 /** A destination of the app around us: if it throws, only the line is lost. */
-function guarded(writer: LineWriter, format: LogFormat): Destination {
+function guarded(writer: LineWriter, format: LogFormat): LogDestination {
   const describe = describerOf(format, { columns: usualColumns, paint: (_style, text) => text });
   let droppedLines = 0;
   return {
@@ -119,7 +106,7 @@ function guarded(writer: LineWriter, format: LogFormat): Destination {
 function openStandardOutput(
   format: LogFormat = process.stdout.isTTY ? 'text' : 'json',
   isShared: boolean,
-): Destination {
+): LogDestination {
   const describe = describerOf(format, {
     get columns() {
       return process.stdout.columns ?? usualColumns;
@@ -148,32 +135,20 @@ function describerOf(format: LogFormat, terminal: Terminal): (line: string) => s
 const maxMessageChars = 300;
 const maxFrames = 20;
 
-/** The loggable parts of an uncaught error. */
-interface Crash {
-  readonly error: string;
-  readonly code: string | null;
-  readonly reason: string | null;
-  readonly stack: readonly string[];
-}
-
 /**
  * Describes an error from anywhere, whose message may quote a prompt: those of `JSON.parse` and of Node's argument checks
  * do. The message is cut at the first quotation mark; the frames of the stack say where the error was thrown. A thrown
  * value that is not an `Error` is not logged at all.
  */
-function describeCrash(error: unknown): Crash {
+function describeCrash(error: unknown): object {
   if (!(error instanceof Error)) return { error: typeof error, code: null, reason: null, stack: [] };
   const { code } = error as NodeJS.ErrnoException;
   return {
     error: error.name,
     code: typeof code === 'string' ? code : null,
-    reason: withoutQuotes(error.message),
+    reason: error.message.replace(/(^|\W)["'`‘“].*/s, '$1…').slice(0, maxMessageChars),
     stack: framesOf(error),
   };
-}
-
-function withoutQuotes(message: string): string {
-  return message.replace(/(^|\W)["'`‘“].*/s, '$1…').slice(0, maxMessageChars);
 }
 
 /** The frames without the message before them, which may have lines that look like frames. */

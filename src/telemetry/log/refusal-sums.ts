@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 const logEveryMs = 10_000;
 
 /** How many refusals there were, by their reasons. */
-type Counts = Readonly<Record<string, number>>;
+export type Counts = Readonly<Record<string, number>>;
 
 /** Counts refusals, and logs sums: an attack must not write a line per connection or request. */
 function sumUp(log: (counts: Counts) => void, clock: Clock) {
@@ -27,26 +27,20 @@ function sumUp(log: (counts: Counts) => void, clock: Clock) {
   };
 }
 
-/** Counts refusals by a closed list of reasons. */
-export interface RefusalReport<Reason extends string> {
-  /** Counts one refusal. */
-  readonly refused: (reason: Reason) => void;
-  /** Logs the counts that have not been logged yet. */
-  close(): void;
-}
-
-/** Counts each refusal in the metrics, and logs sums. */
+/** Counts each refusal, by a closed list of reasons, in the metrics, and logs sums. */
 export function createRefusalReport<Reason extends string>(
   count: (reason: Reason) => void,
   log: (counts: Counts) => void,
   clock: Clock,
-): RefusalReport<Reason> {
+) {
   const sums = sumUp(log, clock);
   return {
-    refused(reason) {
+    /** Counts one refusal. */
+    refused: (reason: Reason): void => {
       count(reason);
       sums.add(reason);
     },
+    /** Logs the counts that have not been logged yet. */
     close: sums.flush,
   };
 }
@@ -59,7 +53,10 @@ export function sumKeylessRefusals(
   clock: Clock,
   write: (sum: { readonly count: number; readonly codes: Counts }) => void,
 ) {
-  const sums = sumUp((codes) => write({ count: total(codes), codes }), clock);
+  const sums = sumUp((codes) => {
+    const count = Object.values(codes).reduce((sum, times) => sum + times, 0);
+    write({ count, codes });
+  }, clock);
   return {
     /** Counts a request without a valid key; false for any other request, which gets a log line of its own. */
     countIfKeyless(summary: ExchangeSummary): boolean {
@@ -70,8 +67,4 @@ export function sumKeylessRefusals(
     /** Writes the counts now, if there are any. */
     flush: sums.flush,
   };
-}
-
-function total(counts: Counts): number {
-  return Object.values(counts).reduce((sum, times) => sum + times, 0);
 }

@@ -36,11 +36,7 @@ const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' 
 
 /** What the metrics of a registry are now. */
 export async function readFigures(registry: Registry): Promise<MetricsText> {
-  return writeFigures((await registry.getMetricsAsJSON()) as unknown as readonly Figures[]);
-}
-
-function writeFigures(metrics: readonly Figures[]): MetricsText {
-  return JSON.stringify(metrics, withEveryNumber);
+  return JSON.stringify(await registry.getMetricsAsJSON(), withEveryNumber);
 }
 
 /** JSON has no NaN, which is the value of a gauge whose figure could not be found out. */
@@ -71,7 +67,8 @@ function figuresIn(text: MetricsText): readonly Figures[] {
     name,
     help,
     type,
-    aggregator: type === 'gauge' ? (combinationOf(name) ?? aggregator) : 'sum',
+    aggregator:
+      type === 'gauge' ? (combinations.find(([pattern]) => pattern.test(name))?.[1] ?? aggregator) : 'sum',
     // The library combines lines by `labels` alone.
     values: values.map(({ labels, sharedLabels, metricName, value }) => ({
       labels: { ...sharedLabels, ...labels },
@@ -79,8 +76,4 @@ function figuresIn(text: MetricsText): readonly Figures[] {
       value: Number(value),
     })),
   }));
-}
-
-function combinationOf(name: string): string | undefined {
-  return combinations.find(([pattern]) => pattern.test(name))?.[1];
 }

@@ -6,13 +6,11 @@ import { limitOf } from '../../domain/limits/limits.ts';
 import type { Outcome } from '../../domain/money/consumption.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import type { Telemetry } from '../../domain/ports/telemetry.ts';
-import type { ShadowReports } from '../../domain/shadows/shadow-book.ts';
 import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
 import type { MetricSources } from './figures.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
-import type { MetricsText } from './metric-sums.ts';
 import { constructorsFor } from './series.ts';
 import type { Constructors } from './series.ts';
 import { shadowReports } from './shadow-instruments.ts';
@@ -54,39 +52,10 @@ const tokenTypes = [
 const deliveryResults = ['delivered', 'failed', 'dead'] as const;
 
 /** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
-export interface Metrics extends Omit<Telemetry, 'fault'> {
-  /** Sets the sources of the figures that are read at a scrape, which have no values before. */
-  attach(sources: MetricSources): void;
-  /** Adds the metrics of a feature that a config has: once in a process. A feature that no config has shows none. */
-  add<Instruments>(create: (constructors: Constructors) => Instruments): Instruments;
-  /** Counts open records that were closed without a running request. */
-  holdsExpired(count: number): void;
-  /** Counts records that were removed because they were old. */
-  recordsRemoved(count: number): void;
-  /** Counts what came of an attempt to deliver an event to a webhook. */
-  webhookDelivered(webhook: string, result: (typeof deliveryResults)[number]): void;
-  /** Counts what becomes of shadow requests. */
-  readonly shadows: ShadowReports;
-  /** Counts a key that was not looked up, because too many unknown keys were. */
-  keyLookUpShed(): void;
-  /** Counts a reload of the config, or of the TLS certificate. */
-  configReloaded(result: 'ok' | 'failed'): void;
-  /** Sets when the TLS certificate ends, in milliseconds since 1970. */
-  certificateEnds(atMs: number): void;
-  /** Counts a connection that a listener refused or closed. */
-  readonly connectionRefused: (reason: ConnectionRefusal) => void;
-  /** Counts a request that a listener refused before any route. */
-  readonly requestRefused: (reason: EdgeRefusal) => void;
-  /** What was counted of each upstream, by its name; upstreams without an attempt are absent. */
-  upstreamCounts(): ReadonlyMap<string, UpstreamCounts>;
-  /** The exposition text and its content type. */
-  expose(): Promise<{ readonly contentType: string; readonly body: string }>;
-  /** The same figures, to be added to those of other processes. */
-  figures(): Promise<MetricsText>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Creates the metrics in a registry of their own: several gateways in one process must not count into each other's. */
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   let sources: MetricSources | null = null;
@@ -96,8 +65,11 @@ export function createMetrics(): Metrics {
   instruments.certificateEnd.remove();
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
   for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
+  const beginSeries = (): void => {
+    if (sources !== null) beginRefusals(sources.upstreamLimiters(), instruments);
+  };
 
-  return {
+  const sink: Omit<Telemetry, 'fault'> = {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
     streamOpened: (protocol) => instruments.streamsOpen(protocol).inc(),
     waitBegan: (reason) => instruments.waiting(reason).inc(),
@@ -119,28 +91,45 @@ export function createMetrics(): Metrics {
       countPermits(summary.permits, instruments);
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
-    attach: (next) => void (sources = next),
-    add: (create) => create(constructorsFor(registry)),
-    holdsExpired: (count) => instruments.holdsExpired.inc(count),
-    recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
-    webhookDelivered(webhook, result) {
+  };
+  return {
+    ...sink,
+    /** Sets the sources of the figures that are read at a scrape, which have no values before. */
+    attach: (next: MetricSources): void => void (sources = next),
+    /** Adds the metrics of a feature that a config has: once in a process. A feature that no config has shows none. */
+    add: <Added>(create: (constructors: Constructors) => Added): Added => create(constructorsFor(registry)),
+    /** Counts open records that were closed without a running request. */
+    holdsExpired: (count: number) => instruments.holdsExpired.inc(count),
+    /** Counts records that were removed because they were old. */
+    recordsRemoved: (count: number) => instruments.recordsRemoved.inc(count),
+    /** Counts what came of an attempt to deliver an event to a webhook. */
+    webhookDelivered(webhook: string, result: (typeof deliveryResults)[number]): void {
       // An alert on a rare result needs its series before the first one.
       for (const one of deliveryResults)
         instruments.webhookDeliveries(webhook, one).inc(one === result ? 1 : 0);
     },
+    /** Counts what becomes of shadow requests. */
     shadows: shadowReports(instruments),
+    /** Counts a key that was not looked up, because too many unknown keys were. */
     keyLookUpShed: () => instruments.limited('lookups').inc(),
-    configReloaded: (result) => instruments.configReloads(result).inc(),
-    certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
-    connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
-    requestRefused: (reason) => instruments.requestsRefused(reason).inc(),
+    /** Counts a reload of the config, or of the TLS certificate. */
+    configReloaded: (result: 'ok' | 'failed') => instruments.configReloads(result).inc(),
+    /** Sets when the TLS certificate ends, in milliseconds since 1970. */
+    certificateEnds: (atMs: number) => instruments.certificateEnd.set(atMs / 1_000),
+    /** Counts a connection that a listener refused or closed. */
+    connectionRefused: (reason: ConnectionRefusal) => instruments.connectionsRefused(reason).inc(),
+    /** Counts a request that a listener refused before any route. */
+    requestRefused: (reason: EdgeRefusal) => instruments.requestsRefused(reason).inc(),
+    /** What was counted of each upstream, by its name; upstreams without an attempt are absent. */
     upstreamCounts: () => countsOfUpstreams(instruments),
+    /** The exposition text and its content type. */
     async expose() {
-      if (sources !== null) beginRefusals(sources.upstreamLimiters(), instruments);
+      beginSeries();
       return { contentType: registry.contentType, body: await registry.metrics() };
     },
+    /** The same figures, to be added to those of other processes. */
     async figures() {
-      if (sources !== null) beginRefusals(sources.upstreamLimiters(), instruments);
+      beginSeries();
       return readFigures(registry);
     },
   };

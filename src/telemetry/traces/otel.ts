@@ -16,7 +16,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { SpanExporter, Sampler } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { ReportFault, Tracer, TracingSettings } from '../../domain/ports/telemetry.ts';
+import type { ReportFault, RequestHead, TracingSettings } from '../../domain/ports/telemetry.ts';
 import { beginTrace } from './request-trace.ts';
 
 /** How many ended spans may wait for the collector; further ones are dropped. */
@@ -33,17 +33,14 @@ const exportTimeoutMs = 10_000;
 const maxFlushMs = 3_000;
 
 /** Traces requests, and exports their spans to a collector. */
-export interface OtelTracer extends Tracer {
-  /** Exports the last spans, within a limited time. Never rejects. */
-  close(): Promise<void>;
-}
+export type OtelTracer = ReturnType<typeof createOtelTracer>;
 
 /**
  * OpenTelemetry, configured by its own `OTEL_*` variables, for our spans alone: nothing is registered globally, so that
  * an app around us may trace itself in its own way. The SDK logs nothing; its exporter and resource detector read
  * `process.env` themselves.
  */
-export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault): OtelTracer {
+export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault) {
   checkSettings(settings);
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -62,9 +59,10 @@ export function createOtelTracer(settings: TracingSettings, clock: Clock, report
   });
   const tracer = provider.getTracer('textgate');
   return {
-    begin: (head) => beginTrace(head, tracer, clock),
+    begin: (head: RequestHead) => beginTrace(head, tracer, clock),
+    /** Exports the last spans, within a limited time. Never rejects. */
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         const cancel = clock.schedule(maxFlushMs, () => {
           report('exporting the last traces failed', new Error(`no answer within ${maxFlushMs} ms`));
           resolve();

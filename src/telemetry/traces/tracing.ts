@@ -1,14 +1,12 @@
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { ReportFault, Trace, Tracer, TracingSettings } from '../../domain/ports/telemetry.ts';
+import type {
+  ReportFault,
+  RequestHead,
+  Trace,
+  Tracer,
+  TracingSettings,
+} from '../../domain/ports/telemetry.ts';
 import type { OtelTracer } from './otel.ts';
-
-/** A tracer that may still be loading, and that is closed at the end of the process. */
-export interface Tracing extends Tracer {
-  /** Resolves when tracing has started or failed to start. Never rejects. */
-  readonly ready: Promise<void>;
-  /** Sends the last spans, within a limited time. Never rejects. */
-  close(): Promise<void>;
-}
 
 const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
 
@@ -18,8 +16,11 @@ const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
  */
 export const untraced: Tracer = { begin: () => noTrace };
 
-/** Traces requests if there are settings for it. OpenTelemetry is loaded only then, so that it costs nothing otherwise. */
-export function createTracing(settings: TracingSettings | null, clock: Clock, report: ReportFault): Tracing {
+/**
+ * Traces requests if there are settings for it, as soon as OpenTelemetry is loaded: only then, so that it costs nothing
+ * otherwise.
+ */
+export function createTracing(settings: TracingSettings | null, clock: Clock, report: ReportFault) {
   let otel = null as OtelTracer | null;
   const load = async (chosen: TracingSettings): Promise<void> => {
     try {
@@ -31,8 +32,9 @@ export function createTracing(settings: TracingSettings | null, clock: Clock, re
   };
   const ready = settings === null ? Promise.resolve() : load(settings);
   return {
+    /** Resolves when tracing has started or failed to start. Never rejects. */
     ready,
-    begin(head) {
+    begin(head: RequestHead): Trace {
       try {
         return otel === null ? noTrace : guarded(otel.begin(head), report);
       } catch (error) {
@@ -40,7 +42,8 @@ export function createTracing(settings: TracingSettings | null, clock: Clock, re
         return noTrace;
       }
     },
-    async close() {
+    /** Sends the last spans, within a limited time, at the end of the process. Never rejects. */
+    async close(): Promise<void> {
       await ready;
       await otel?.close();
     },
