@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { json as readJson } from 'node:stream/consumers';
 import { readVariable } from '../config/environment.ts';
 import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { writePath } from '../config/problem.ts';
@@ -17,7 +16,7 @@ import { count } from '../shared/count.ts';
 import { describeError } from './describe-error.ts';
 import { maxColumns, wrap } from './output.ts';
 import type { Json } from './output.ts';
-import { callAdmin, openAdmin } from './admin-client.ts';
+import { awaitAdmin, callAdmin } from './admin-client.ts';
 import { findAdminListener } from './find-gateway.ts';
 import { isConnectionFault, sendRequest } from './send-request.ts';
 
@@ -72,7 +71,9 @@ export async function runDoctor(
       if (options.json !== true) console.log(writeBlock(report));
     }
     const source = examineThere === null ? of : `the gateway at ${found?.url}`;
-    console.log(options.json === true ? writeJson(reports) : writeSummary(reports, source));
+    console.log(
+      options.json === true ? JSON.stringify(presentDoctor(reports), null, 2) : writeSummary(reports, source),
+    );
     if (found !== null && examineThere === null) console.error(describeDemo(found.url));
     const hasFault = reports.some(({ status }) => status === 'fault');
     process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
@@ -195,11 +196,6 @@ function writeSummary(reports: readonly UpstreamReport[], of: string | null): st
   return `${count(reports.length, 'upstream')}${place}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
 }
 
-/** All reports as one JSON object. */
-function writeJson(reports: readonly UpstreamReport[]): string {
-  return JSON.stringify(presentDoctor(reports), null, 2);
-}
-
 /** How long it is waited for a gateway that may not be there, in milliseconds. */
 const probeMs = 2_000;
 
@@ -238,9 +234,10 @@ async function* examineRunning(model: string | null): AsyncGenerator<UpstreamRep
   for (const { name } of data) {
     const body = JSON.stringify(model === null ? {} : { model });
     const path = `/admin/upstreams/${encodeURIComponent(name)}/doctor`;
-    const { upstreams } = (await readJson(await openAdmin(path, { method: 'POST', body }))) as {
-      readonly upstreams: readonly UpstreamReport[];
-    };
+    const { upstreams } = await awaitAdmin<{ readonly upstreams: readonly UpstreamReport[] }>(path, {
+      method: 'POST',
+      body,
+    });
     yield* upstreams;
   }
 }

@@ -1,4 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { readVariable } from '../config/environment.ts';
 
 /** The variable that names a proxy for the requests of commands. */
@@ -51,4 +52,15 @@ export function isConnectionFault(error: unknown): error is Error & { readonly c
 /** Whether an answer has a status of success. */
 export function isOk({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode <= 299;
+}
+
+/** Reads a text up to a length in characters. One that is longer is read a little further, which its own length shows. */
+export async function readStart(content: Readable, maxChars: number): Promise<string> {
+  let text = '';
+  content.setEncoding('utf8');
+  for await (const piece of content as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > maxChars) break;
+  }
+  return text;
 }

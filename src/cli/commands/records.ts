@@ -6,7 +6,7 @@ import type { ArchiveOptions } from '../archive/archive-records.ts';
 import type { RecordOptions } from '../requests/records.ts';
 import type { ReconcileOptions } from '../reconcile/reconcile.ts';
 import type { UsageOptions } from '../requests/usage.ts';
-import { wholeNumber, listOf } from './arguments.ts';
+import { exitBeforeRun, wholeNumber, listOf } from './arguments.ts';
 
 const archiveHelp = `
 The file is written, synced and read again before anything is removed. After an interruption, run the
@@ -79,9 +79,6 @@ Exit codes: 0 if both sides agree within the tolerance, 1 if not, 2 for wrong us
 can't be read, 3 if the records can't be read.
 `;
 
-/** The exit code for wrong usage. */
-const wrongUsage = 2;
-
 /** Adds `textgate reconcile`. */
 export function addReconcileCommand(program: Command): void {
   program
@@ -108,7 +105,7 @@ export function addReconcileCommand(program: Command): void {
     )
     .option('--json', 'print JSON, with the lines that agree, too')
     .addHelpText('after', reconcileHelp)
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : wrongUsage))
+    .exitOverride(exitBeforeRun)
     .action(async (file: string, options: ReconcileOptions) =>
       (await import('../reconcile/reconcile.ts')).reconcile(file, options),
     );

@@ -16,7 +16,8 @@ export function keyPath(id: string): string {
  * balance it changes.
  */
 export async function findKeyId(idOrName: string): Promise<string> {
-  if (await hasKey(idOrName)) return idOrName;
+  // Only ids begin so, and a name would be a useless look-up.
+  if (idOrName.startsWith('key_') && (await readKey(idOrName)) !== null) return idOrName;
   const keys = await searchedKeys();
   const named = keys.filter(({ name }) => name === idOrName);
   const [only, another] = named;
@@ -76,13 +77,6 @@ export async function keyNames(ids: readonly (string | null)[]): Promise<Readonl
     if (key !== null) names.set(id, key.name);
   }
   return names;
-}
-
-/** Whether a key has this id. */
-async function hasKey(id: string): Promise<boolean> {
-  // Only ids begin so, and a name would be a useless look-up.
-  if (!id.startsWith('key_')) return false;
-  return (await readKey(id)) !== null;
 }
 
 function describeKey({ id, revoked_at: revokedAt }: ManagedKey): string {

@@ -17,9 +17,8 @@ type KeyObject = PresentedKey & { readonly key?: string };
 
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
-  const made = (await withOptionNames(() =>
-    callAdmin('POST', '/admin/keys', { ...settingsOfNew(options), name }),
-  )) as KeyObject;
+  const settings = { ...settingsOfNew(options), name };
+  const made = await withOptionNames(() => callAdmin<KeyObject>('POST', '/admin/keys', settings));
   const same = await countNamed(name);
   if (same > 1)
     console.error(
@@ -136,9 +135,8 @@ export async function revokeKey(idOrName: string, { json }: Json): Promise<strin
 /** Gives a key another secret and prints it. */
 export async function rotateKey(idOrName: string, { grace, json }: RotateOptions): Promise<string> {
   const id = await findKeyId(idOrName);
-  const rotated = (await withOptionNames(() =>
-    callAdmin('POST', `${keyPath(id)}/rotate`, { grace }),
-  )) as KeyObject;
+  const path = `${keyPath(id)}/rotate`;
+  const rotated = await withOptionNames(() => callAdmin<KeyObject>('POST', path, { grace }));
   const graceMs = parseDuration(grace) ?? 0;
   if (graceMs > 0)
     console.error(

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { PresentedStatus } from '../../http/present/status.ts';
 import { SseParser } from '../../protocol/sse.ts';
 import { openAdmin } from '../admin-client.ts';
@@ -37,7 +38,7 @@ export async function followStatus({ onStatus, onLost }: StatusListener, signal:
     // A server that never sends a status would be asked for ever, while nothing is shown.
     if (pauseMs === null) throw new Error(noStatus);
     onLost(reason);
-    await pause(pauseMs, signal);
+    await pause(pauseMs, null, { signal }).catch(() => {});
     pauseMs = Math.min(longestPauseMs, 2 * pauseMs);
   }
 }
@@ -72,16 +73,4 @@ async function readStream(onStatus: (status: PresentedStatus) => void, signal: A
   } finally {
     clearTimeout(timer);
   }
-}
-
-async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, durationMs);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }
