@@ -88,7 +88,7 @@ export type Field = readonly [label: string, text: string | null];
  * characters, and control characters in them are escaped.
  */
 export function writeFields(fields: readonly Field[]): string {
-  const width = Math.max(...fields.map(([label]) => label.length)) + 2;
+  const width = Math.max(...fields.map(([label, text]) => (text === null ? 0 : label.length))) + 2;
   const lines = fields.flatMap(([label, text]) => {
     if (text === null) return [];
     const parts = wrap(escapeControlCharacters(text), maxColumns - width);
