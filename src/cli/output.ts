@@ -14,6 +14,13 @@ export async function report(work: () => Promise<string>): Promise<void> {
   await run(async () => console.log(await work()));
 }
 
+/** The action of a command: loads the function that does it, calls it with what commander has read, and prints the result. */
+export function printing<Given extends readonly unknown[]>(
+  load: () => Promise<(...given: Given) => Promise<string>>,
+): (...given: Given) => Promise<void> {
+  return (...given) => report(async () => (await load())(...given));
+}
+
 /** Runs the work of a command that prints by itself; a failure is reported in the same way. */
 export async function run(work: () => Promise<void>): Promise<void> {
   try {

@@ -1,11 +1,8 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { report } from '../output.ts';
-import type { Json } from '../output.ts';
+import { printing, report } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
-import type { RecordOptions } from '../requests/records.ts';
 import type { ReconcileOptions } from '../reconcile/reconcile.ts';
-import type { UsageOptions } from '../requests/usage.ts';
 import { exitBeforeRun, wholeNumber, listOf } from './arguments.ts';
 
 const archiveHelp = `
@@ -33,9 +30,7 @@ export function addRecordsCommands(program: Command): void {
     )
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
-    .action((options: RecordOptions) =>
-      report(async () => (await import('../requests/records.ts')).listRecords(options)),
-    );
+    .action(printing(async () => (await import('../requests/records.ts')).listRecords));
   records
     .command('archive [file]')
     .description('move old records to a file, and fold their postings in the ledger')
@@ -61,9 +56,7 @@ export function addLedgerCommand(program: Command): void {
     .command('verify')
     .description('recompute all balances, holds and charges from their rows, and compare')
     .option('--json', 'print JSON')
-    .action((options: Json) =>
-      report(async () => (await import('../database/ledger.ts')).verifyLedger(options)),
-    );
+    .action(printing(async () => (await import('../database/ledger.ts')).verifyLedger));
 }
 
 const reconcileHelp = `
@@ -140,7 +133,5 @@ export function addUsageCommand(program: Command): void {
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .addHelpText('after', usageHelp)
-    .action((options: UsageOptions) =>
-      report(async () => (await import('../requests/usage.ts')).showUsage(options)),
-    );
+    .action(printing(async () => (await import('../requests/usage.ts')).showUsage));
 }
