@@ -1,5 +1,4 @@
 import type { Agent, IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
 import { readVariable } from '../config/environment.ts';
 
 /** The variable that names a proxy for the requests of commands. */
@@ -55,7 +54,7 @@ export function isOk({ statusCode = 0 }: IncomingMessage): boolean {
 }
 
 /** Reads a text up to a length in characters. One that is longer is read a little further, which its own length shows. */
-export async function readStart(content: Readable, maxChars: number): Promise<string> {
+export async function readStart(content: NodeJS.ReadableStream, maxChars: number): Promise<string> {
   let text = '';
   content.setEncoding('utf8');
   for await (const piece of content as AsyncIterable<string>) {

@@ -24,11 +24,9 @@ export function addKeysCommands(program: Command): void {
       new Option('--sort <by>', 'the order of the list').choices(['created', 'name', 'spent', 'balance']),
     )
     .action(printing(async () => (await loadActions()).listKeys));
-  keys
-    .command('groups')
-    .description('list the groups of the config, with what their keys have spent together')
-    .option('--json', 'print JSON')
-    .action(printing(async () => (await import('../keys/groups.ts')).showGroups));
+  add('groups', 'list the groups of the config, with what their keys have spent together').action(
+    printing(async () => (await import('../keys/groups.ts')).showGroups),
+  );
   add('show <key>', 'show one key').action(printing(async () => (await loadActions()).showKey));
   withSettings(add('update <key>', 'change a key; options that are not given stay as they are'))
     .option('--name <name>', 'new name')

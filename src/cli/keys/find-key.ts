@@ -50,15 +50,9 @@ export async function findKeysOfGroup(group: string): Promise<readonly string[]>
   throw new Error(`no key is in the group ${group}${didYouMean(group, known)}`);
 }
 
-/** The newest keys: a name is searched among them. */
+/** The newest keys, revoked ones too: a name is searched among them. */
 export function searchedKeys(): Promise<readonly ManagedKey[]> {
   return readList('/admin/keys', '', maxSearchedKeys);
-}
-
-/** How many keys have a name, among the newest 10,000; a revoked key counts, too. */
-export async function countNamed(wanted: string): Promise<number> {
-  const keys = await searchedKeys();
-  return keys.filter(({ name }) => name === wanted).length;
 }
 
 /** A key by its id; `null` if there is none. */

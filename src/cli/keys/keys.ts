@@ -10,7 +10,7 @@ import type { Json } from '../output.ts';
 import { withOptionNames, settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { budgetRows, groupRows } from './groups.ts';
-import { countNamed, findKeyId, keyPath } from './find-key.ts';
+import { findKeyId, keyPath, searchedKeys } from './find-key.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
 type KeyObject = PresentedKey & { readonly key?: string };
@@ -19,7 +19,7 @@ type KeyObject = PresentedKey & { readonly key?: string };
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
   const settings = { ...settingsOfNew(options), name };
   const made = await withOptionNames(() => callAdmin<KeyObject>('POST', '/admin/keys', settings));
-  const same = await countNamed(name);
+  const same = (await searchedKeys()).filter((key) => key.name === name).length;
   if (same > 1)
     console.error(
       `${same} keys are now named ${escapeControlCharacters(name)}: commands need the id of one of them`,

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { PresentedStatus } from '../../http/present/status.ts';
 import { SseParser } from '../../protocol/sse.ts';
 import { openAdmin } from '../admin-client.ts';
@@ -11,6 +11,9 @@ const silenceMs = 5_000;
 /** The pauses before further attempts, in milliseconds: the first one, and the longest. */
 const firstPauseMs = 500;
 const longestPauseMs = 5_000;
+
+/** Waits for so many milliseconds, or until a signal is raised. */
+const pause = promisify(setTimeout);
 
 const noStatus =
   'the stream ended before a status came: the gateway is closing, or TEXTGATE_ADMIN_URL is the address of another server';

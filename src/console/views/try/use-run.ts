@@ -65,15 +65,8 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The latest request, and what sends and stops one. */
-interface Runner {
-  readonly run: Run | null;
-  readonly start: (request: TryRequest) => void;
-  readonly stop: () => void;
-}
-
-/** Sends requests, one at a time, and shows what comes once per frame of the screen, however much that is. */
-export function useRun(): Runner {
+/** Sends requests, one at a time, and shows what comes of the latest once per frame of the screen, however much that is. */
+export function useRun() {
   const [run, setRun] = useState<Run | null>(null);
   const latest = useRef(0);
   const stopCurrent = useRef<() => void>(() => {});

@@ -43,7 +43,15 @@ function Doctor({ upstream }: { readonly upstream: Upstream }): VNode {
     </form>
     <p role="status">${progressText(run.state, run.checks)}</p>
     <${Fault} text=${run.error} />
-    ${run.checks.length > 0 && html`<${CheckTable} checks=${run.checks} />`}
+    ${
+      run.checks.length > 0 &&
+      html`<${DataTable}
+        caption="Checks"
+        columns=${columns}
+        rows=${run.checks}
+        keyOf=${({ id }: Check) => id}
+      />`
+    }
   `;
 }
 
@@ -105,19 +113,10 @@ const columns: readonly Column<Check>[] = [
   { title: 'Took', isNumber: true, cell: ({ ms }) => orDash(ms, formatDuration) },
 ];
 
-/** The checks of an upstream, in the order in which they were made. */
-function CheckTable({ checks }: { readonly checks: readonly Check[] }): VNode {
-  return html`<${DataTable}
-    caption="Checks"
-    columns=${columns}
-    rows=${checks}
-    keyOf=${({ id }: Check) => id}
-  />`;
-}
-
 /** A run of the checks. */
 interface Run {
   readonly state: 'none' | 'running' | 'done' | 'stopped' | 'failed';
+  /** In the order in which they were made. */
   readonly checks: readonly Check[];
   readonly error: string | null;
 }
@@ -142,7 +141,7 @@ function useDoctor(name: string) {
     try {
       const onCheck = (check: Check): void =>
         update((before) => ({ ...before, checks: [...before.checks, check] }));
-      const checks = await runDoctor(name, { model, signal: own.signal, onCheck });
+      const checks = await runDoctor(name, model, own.signal, onCheck);
       update(() => ({ state: 'done', checks, error: null }));
     } catch (failure) {
       const state = own.signal.aborted ? 'stopped' : 'failed';
@@ -159,17 +158,16 @@ type Check = ReturnType<typeof presentCheck>;
 
 type Report = ReturnType<typeof presentDoctor>;
 
-/** How an upstream is checked. */
-interface DoctorOptions {
-  /** The model's name there; `null` for the usual one. */
-  readonly model: string | null;
-  readonly signal: AbortSignal;
-  /** Called with each check as it is done. */
-  readonly onCheck: (check: Check) => void;
-}
-
-/** Has the gateway check an upstream. Resolves with all checks; throws what the gateway says against it. */
-async function runDoctor(name: string, { model, signal, onCheck }: DoctorOptions): Promise<readonly Check[]> {
+/**
+ * Has the gateway check an upstream with a model, by its name there, or with the usual one (`null`). Calls back with each check
+ * as it is done. Resolves with all checks; throws what the gateway says against it.
+ */
+async function runDoctor(
+  name: string,
+  model: string | null,
+  signal: AbortSignal,
+  onCheck: (check: Check) => void,
+): Promise<readonly Check[]> {
   const answer = await openAdmin(adminPath(`upstreams/${inPath(name)}/doctor`), {
     method: 'POST',
     accept: 'text/event-stream',
