@@ -28,3 +28,8 @@ export function checkedAddress(text: string, { name, port, secret }: GivenAddres
 export function reachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }
+
+/** The address at which this machine reaches a listener of a host and a port. */
+export function addressOf(host: string, port: number | string): string {
+  return reachable(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
+}

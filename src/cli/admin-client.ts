@@ -48,7 +48,10 @@ export async function openAdmin(
   const { url, token } = await findGateway();
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept };
   const response = await sendRequest(url + path, { ...request, headers }).catch((error: unknown) => {
-    throw isConnectionFault(error) ? unreachable(url) : error;
+    if (!isConnectionFault(error)) throw error;
+    throw new Error(
+      `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
+    );
   });
   if (isOk(response)) return response;
   throw await refused(response.statusCode ?? 0, await readAnswer<AdminError | null>(response));
@@ -67,12 +70,6 @@ async function readAnswer<Answer>(answer: IncomingMessage): Promise<Answer> {
 
 interface AdminError {
   readonly error?: { readonly message: string };
-}
-
-function unreachable(url: string): Error {
-  return new Error(
-    `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
-  );
 }
 
 /** A refusal by the admin listener. */
@@ -116,10 +113,6 @@ async function* pagesOf<Read extends { readonly next: string | null }>(
   }
 }
 
-function readPage<Entry>(path: string): Promise<PresentedList<Entry>> {
-  return callAdmin('GET', path);
-}
-
 /** Reads the entries of a list of the admin listener, or the first `most` of them, page by page. */
 export async function* readPages<Entry>(
   path: string,
@@ -127,7 +120,8 @@ export async function* readPages<Entry>(
   most = Infinity,
   cursor: Cursor = 'before',
 ): AsyncGenerator<readonly Entry[]> {
-  for await (const { data } of pagesOf(readPage<Entry>, path, query, most, cursor)) yield data;
+  const read = (page: string) => callAdmin<PresentedList<Entry>>('GET', page);
+  for await (const { data } of pagesOf(read, path, query, most, cursor)) yield data;
 }
 
 /** Reads all entries of a list of the admin listener, or the first `most` of them. */

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { json as readJson } from 'node:stream/consumers';
 import { readVariable } from '../config/environment.ts';
 import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { writePath } from '../config/problem.ts';
@@ -17,7 +16,7 @@ import { count } from '../shared/count.ts';
 import { describeError } from './describe-error.ts';
 import { maxColumns, wrap } from './output.ts';
 import type { Json } from './output.ts';
-import { callAdmin, openAdmin } from './admin-client.ts';
+import { awaitAdmin, callAdmin } from './admin-client.ts';
 import { findAdminListener } from './find-gateway.ts';
 import { isConnectionFault, sendRequest } from './send-request.ts';
 
@@ -58,22 +57,24 @@ export async function runDoctor(
       nameSettings,
     };
     const found = of === null && url === undefined ? await findRunningGateway() : null;
-    const examineThere = found?.examine ?? null;
-    if (examineThere !== null && (options.wrongKey === true || options.timeout !== undefined))
+    const isThere = found?.isThere === true;
+    if (isThere && (options.wrongKey === true || options.timeout !== undefined))
       throw new Error(
-        `--wrong-key and --timeout go with a URL or a config file: without either, the gateway at ${found?.url} checks its upstreams`,
+        `--wrong-key and --timeout go with a URL or a config file: without either, the gateway at ${found.url} checks its upstreams`,
       );
     // From here on, what the operator wrote is not at fault.
     failing = exitCodes.unfinished;
     const reports: UpstreamReport[] = [];
-    const examined = examineThere?.(examination.model) ?? examine(config, examination);
+    const examined = isThere ? examineRunning(examination.model) : examine(config, examination);
     for await (const report of examined) {
       reports.push(report);
       if (options.json !== true) console.log(writeBlock(report));
     }
-    const source = examineThere === null ? of : `the gateway at ${found?.url}`;
-    console.log(options.json === true ? writeJson(reports) : writeSummary(reports, source));
-    if (found !== null && examineThere === null) console.error(describeDemo(found.url));
+    const source = isThere ? `the gateway at ${found.url}` : of;
+    console.log(
+      options.json === true ? JSON.stringify(presentDoctor(reports), null, 2) : writeSummary(reports, source),
+    );
+    if (found !== null && !isThere) console.error(describeDemo(found.url));
     const hasFault = reports.some(({ status }) => status === 'fault');
     process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
   } catch (error) {
@@ -195,30 +196,14 @@ function writeSummary(reports: readonly UpstreamReport[], of: string | null): st
   return `${count(reports.length, 'upstream')}${place}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
 }
 
-/** All reports as one JSON object. */
-function writeJson(reports: readonly UpstreamReport[]): string {
-  return JSON.stringify(presentDoctor(reports), null, 2);
-}
-
 /** How long it is waited for a gateway that may not be there, in milliseconds. */
 const probeMs = 2_000;
 
-/** The gateway that other commands would call. */
-interface FoundGateway {
-  /** The address of its admin listener. */
-  readonly url: string;
-  /**
-   * Has it examine the upstreams of its config one after the other; a model of `null` asks the usual one of each. `null`
-   * where nothing answers.
-   */
-  readonly examine: ((model: string | null) => AsyncGenerator<UpstreamReport>) | null;
-}
-
-/** Finds the gateway that runs here. That none does is no error, unless `TEXTGATE_ADMIN_URL` names it. */
-async function findRunningGateway(): Promise<FoundGateway> {
+/** Finds the gateway that other commands would call. That none answers is no error, unless `TEXTGATE_ADMIN_URL` names it. */
+async function findRunningGateway(): Promise<{ readonly url: string; readonly isThere: boolean }> {
   const { url } = await findAdminListener();
   const isNamed = readVariable(process.env, 'TEXTGATE_ADMIN_URL') !== undefined;
-  return { url, examine: isNamed || (await answers(url)) ? examineRunning : null };
+  return { url, isThere: isNamed || (await answers(url)) };
 }
 
 async function answers(url: string): Promise<boolean> {
@@ -231,6 +216,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
+/** Has the running gateway examine the upstreams of its config one after the other; `null` asks the usual model of each. */
 async function* examineRunning(model: string | null): AsyncGenerator<UpstreamReport> {
   const { data } = await callAdmin<{
     readonly data: readonly { readonly name: string }[];
@@ -238,9 +224,10 @@ async function* examineRunning(model: string | null): AsyncGenerator<UpstreamRep
   for (const { name } of data) {
     const body = JSON.stringify(model === null ? {} : { model });
     const path = `/admin/upstreams/${encodeURIComponent(name)}/doctor`;
-    const { upstreams } = (await readJson(await openAdmin(path, { method: 'POST', body }))) as {
-      readonly upstreams: readonly UpstreamReport[];
-    };
+    const { upstreams } = await awaitAdmin<{ readonly upstreams: readonly UpstreamReport[] }>(path, {
+      method: 'POST',
+      body,
+    });
     yield* upstreams;
   }
 }

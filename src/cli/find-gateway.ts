@@ -1,7 +1,7 @@
 import { adminTokenPlace, readAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultDatabaseUrl, defaultHost } from '../config/default-addresses.ts';
 import { readVariable } from '../config/environment.ts';
-import { checkedAddress, reachable } from './addresses.ts';
+import { addressOf, checkedAddress } from './addresses.ts';
 
 /** Where the admin listener of a gateway is, and the token in the same place; `null` if that place has none. */
 interface AdminListener {
@@ -18,8 +18,10 @@ interface AdminListener {
 export async function findAdminListener(configFile?: string): Promise<AdminListener> {
   const { env } = process;
   const token = readVariable(env, 'TEXTGATE_ADMIN_TOKEN') ?? null;
-  const url = readVariable(env, 'TEXTGATE_ADMIN_URL');
-  if (configFile === undefined && url !== undefined) return { url: checkedUrl(url), token };
+  const name = 'TEXTGATE_ADMIN_URL';
+  const url = readVariable(env, name);
+  if (configFile === undefined && url !== undefined)
+    return { url: checkedAddress(url, { name, port: defaultAdminPort, secret: 'token' }), token };
   const file = configFile ?? readVariable(env, 'TEXTGATE_CONFIG');
   if (file === undefined) {
     const host = readVariable(env, 'TEXTGATE_ADMIN_HOST') ?? defaultHost;
@@ -58,13 +60,4 @@ export async function tokenPlace(): Promise<string | null> {
   const { tokenFolder } = loadAdminSection(configFile, env);
   const { url } = loadStorageSection(configFile, env);
   return adminTokenPlace({ tokenFolder, databaseUrl: readDatabaseUrl(url), configFile });
-}
-
-/** The address in `TEXTGATE_ADMIN_URL`. */
-function checkedUrl(text: string): string {
-  return checkedAddress(text, { name: 'TEXTGATE_ADMIN_URL', port: defaultAdminPort, secret: 'token' });
-}
-
-function addressOf(host: string, port: number | string): string {
-  return reachable(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
 }

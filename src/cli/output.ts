@@ -11,10 +11,14 @@ export const maxColumns = 100;
 
 /** Runs a command's work and prints its result; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
-  await run(async () => {
-    const text = await work();
-    console.log(text);
-  });
+  await run(async () => console.log(await work()));
+}
+
+/** The action of a command: loads the function that does it, calls it with what commander has read, and prints the result. */
+export function printing<Given extends readonly unknown[]>(
+  load: () => Promise<(...given: Given) => Promise<string>>,
+): (...given: Given) => Promise<void> {
+  return (...given) => report(async () => (await load())(...given));
 }
 
 /** Runs the work of a command that prints by itself; a failure is reported in the same way. */
@@ -83,18 +87,21 @@ function lineWidth(widths: readonly number[]): number {
   return widths.reduce((sum, each) => sum + each + columnGap.length, -columnGap.length);
 }
 
+/** A text with its label; one that is `null` is left out. */
+export type Field = readonly [label: string, text: string | null];
+
 /**
  * Formats labelled texts, one below the other. Texts are wrapped between words so that no line is longer than 100
  * characters, and control characters in them are escaped.
  */
-export function writeFields(fields: readonly (readonly [label: string, text: string])[]): string {
-  const width = Math.max(...fields.map(([label]) => label.length)) + 2;
-  return fields
-    .map(([label, text]) => {
-      const lines = wrap(escapeControlCharacters(text), maxColumns - width);
-      return lines.map((line, index) => (index === 0 ? label : '').padEnd(width) + line).join('\n');
-    })
-    .join('\n');
+export function writeFields(fields: readonly Field[]): string {
+  const width = Math.max(...fields.map(([label, text]) => (text === null ? 0 : label.length))) + 2;
+  const lines = fields.flatMap(([label, text]) => {
+    if (text === null) return [];
+    const parts = wrap(escapeControlCharacters(text), maxColumns - width);
+    return parts.map((part, index) => (index === 0 ? label : '').padEnd(width) + part);
+  });
+  return lines.join('\n');
 }
 
 /**

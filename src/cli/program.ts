@@ -47,32 +47,22 @@ function createBareProgram(): Command {
     .addHelpText('after', examples);
 }
 
+/** All commands, under the titles that the help text has for them. */
+const groups: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
+  'Gateway:': [addServeCommand, addConfigCommands, addDoctorCommand, addHealthCommand],
+  'Requests:': [addTopCommand, addRequestCommands, addRecordsCommands, addUsageCommand, addSayCommand],
+  'Keys and money:': [addKeysCommands, addReconcileCommand, addStatementCommands, addLedgerCommand],
+  'Database and events:': [addBackupCommand, addRestoreCommand, addMigrateCommand, addWebhooksCommands],
+  'This command:': [addCompletionCommand],
+};
+
 /** The `textgate` command. Its actions load their code when they run, so that `--help` and `--version` are quick. */
 export function createProgram(): Command {
   const program = createBareProgram();
-  program.commandsGroup('Gateway:');
-  addServeCommand(program);
-  addConfigCommands(program);
-  addDoctorCommand(program);
-  addHealthCommand(program);
-  program.commandsGroup('Requests:');
-  addTopCommand(program);
-  addRequestCommands(program);
-  addRecordsCommands(program);
-  addUsageCommand(program);
-  addSayCommand(program);
-  program.commandsGroup('Keys and money:');
-  addKeysCommands(program);
-  addReconcileCommand(program);
-  addStatementCommands(program);
-  addLedgerCommand(program);
-  program.commandsGroup('Database and events:');
-  addBackupCommand(program);
-  addRestoreCommand(program);
-  addMigrateCommand(program);
-  addWebhooksCommands(program);
-  program.commandsGroup('This command:');
-  addCompletionCommand(program);
+  for (const [title, commands] of Object.entries(groups)) {
+    program.commandsGroup(title);
+    for (const add of commands) add(program);
+  }
   program.helpCommand(true);
   return program;
 }

@@ -52,3 +52,14 @@ export function isConnectionFault(error: unknown): error is Error & { readonly c
 export function isOk({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode <= 299;
 }
+
+/** Reads a text up to a length in characters. One that is longer is read a little further, which its own length shows. */
+export async function readStart(content: NodeJS.ReadableStream, maxChars: number): Promise<string> {
+  let text = '';
+  content.setEncoding('utf8');
+  for await (const piece of content as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > maxChars) break;
+  }
+  return text;
+}

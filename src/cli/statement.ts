@@ -15,7 +15,7 @@ import { describeError } from './describe-error.ts';
 import { findKeyId, findKeysOfGroup, keyPath } from './keys/find-key.ts';
 import { withOptionNames } from './keys/key-options.ts';
 import type { Json } from './output.ts';
-import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
+import { isConnectionFault, isOk, readStart, sendRequest } from './send-request.ts';
 
 /** The options of `statement get`, as commander names them. */
 export interface GetOptions {
@@ -178,12 +178,8 @@ async function fetchKeys(url: string): Promise<string> {
       answer.destroy();
       throw new Error(`status ${answer.statusCode}`);
     }
-    let text = '';
-    answer.setEncoding('utf8');
-    for await (const piece of answer as AsyncIterable<string>) {
-      text += piece;
-      if (text.length > maxFileBytes) throw new Error(`more than ${maxFileBytes} bytes`);
-    }
+    const text = await readStart(answer, maxFileBytes);
+    if (text.length > maxFileBytes) throw new Error(`more than ${maxFileBytes} bytes`);
     return text;
   } catch (error) {
     const reason = isConnectionFault(error) ? error.code : describeError(error);

@@ -66,9 +66,7 @@ export async function testWebhook(name: string, { json }: Json): Promise<string>
   const tested = await callAdmin<PresentedTest>('POST', path);
   if (!tested.delivered) process.exitCode = 1;
   if (json) return JSON.stringify(tested);
-  return tested.delivered
-    ? `${name} has accepted ${tested.event_id}: ${tested.result}`
-    : `${name} has not accepted ${tested.event_id}: ${tested.result}`;
+  return `${name} has ${tested.delivered ? '' : 'not '}accepted ${tested.event_id}: ${tested.result}`;
 }
 
 /** Has an event delivered again. */

@@ -6,6 +6,7 @@ import type { Route } from './route.ts';
 import { endSession, SessionContext } from './api/session.ts';
 import type { Session } from './api/session.ts';
 import { errorText } from './api/admin-api.ts';
+import { useAction } from './api/use-action.ts';
 import { Fault } from './widgets/fault.ts';
 import { formatTime } from './widgets/format.ts';
 
@@ -39,14 +40,7 @@ interface Props {
 export function Shell({ session, onSession }: Props): VNode {
   const route = useRoute();
   const current = views.find(({ path }) => path === route.view) ?? views[0];
-  const [error, setError] = useState<string | null>(null);
-  const logOut = async (): Promise<void> => {
-    try {
-      onSession(await endSession());
-    } catch (failure) {
-      setError(errorText(failure));
-    }
-  };
+  const { run: logOut, error } = useAction(async () => onSession(await endSession()));
   const until = session.expires_at === null ? '' : formatTime(session.expires_at);
   return html`
     <${SessionContext.Provider} value=${session}>
@@ -64,7 +58,12 @@ export function Shell({ session, onSession }: Props): VNode {
         <div class="who">
           ${session.role === 'read_only' && html`<span class="badge plain">read-only</span>`}
           <a href="../docs/">Documentation</a>
-          <button type="button" class="small" title=${`The session ends at ${until}`} onClick=${logOut}>
+          <button
+            type="button"
+            class="small"
+            title=${`The session ends at ${until}`}
+            onClick=${() => logOut()}
+          >
             Log out
           </button>
         </div>

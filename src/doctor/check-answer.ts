@@ -79,7 +79,7 @@ interface OtherSetting {
 }
 
 /** Statuses that mean: this path is not served. */
-const noSuchPath = new Set([404, 405, 501]);
+export const noSuchPath: ReadonlySet<number> = new Set([404, 405, 501]);
 
 /** The settings that may help with a refusal, the likeliest first. */
 function otherSettings(

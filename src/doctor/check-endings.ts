@@ -1,7 +1,7 @@
 import { count } from '../shared/count.ts';
 import type { Usage } from '../protocol/text.ts';
 import { ask } from './ask.ts';
-import type { Asked, ReadAnswer } from './ask.ts';
+import type { Asked, Observation, ReadAnswer } from './ask.ts';
 import { wordsOf } from './explain.ts';
 import { fault, ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
@@ -51,8 +51,13 @@ export async function checkLength(
 }
 
 /** A question whose answer has the stop sequence in it, and goes on behind it. */
-const question = { text: 'Write this line and nothing else: alpha bravo charlie delta', cap: 256 } as const;
 const stop = 'charlie';
+const question = {
+  text: 'Write this line and nothing else: alpha bravo charlie delta',
+  stream: false,
+  maxOutputTokens: 256,
+  stop: [stop],
+};
 
 /** The statuses with which servers refuse a field. */
 const refusing = new Set([400, 422]);
@@ -60,20 +65,18 @@ const refusing = new Set([400, 422]);
 const advice =
   "Requests with 'stop' fail or run on at this upstream: give the models that need it another route.";
 
-/** Checks that a stop sequence is taken, and that the answer ends before it; `null` where the dialect has none. */
+/** Checks that a stop sequence is taken, and that the answer ends before it; nothing where the dialect has none. */
 export async function checkStop(
   id: string,
   model: string,
   asked: Asked,
   ports: DoctorPorts,
-): Promise<Check | null> {
-  if (!asked.source.dialect.takesStop([stop])) return null;
-  const { text, cap } = question;
-  const answer = await ask(
-    { model, text, stream: false, maxOutputTokens: cap, stop: [stop] },
-    asked.source,
-    ports,
-  );
+): Promise<readonly Check[]> {
+  if (!asked.source.dialect.takesStop(question.stop)) return [];
+  return [judgeStop(id, await ask({ model, ...question }, asked.source, ports))];
+}
+
+function judgeStop(id: string, answer: Observation): Check {
   if (answer.kind === 'unanswered') return skipped(id, 'no answer');
   if (answer.kind === 'refused') {
     const { status, failure, totalMs } = answer;
@@ -120,7 +123,7 @@ export function checkUsage(
   if (wrong !== undefined)
     return [warning(id, `${wrong.form}: can't be true: ${wrong.read.implausible}`, counted)];
   const missing = answers.filter(({ read }) => read.ending.usage === null);
-  if (missing.length === 0) return [ok(id, answers.map(describeOne).join('; '))];
+  if (missing.length === 0) return [ok(id, answers.map(describeUsage).join('; '))];
   const isOnlyStream = missing.every(({ form }) => form === 'streamed');
   const canAsk = dialect === 'chat' && quirks.streamUsage === 'given';
   return [
@@ -134,12 +137,9 @@ export function checkUsage(
   ];
 }
 
-function describeOne({ form, read }: FormedAnswer): string {
-  return `${form}: ${describeUsage(read.ending.usage as Usage)}`;
-}
-
-/** The tokens of an answer. */
-function describeUsage({ inputTokens, outputTokens, reasoningTokens }: Usage): string {
+/** The tokens of an answer that reports them. */
+function describeUsage({ form, read }: FormedAnswer): string {
+  const { inputTokens, outputTokens, reasoningTokens } = read.ending.usage as Usage;
   const thoughts = reasoningTokens === 0 ? '' : ` (${reasoningTokens} of them thoughts)`;
-  return `${inputTokens} in, ${outputTokens} out${thoughts}`;
+  return `${form}: ${inputTokens} in, ${outputTokens} out${thoughts}`;
 }

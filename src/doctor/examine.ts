@@ -1,6 +1,5 @@
 import { dialects } from '../protocol/upstream/dialects.ts';
-import { checkAnswer, judgeObservation } from './check-answer.ts';
-import type { CheckedAnswer } from './check-answer.ts';
+import { checkAnswer, judgeObservation, noSuchPath } from './check-answer.ts';
 import { ask } from './ask.ts';
 import type { Asked, Observation } from './ask.ts';
 import { checkConnection } from './check-connection.ts';
@@ -34,16 +33,17 @@ function told(checks: readonly Check[], { onChecks }: DoctorPorts): readonly Che
   return checks;
 }
 
+/** Checks that failed because of the key. */
+function asKey(checks: readonly Check[]): readonly Check[] {
+  return checks.map((check) => ({ ...check, id: 'key' }));
+}
+
 async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
   if (!target.hasModels)
     return told([skipped('answers', 'no model is routed to it: name one with --model')], ports);
   const { checks, model, status, hasList } = await checkModels(target, ports);
   if (model === null) {
-    if (keyStatuses.has(status ?? 0))
-      return told(
-        checks.map((check) => ({ ...check, id: 'key' })),
-        ports,
-      );
+    if (keyStatuses.has(status ?? 0)) return told(asKey(checks), ports);
     return told([...checks, skipped('answers', 'no model is known: name one with --model')], ports);
   }
   told(checks, ports);
@@ -55,12 +55,11 @@ async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly 
   const isChat = main.dialect !== null && main.dialect !== 'responses';
   // The demo has Chat Completions only.
   const both = isChat && target.responses !== 'left_out' && !isDemo(target);
-  const question = { text: shortText, maxOutputTokens: shortCap };
   return [
     ...checks,
     ...told(isKeyAtFault || isDemo(target) ? [] : checkOtherModels(target, model), ports),
     ...main.checks,
-    ...told(both ? await checkResponses(question, { model, hasList }, target, ports) : [], ports),
+    ...told(both ? await checkResponses(model, hasList, target, ports) : [], ports),
   ];
 }
 
@@ -78,27 +77,19 @@ async function checkProtocol(
   ports: DoctorPorts,
 ): Promise<CheckedProtocol> {
   const configured = { dialect: target.dialect, source: target.source, hasList };
-  const whole = await askShortly(`${target.dialect}.whole`, model, false, configured, target, ports);
+  const question = { model, text: shortText, stream: false, maxOutputTokens: shortCap };
+  const whole = await checkAnswer(`${target.dialect}.whole`, question, configured, target, ports);
   if (keyStatuses.has(whole.refused?.status ?? 0))
-    return {
-      checks: told(
-        whole.checks.map((check) => ({ ...check, id: 'key' })),
-        ports,
-      ),
-      dialect: null,
-    };
+    return { checks: told(asKey(whole.checks), ports), dialect: null };
   const { asked } = whole;
   const { dialect } = asked;
   if (whole.read === null) return { checks: told(whole.checks, ports), dialect };
   const key = checkKey(whole.read, target);
   told([key, ...whole.checks], ports);
   if (key.status === 'fault') return { checks: [key, ...whole.checks], dialect: null };
-  const stream = await askShortly(`${dialect}.stream`, model, true, asked, target, ports);
+  const streamed = { ...question, stream: true };
+  const stream = await checkAnswer(`${dialect}.stream`, streamed, asked, target, ports);
   told(stream.checks, ports);
-  const stop = async (): Promise<readonly Check[]> => {
-    const check = await checkStop(`${dialect}.stop`, model, asked, ports);
-    return check === null ? [] : told([check], ports);
-  };
   const checks = [
     key,
     ...told(await checkWrongKey(model, asked, target, ports), ports),
@@ -106,7 +97,7 @@ async function checkProtocol(
     ...stream.checks,
     ...told(checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked), ports),
     ...told([await checkLength(`${dialect}.length`, model, asked, ports)], ports),
-    ...(await stop()),
+    ...told(await checkStop(`${dialect}.stop`, model, asked, ports), ports),
     // The demo has no models but answers for any.
     ...(isDemo(target)
       ? []
@@ -115,31 +106,17 @@ async function checkProtocol(
   return { checks, dialect };
 }
 
-async function askShortly(
-  id: string,
-  model: string,
-  stream: boolean,
-  asked: Asked,
-  target: Target,
-  ports: DoctorPorts,
-): Promise<CheckedAnswer> {
-  return checkAnswer(id, { model, text: shortText, stream, maxOutputTokens: shortCap }, asked, target, ports);
-}
-
-/** Statuses that mean: there is no Responses API at this URL. */
-const noResponses = new Set([404, 405, 501]);
-
 /** Tests the Responses API beside another protocol, if the upstream has it. */
 async function checkResponses(
-  { text, maxOutputTokens }: { readonly text: string; readonly maxOutputTokens: number },
-  { model, hasList }: { readonly model: string; readonly hasList: boolean },
+  model: string,
+  hasList: boolean,
   target: Target,
   ports: DoctorPorts,
 ): Promise<readonly Check[]> {
   const source = { ...target.source, dialect: dialects.responses };
   const asked: Asked = { dialect: 'responses', source, hasList };
   const askIn = (stream: boolean): Promise<Observation> =>
-    ask({ model, text, stream, maxOutputTokens }, asked.source, ports);
+    ask({ model, text: shortText, stream, maxOutputTokens: shortCap }, asked.source, ports);
   const streamed = await askIn(true);
   const missing = whyMissing(streamed, target);
   if (missing !== null) return [skipped('responses.stream', missing)];
@@ -166,7 +143,7 @@ function whyMissing(answer: Observation, { responses }: Target): string | null {
     case 'unanswered':
       return isNamed ? null : 'no Responses API was found at this URL (no answer)';
     case 'refused':
-      if (noResponses.has(answer.status))
+      if (noSuchPath.has(answer.status))
         return `there is no Responses API at this URL (status ${answer.status})`;
       return isNamed ? null : `no Responses API was found at this URL (status ${answer.status})`;
     case 'read':

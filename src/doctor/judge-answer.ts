@@ -1,7 +1,7 @@
 import { count } from '../shared/count.ts';
 import { checkPath, explainAnswer, lookAtProxies } from '../domain/diagnosis/status-explanations.ts';
 import { explainCoding } from '../domain/diagnosis/fault-explanations.ts';
-import type { Failure, FailureKind, FinishedAnswer } from '../protocol/text.ts';
+import type { Failure, FailureKind, FinishedAnswer, ProtocolViolation } from '../protocol/text.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
 import { inspectChatBody, inspectChatStream, readEvents, unknownFinishReason } from './inspect-chat.ts';
 import { inspectResponsesBody, inspectResponsesStream } from './inspect-responses.ts';
@@ -61,6 +61,14 @@ function inspect({ bytes, contentType, terms }: ReadAnswer, dialect: string): re
   return terms.streamAsked ? [] : inspectResponsesBody(bytes);
 }
 
+/** Violations that an answer may survive, and what is said of them. */
+const survived = {
+  duplicate_terminal: 'events follow the end of the answer: some client libraries append their text',
+  inconsistent_end: 'the closing copy of the text, or the closing status, differs from what the stream said',
+  excess_reasoning: 'the usage has more reasoning than output: only the output that it names is charged',
+  skipped_content: 'a part of the answer has no known meaning and was skipped',
+} as const satisfies Partial<Record<ProtocolViolation, string>>;
+
 /** The violations that the gateway's reader noted and that an answer may survive. */
 function engineRules(
   { violations, terms, contentType, ending }: ReadAnswer,
@@ -75,25 +83,8 @@ function engineRules(
       violations.has('wrong_content_type') && (isRead || ending.kind === 'finished'),
       `the content type is ${contentType === '' ? 'missing' : typeOf(hideSecrets(contentType, source.secrets().keys))}, not ${wanted}`,
     ),
-    ...warnIf(
-      'duplicate_terminal',
-      violations.has('duplicate_terminal'),
-      'events follow the end of the answer: some client libraries append their text',
-    ),
-    ...warnIf(
-      'inconsistent_end',
-      violations.has('inconsistent_end'),
-      'the closing copy of the text, or the closing status, differs from what the stream said',
-    ),
-    ...warnIf(
-      'excess_reasoning',
-      violations.has('excess_reasoning'),
-      'the usage has more reasoning than output: only the output that it names is charged',
-    ),
-    ...warnIf(
-      'skipped_content',
-      violations.has('skipped_content'),
-      'a part of the answer has no known meaning and was skipped',
+    ...Object.entries(survived).flatMap(([rule, detail]) =>
+      warnIf(rule, violations.has(rule as ProtocolViolation), detail),
     ),
   ];
 }

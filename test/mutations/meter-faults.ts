@@ -87,7 +87,7 @@ export const meterFaults: readonly Mutation[] = [
   {
     name: 'a midnight between two days that hides a missing call',
     file: 'src/cli/reconcile/compare.ts',
-    find: 'if (day === this.#range.from) addSums',
+    find: 'if (day === range.from) addSums',
     replace: 'addSums',
     tests: compared,
   },

@@ -21,17 +21,14 @@ export interface ArchiveSum {
 }
 
 /** Adds up records as they pass. */
-export function createSum(): {
-  readonly add: (record: ArchivedRecord) => void;
-  readonly sum: () => ArchiveSum;
-} {
+export function createSum() {
   let [records, chargeNanos] = [0, 0n];
   return {
-    add(record) {
+    add: (record: ArchivedRecord): void => {
       records++;
       chargeNanos += BigInt(record.chargeNanos);
     },
-    sum: () => ({ records, chargeNanos }),
+    sum: (): ArchiveSum => ({ records, chargeNanos }),
   };
 }
 

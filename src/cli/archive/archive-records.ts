@@ -6,7 +6,7 @@ import { formatUsd } from '../../shared/money.ts';
 import { awaitAdmin, callAdmin, openAdmin } from '../admin-client.ts';
 import { describeError } from '../describe-error.ts';
 import { createSum, readArchive, writeArchive } from './archive-file.ts';
-import type { ArchivedRecord, ArchiveForm, ArchiveSum } from './archive-file.ts';
+import type { ArchivedRecord, ArchiveForm } from './archive-file.ts';
 
 /** The options of `records archive`, as commander names them. */
 export interface ArchiveOptions {
@@ -39,7 +39,13 @@ export async function archiveRecords(file: string | undefined, options: ArchiveO
     });
   const { sum, removed } = await removeArchived(file, form, before);
   const { postings } = await awaitAdmin<{ postings: number }>('/admin/archive/folds', { method: 'POST' });
-  return describe(file, isThere, before, sum, removed, postings);
+  const what = `${count(sum.records, 'record')} with charges of ${formatUsd(sum.chargeNanos)} USD`;
+  return [
+    isThere
+      ? `${file} was there already, with ${what}: nothing was written`
+      : `${file} has ${what}, all from before ${before}; it was read again and is on the disk`,
+    `${count(removed, 'record')} removed from the database, ${count(postings, 'posting')} folded`,
+  ].join('\n');
 }
 
 /** Whether there is an archive already. Throws for what could not be read to an end: a folder, a pipe, a device. */
@@ -71,11 +77,7 @@ async function printOld(form: ArchiveForm, before: string | undefined): Promise<
   return last.trimEnd();
 }
 
-function isLost({ outcome }: ArchivedRecord): boolean {
-  return outcome === 'lost';
-}
-
-function idsOf(records: readonly ArchivedRecord[]): readonly string[] {
+function idsOf(records: readonly ArchivedRecord[] = []): readonly string[] {
   return records.map(({ requestId }) => requestId);
 }
 
@@ -85,10 +87,11 @@ async function removeArchived(file: string, form: ArchiveForm, before: string) {
   let removed = 0;
   let batch: ArchivedRecord[] = [];
   const flush = async (): Promise<void> => {
+    const { ended, lost } = Object.groupBy(batch, ({ outcome }) => (outcome === 'lost' ? outcome : 'ended'));
     const answer = await callAdmin<{ removed: number }>('POST', '/admin/archive/removals', {
       before,
-      ended: idsOf(batch.filter((record) => !isLost(record))),
-      lost: idsOf(batch.filter(isLost)),
+      ended: idsOf(ended),
+      lost: idsOf(lost),
     });
     removed += answer.removed;
     batch = [];
@@ -100,21 +103,4 @@ async function removeArchived(file: string, form: ArchiveForm, before: string) {
   }
   if (batch.length > 0) await flush();
   return { sum: archived.sum(), removed };
-}
-
-function describe(
-  file: string,
-  isThere: boolean,
-  before: string,
-  { records, chargeNanos }: ArchiveSum,
-  removed: number,
-  postings: number,
-): string {
-  const what = `${count(records, 'record')} with charges of ${formatUsd(chargeNanos)} USD`;
-  return [
-    isThere
-      ? `${file} was there already, with ${what}: nothing was written`
-      : `${file} has ${what}, all from before ${before}; it was read again and is on the disk`,
-    `${count(removed, 'record')} removed from the database, ${count(postings, 'posting')} folded`,
-  ].join('\n');
 }

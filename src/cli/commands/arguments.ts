@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import type { Command } from 'commander';
+import type { Command, CommanderError } from 'commander';
 import { readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
 
@@ -23,6 +23,14 @@ export function listOf(text: string): readonly string[] {
 export function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= maxPort) return Number(text);
   throw new InvalidArgumentError(`Expected a port from 0 to ${maxPort}.`);
+}
+
+/** The exit code for wrong usage of a command that has 1 for what it finds. */
+const wrongUsage = 2;
+
+/** Ends a command that was not understood, or whose help was asked for. */
+export function exitBeforeRun({ exitCode }: CommanderError): never {
+  process.exit(exitCode === 0 ? 0 : wrongUsage);
 }
 
 /** How commands name the option of the config file. */

@@ -1,7 +1,5 @@
 import type { Command } from 'commander';
-import { report } from '../output.ts';
-import type { RestoreOptions } from '../database/restore.ts';
-import type { MigrateOptions } from '../database/migrate.ts';
+import { printing, report } from '../output.ts';
 import { configOption } from './arguments.ts';
 
 /** Adds `textgate backup`. */
@@ -36,9 +34,7 @@ export function addRestoreCommand(program: Command): void {
       'also over a database that textgate migrate has copied, or with a backup of one',
     )
     .addHelpText('after', restoreHelp)
-    .action((file: string, options: RestoreOptions) =>
-      report(async () => (await import('../database/restore.ts')).restore(file, options)),
-    );
+    .action(printing(async () => (await import('../database/restore.ts')).restore));
 }
 
 const migrateHelp = `
@@ -61,7 +57,5 @@ export function addMigrateCommand(program: Command): void {
     )
     .option('--json', 'print JSON')
     .addHelpText('after', migrateHelp)
-    .action((sqlite: string, postgres: string | undefined, options: MigrateOptions) =>
-      report(async () => (await import('../database/migrate.ts')).migrate(sqlite, postgres, options)),
-    );
+    .action(printing(async () => (await import('../database/migrate.ts')).migrate));
 }

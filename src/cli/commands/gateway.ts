@@ -12,6 +12,7 @@ import {
   configOption,
   portNumber,
   configArgument,
+  exitBeforeRun,
 } from './arguments.ts';
 
 /** The environment variables, for the help text. */
@@ -122,9 +123,6 @@ Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wro
 config, 3 if the check itself fails.
 `;
 
-/** The exit code for wrong usage. */
-const wrongUsage = 2;
-
 /** Adds `textgate doctor`. */
 export function addDoctorCommand(program: Command): void {
   program
@@ -151,7 +149,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--wrong-key', 'check, too, that a wrong key is refused')
     .option('--json', 'print JSON')
     .addHelpText('after', doctorHelp)
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : wrongUsage))
+    .exitOverride(exitBeforeRun)
     .action(async (url: string | undefined, options: DoctorOptions) =>
       (await import('../doctor.ts')).runDoctor(url, options),
     );

@@ -1,12 +1,9 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { report } from '../output.ts';
-import type { Json } from '../output.ts';
+import { printing, report } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
-import type { RecordOptions } from '../requests/records.ts';
 import type { ReconcileOptions } from '../reconcile/reconcile.ts';
-import type { UsageOptions } from '../requests/usage.ts';
-import { wholeNumber, listOf } from './arguments.ts';
+import { exitBeforeRun, wholeNumber, listOf } from './arguments.ts';
 
 const archiveHelp = `
 The file is written, synced and read again before anything is removed. After an interruption, run the
@@ -33,9 +30,7 @@ export function addRecordsCommands(program: Command): void {
     )
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
-    .action((options: RecordOptions) =>
-      report(async () => (await import('../requests/records.ts')).listRecords(options)),
-    );
+    .action(printing(async () => (await import('../requests/records.ts')).listRecords));
   records
     .command('archive [file]')
     .description('move old records to a file, and fold their postings in the ledger')
@@ -61,9 +56,7 @@ export function addLedgerCommand(program: Command): void {
     .command('verify')
     .description('recompute all balances, holds and charges from their rows, and compare')
     .option('--json', 'print JSON')
-    .action((options: Json) =>
-      report(async () => (await import('../database/ledger.ts')).verifyLedger(options)),
-    );
+    .action(printing(async () => (await import('../database/ledger.ts')).verifyLedger));
 }
 
 const reconcileHelp = `
@@ -78,9 +71,6 @@ Examples:
 Exit codes: 0 if both sides agree within the tolerance, 1 if not, 2 for wrong usage or a file that
 can't be read, 3 if the records can't be read.
 `;
-
-/** The exit code for wrong usage. */
-const wrongUsage = 2;
 
 /** Adds `textgate reconcile`. */
 export function addReconcileCommand(program: Command): void {
@@ -108,7 +98,7 @@ export function addReconcileCommand(program: Command): void {
     )
     .option('--json', 'print JSON, with the lines that agree, too')
     .addHelpText('after', reconcileHelp)
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : wrongUsage))
+    .exitOverride(exitBeforeRun)
     .action(async (file: string, options: ReconcileOptions) =>
       (await import('../reconcile/reconcile.ts')).reconcile(file, options),
     );
@@ -143,7 +133,5 @@ export function addUsageCommand(program: Command): void {
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .addHelpText('after', usageHelp)
-    .action((options: UsageOptions) =>
-      report(async () => (await import('../requests/usage.ts')).showUsage(options)),
-    );
+    .action(printing(async () => (await import('../requests/usage.ts')).showUsage));
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { report, run } from '../output.ts';
-import type { Json } from '../output.ts';
+import { printing, report, run } from '../output.ts';
 import type { SayOptions } from '../say/say.ts';
 
 /** Adds `textgate show|cancel`. */
@@ -10,17 +9,13 @@ export function addRequestCommands(program: Command): void {
     .description('show one request: limits, hold, attempts with their causes, timings, tokens, charge')
     .option('--json', 'print JSON')
     .addHelpText('after', partsOfIds('the requests in progress and the newest 1,000 records'))
-    .action((request: string, options: Json) =>
-      report(async () => (await import('../requests/show-request.ts')).showRequest(request, options)),
-    );
+    .action(printing(async () => (await import('../requests/show-request.ts')).showRequest));
   program
     .command('cancel <request>')
     .description('cancel a request in progress')
     .option('--json', 'print JSON')
     .addHelpText('after', partsOfIds('the requests in progress'))
-    .action((request: string, options: Json) =>
-      report(async () => (await import('../requests/find-request.ts')).cancelRequest(request, options)),
-    );
+    .action(printing(async () => (await import('../requests/find-request.ts')).cancelRequest));
 }
 
 function partsOfIds(where: string): string {

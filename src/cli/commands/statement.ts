@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { report } from '../output.ts';
-import type { CheckOptions, GetOptions } from '../statement.ts';
+import { printing } from '../output.ts';
 
 const verifyHelp = `
 Exits with 0 if nothing is wrong, with 1 if anything is, and with 2 if nothing is wrong but the
@@ -23,9 +22,7 @@ export function addStatementCommands(program: Command): void {
     .option('--from <time>', 'only rows from this time on, such as 2030-01-01')
     .option('--to <time>', 'only rows before this time')
     .option('-o, --output <file>', 'write to this file; further parts of a long one get a number')
-    .action((key: string | undefined, options: GetOptions) =>
-      report(async () => (await import('../statement.ts')).getStatements(key, options)),
-    );
+    .action(printing(async () => (await import('../statement.ts')).getStatements));
   statement
     .command('verify <file...>')
     .description('check statements without a gateway, and say what was changed')
@@ -33,7 +30,5 @@ export function addStatementCommands(program: Command): void {
     .option('--key <id>', 'the id of the key whose statements they must be')
     .option('--json', 'print JSON')
     .addHelpText('after', verifyHelp)
-    .action((files: readonly string[], options: CheckOptions) =>
-      report(async () => (await import('../statement.ts')).checkFiles(files, options)),
-    );
+    .action(printing(async () => (await import('../statement.ts')).checkFiles));
 }

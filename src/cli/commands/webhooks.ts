@@ -1,8 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { report } from '../output.ts';
-import type { Json } from '../output.ts';
-import type { DeliveryOptions, ResendOptions } from '../webhooks.ts';
+import { printing } from '../output.ts';
 import { wholeNumber } from './arguments.ts';
 
 const loadActions = () => import('../webhooks.ts');
@@ -15,7 +13,7 @@ export function addWebhooksCommands(program: Command): void {
   const add = (signature: string, description: string): Command =>
     webhooks.command(signature).description(description).option('--json', 'print JSON');
   add('list', 'list the webhooks of the config, with what waits and what was given up').action(
-    (options: Json) => report(async () => (await loadActions()).listWebhooks(options)),
+    printing(async () => (await loadActions()).listWebhooks),
   );
   add('deliveries', 'list deliveries, newest first; they are kept for 7 days')
     .option('--webhook <name>', 'only those to this webhook')
@@ -23,13 +21,11 @@ export function addWebhooksCommands(program: Command): void {
       new Option('--state <state>', 'only those in this state').choices(['waiting', 'delivered', 'dead']),
     )
     .option('--limit <n>', 'only the newest n; the default is 50', wholeNumber)
-    .action((options: DeliveryOptions) => report(async () => (await loadActions()).listDeliveries(options)));
+    .action(printing(async () => (await loadActions()).listDeliveries));
   add('test <name>', 'send a webhook the event `webhook.test`, and print what came of it').action(
-    (name: string, options: Json) => report(async () => (await loadActions()).testWebhook(name, options)),
+    printing(async () => (await loadActions()).testWebhook),
   );
   add('resend <event>', 'deliver an event again, under its id; receivers that have it drop it')
     .option('--webhook <name>', 'only to this webhook; default: to all of the config that it was sent to')
-    .action((event: string, options: ResendOptions) =>
-      report(async () => (await loadActions()).resendEvent(event, options)),
-    );
+    .action(printing(async () => (await loadActions()).resendEvent));
 }

@@ -16,7 +16,8 @@ export function keyPath(id: string): string {
  * balance it changes.
  */
 export async function findKeyId(idOrName: string): Promise<string> {
-  if (await hasKey(idOrName)) return idOrName;
+  // Only ids begin so, and a name would be a useless look-up.
+  if (idOrName.startsWith('key_') && (await readKey(idOrName)) !== null) return idOrName;
   const keys = await searchedKeys();
   const named = keys.filter(({ name }) => name === idOrName);
   const [only, another] = named;
@@ -49,15 +50,9 @@ export async function findKeysOfGroup(group: string): Promise<readonly string[]>
   throw new Error(`no key is in the group ${group}${didYouMean(group, known)}`);
 }
 
-/** The newest keys: a name is searched among them. */
+/** The newest keys, revoked ones too: a name is searched among them. */
 export function searchedKeys(): Promise<readonly ManagedKey[]> {
   return readList('/admin/keys', '', maxSearchedKeys);
-}
-
-/** How many keys have a name, among the newest 10,000; a revoked key counts, too. */
-export async function countNamed(wanted: string): Promise<number> {
-  const keys = await searchedKeys();
-  return keys.filter(({ name }) => name === wanted).length;
 }
 
 /** A key by its id; `null` if there is none. */
@@ -76,13 +71,6 @@ export async function keyNames(ids: readonly (string | null)[]): Promise<Readonl
     if (key !== null) names.set(id, key.name);
   }
   return names;
-}
-
-/** Whether a key has this id. */
-async function hasKey(id: string): Promise<boolean> {
-  // Only ids begin so, and a name would be a useless look-up.
-  if (!id.startsWith('key_')) return false;
-  return (await readKey(id)) !== null;
 }
 
 function describeKey({ id, revoked_at: revokedAt }: ManagedKey): string {

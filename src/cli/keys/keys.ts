@@ -10,17 +10,16 @@ import type { Json } from '../output.ts';
 import { withOptionNames, settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { budgetRows, groupRows } from './groups.ts';
-import { countNamed, findKeyId, keyPath } from './find-key.ts';
+import { findKeyId, keyPath, searchedKeys } from './find-key.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
 type KeyObject = PresentedKey & { readonly key?: string };
 
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
-  const made = (await withOptionNames(() =>
-    callAdmin('POST', '/admin/keys', { ...settingsOfNew(options), name }),
-  )) as KeyObject;
-  const same = await countNamed(name);
+  const settings = { ...settingsOfNew(options), name };
+  const made = await withOptionNames(() => callAdmin<KeyObject>('POST', '/admin/keys', settings));
+  const same = (await searchedKeys()).filter((key) => key.name === name).length;
   if (same > 1)
     console.error(
       `${same} keys are now named ${escapeControlCharacters(name)}: commands need the id of one of them`,
@@ -136,9 +135,8 @@ export async function revokeKey(idOrName: string, { json }: Json): Promise<strin
 /** Gives a key another secret and prints it. */
 export async function rotateKey(idOrName: string, { grace, json }: RotateOptions): Promise<string> {
   const id = await findKeyId(idOrName);
-  const rotated = (await withOptionNames(() =>
-    callAdmin('POST', `${keyPath(id)}/rotate`, { grace }),
-  )) as KeyObject;
+  const path = `${keyPath(id)}/rotate`;
+  const rotated = await withOptionNames(() => callAdmin<KeyObject>('POST', path, { grace }));
   const graceMs = parseDuration(grace) ?? 0;
   if (graceMs > 0)
     console.error(

@@ -57,11 +57,11 @@ export function compareUsage(
   tolerance: number,
 ): Reconciliation {
   const days = new Map<string, BothSides>();
-  const models = new Map<string, Whole>();
+  const models = new Map<string, BothSides>();
   let outside = 0;
   const sidesOf = (day: string, model: string): BothSides => {
     const key = JSON.stringify([day, model]);
-    const sides = days.get(key) ?? { theirs: null, ours: null, costNanos: 0n };
+    const sides = days.get(key) ?? noSides();
     days.set(key, sides);
     return sides;
   };
@@ -76,57 +76,42 @@ export function compareUsage(
   const lines: ReconciledLine[] = [];
   for (const [key, sides] of [...days].toSorted(byKey)) {
     const [day, model] = JSON.parse(key) as [string, string];
-    const whole = models.get(model) ?? new Whole(range);
+    const whole = models.get(model) ?? noSides();
     models.set(model, whole);
-    whole.add(day, sides);
+    addDay(whole, day, sides, range);
     lines.push(compareSides(day, model, sides, theirs.compared, tolerance));
   }
   const wholes = [...models].map(([model, whole]) =>
-    compareSides(null, model, whole.sides(), theirs.compared, tolerance),
+    compareSides(null, model, whole, theirs.compared, tolerance),
   );
   return { lines: [...lines, ...wholes].filter(isSomething), outside };
+}
+
+function noSides(): BothSides {
+  return { theirs: null, ours: null, costNanos: 0n };
 }
 
 function byKey([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number {
   return one < other ? -1 : 1;
 }
 
-/** The days of a model, added up. Midnights between them don't matter. */
-class Whole {
-  readonly #range: DayRange;
-  readonly #theirs = noSums();
-  readonly #ours = noLine();
-  #isTheirs = false;
-  #isOurs = false;
-  #costNanos = 0n;
-
-  constructor(range: DayRange) {
-    this.#range = range;
-  }
-
-  add(day: string, { theirs, ours, costNanos }: BothSides): void {
-    this.#costNanos += costNanos;
-    if (theirs !== null) {
-      this.#isTheirs = true;
-      addSums(this.#theirs, theirs);
-    }
-    if (ours === null) return;
-    this.#isOurs = true;
-    addSums(this.#ours.sums, ours.sums);
-    if (day === this.#range.from) addSums(this.#ours.beganEarlier, ours.beganEarlier);
-    if (nextDay(day) === this.#range.to) addSums(this.#ours.endedLater, ours.endedLater);
-    this.#ours.refused += ours.refused;
-    this.#ours.withoutUsage += ours.withoutUsage;
-    this.#ours.chargedNanos += ours.chargedNanos;
-  }
-
-  sides(): BothSides {
-    return {
-      theirs: this.#isTheirs ? this.#theirs : null,
-      ours: this.#isOurs ? this.#ours : null,
-      costNanos: this.#costNanos,
-    };
-  }
+/** Adds a day of a model to all of its days. Midnights between them don't matter. */
+function addDay(
+  whole: BothSides,
+  day: string,
+  { theirs, ours, costNanos }: BothSides,
+  range: DayRange,
+): void {
+  whole.costNanos += costNanos;
+  if (theirs !== null) addSums((whole.theirs ??= noSums()), theirs);
+  if (ours === null) return;
+  const line = (whole.ours ??= noLine());
+  addSums(line.sums, ours.sums);
+  if (day === range.from) addSums(line.beganEarlier, ours.beganEarlier);
+  if (nextDay(day) === range.to) addSums(line.endedLater, ours.endedLater);
+  line.refused += ours.refused;
+  line.withoutUsage += ours.withoutUsage;
+  line.chargedNanos += ours.chargedNanos;
 }
 
 function compareSides(

@@ -77,13 +77,15 @@ export function noLine(): OurLine {
 
 /** Adds up the attempts at one upstream that began within some days, in the gateway's records. */
 export class OurUsageReader {
-  readonly #lines = new ByDayAndModel(noLine);
+  readonly #sums = {
+    lines: new ByDayAndModel(noLine),
+    records: 0,
+    oldest: null as string | null,
+    running: 0,
+    lost: 0,
+    passedThrough: 0,
+  };
   readonly #upstreams = new Set<string>();
-  #records = 0;
-  #oldest: string | null = null;
-  #running = 0;
-  #lost = 0;
-  #passedThrough = 0;
   readonly #upstream: string;
   readonly #range: DayRange;
   readonly #calendar: Calendar;
@@ -96,16 +98,17 @@ export class OurUsageReader {
 
   /** Adds a record. */
   add(record: PresentedRecord): void {
-    this.#records++;
-    if (this.#oldest === null || record.created_at < this.#oldest) this.#oldest = record.created_at;
+    const found = this.#sums;
+    found.records++;
+    if (found.oldest === null || record.created_at < found.oldest) found.oldest = record.created_at;
     const createdMs = Date.parse(record.created_at);
     const isOurs = record.upstream === this.#upstream && this.#isInRange(this.#calendar.dayOf(createdMs));
     if (record.protocol === 'passthrough') {
-      if (isOurs) this.#passedThrough++;
+      if (isOurs) found.passedThrough++;
       return;
     }
-    if (isOurs && record.outcome === null) this.#running++;
-    if (isOurs && record.outcome === 'lost') this.#lost++;
+    if (isOurs && record.outcome === null) found.running++;
+    if (isOurs && record.outcome === 'lost') found.lost++;
     // Of two attempts that ran beside each other, the one that was stopped may have begun last, even at the same upstream.
     const answering = record.attempts.findLast(
       ({ upstream, result }) => upstream === record.upstream && result !== 'hedge_lost',
@@ -119,15 +122,7 @@ export class OurUsageReader {
   }
 
   usage(): OurUsage {
-    return {
-      lines: this.#lines,
-      records: this.#records,
-      upstreams: [...this.#upstreams],
-      oldest: this.#oldest,
-      running: this.#running,
-      lost: this.#lost,
-      passedThrough: this.#passedThrough,
-    };
+    return { ...this.#sums, upstreams: [...this.#upstreams] };
   }
 
   #addAttempt(attempt: PresentedRecord['attempts'][number], createdMs: number, chargedNanos: bigint): void {
@@ -135,7 +130,7 @@ export class OurUsageReader {
     const beganMs = createdMs + (startedMs ?? 0);
     const began = this.#calendar.dayOf(beganMs);
     const ended = this.#calendar.dayOf(beganMs + durationMs);
-    const line = this.#isInRange(began) ? this.#lines.at(began, model) : null;
+    const line = this.#isInRange(began) ? this.#sums.lines.at(began, model) : null;
     if (line !== null) line.chargedNanos += chargedNanos;
     if (usage === null) {
       if (line === null || unsent.has(result)) return;
@@ -153,7 +148,7 @@ export class OurUsageReader {
     if (line !== null) addSums(line.sums, sums);
     if (began === ended) return;
     if (line !== null) addSums(line.endedLater, sums);
-    if (this.#isInRange(ended)) addSums(this.#lines.at(ended, model).beganEarlier, sums);
+    if (this.#isInRange(ended)) addSums(this.#sums.lines.at(ended, model).beganEarlier, sums);
   }
 
   #isInRange(day: string): boolean {

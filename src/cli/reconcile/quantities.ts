@@ -43,10 +43,6 @@ export class ByDayAndModel<Value> {
     return value;
   }
 
-  find(day: string, model: string): Value | null {
-    return this.#days.get(day)?.get(model) ?? null;
-  }
-
   /** All values, by no particular order. */
   *all(): Generator<readonly [day: string, model: string, value: Value]> {
     for (const [day, models] of this.#days) for (const [model, value] of models) yield [day, model, value];

@@ -3,7 +3,6 @@ import { describeError } from '../describe-error.ts';
 import { createProgress } from '../progress.ts';
 import type { Json } from '../output.ts';
 import { calendarOf, nextDay, parseDay } from './calendar.ts';
-import type { Calendar } from './calendar.ts';
 import { compareUsage } from './compare.ts';
 import type { FormatName } from './formats.ts';
 import { readOurUsage } from './our-usage.ts';
@@ -40,7 +39,10 @@ export async function reconcile(file: string, options: ReconcileOptions): Promis
     const calendar = calendarOf(options.timeZone ?? 'UTC');
     const names = readNames(options.map ?? []);
     const given = { from: readDay('--from', options.from), to: readDay('--to', options.to) };
-    const theirs = await readFile(file, options.format ?? null, calendar, names);
+    const reading = { format: options.format ?? null, calendar, names };
+    const theirs = await readExport(file, reading).catch((error: unknown) => {
+      throw new Error(`${file}: ${describeError(error)}`, { cause: error });
+    });
     const range = rangeOf(theirs, given);
     // From here on, what the operator wrote is not at fault.
     failing = exitCodes.unfinished;
@@ -56,19 +58,6 @@ export async function reconcile(file: string, options: ReconcileOptions): Promis
     progress.clear();
     console.error(`textgate: ${describeError(error)}`);
     process.exitCode = failing;
-  }
-}
-
-async function readFile(
-  file: string,
-  format: FormatName | null,
-  calendar: Calendar,
-  names: ReadonlyMap<string, string>,
-): Promise<TheirUsage> {
-  try {
-    return await readExport(file, { format, calendar, names });
-  } catch (error) {
-    throw new Error(`${file}: ${describeError(error)}`, { cause: error });
   }
 }
 

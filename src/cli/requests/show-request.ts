@@ -4,13 +4,11 @@ import type { PresentedRecord } from '../../http/present/record.ts';
 import { findAdmin, readList } from '../admin-client.ts';
 import { waitOf } from '../keys/keys.ts';
 import { writeFields, writePosition } from '../output.ts';
-import type { Json } from '../output.ts';
+import type { Field, Json } from '../output.ts';
 import { readKey } from '../keys/find-key.ts';
 import { findRequestId } from './find-request.ts';
 
 type RecordedUsage = NonNullable<PresentedRecord['usage']>;
-
-type Field = readonly [label: string, text: string];
 
 /**
  * Prints one request, which is named by its id or a part of it: its record, or, before it has one, what is known of a
@@ -69,7 +67,7 @@ function journeyOf(request: Journey): readonly Field[] {
       'asked for',
       `${protocol ?? 'protocol not known yet'}, ${mode ?? 'mode not known yet'}, model ${model ?? 'not known yet'}`,
     ],
-    ...(isEnded(request) ? [] : [['state', `in progress for ${ageOf(request)}`] as const]),
+    ['state', isEnded(request) ? null : `in progress for ${ageOf(request)}`],
   ];
 }
 
@@ -80,8 +78,8 @@ function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
 function recordFields(record: PresentedRecord): readonly Field[] {
   const { price, timings, usage, outcome, tag, group, upstream, code, cause } = record;
   return [
-    ...(tag === null ? [] : [['tag', tag] as const]),
-    ...(group === null ? [] : [['group', group] as const]),
+    ['tag', tag],
+    ['group', group],
     ['dispatched', `after ${ms(timings.queued_ms)}`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),
@@ -96,8 +94,8 @@ function recordFields(record: PresentedRecord): readonly Field[] {
     ['price', priceOf(price)],
     ['charge', `${record.charge} USD`],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
-    ...(code === null ? [] : [['code', code] as const]),
-    ...(cause === null ? [] : [['cause', cause] as const]),
+    ['code', code],
+    ['cause', cause],
   ];
 }
 
@@ -120,19 +118,13 @@ function progressFields(upstream: string | null, firstTextMs: number | null = nu
 function attemptFields(attempt: PresentedRecord['attempts'][number], index: number): readonly Field[] {
   const { upstream, model, result, duration_ms: durationMs, usage } = attempt;
   const { started_ms: started, upstream_error: said } = attempt;
+  const words = said && [said.status, said.code, said.message];
   const when = `${started === null ? '' : `from ${ms(started)} `}for ${ms(durationMs)}`;
   return [
     [`attempt ${index + 1}`, `${upstream}, model ${model}: ${result}, ${when}`],
-    ...(attempt.cause ? [['', attempt.cause] as const] : []),
-    ...(said === null
-      ? []
-      : [
-          [
-            '',
-            `the upstream's words: ${[said.status, said.code, said.message].filter((part) => part !== null).join(', ')}`,
-          ] as const,
-        ]),
-    ...(usage === null ? [] : [['', `counted by the upstream: ${tokensOf(usage)}`] as const]),
+    ['', attempt.cause || null],
+    ['', words && `the upstream's words: ${words.filter((part) => part !== null).join(', ')}`],
+    ['', usage && `counted by the upstream: ${tokensOf(usage)}`],
   ];
 }
 

@@ -90,29 +90,29 @@ const groups: Readonly<Record<string, readonly [title: string, read: (row: Prese
   tag: ['TAG', ({ tag }) => tag ?? '-'],
 };
 
-const sums = ['REQUESTS', 'IN', 'CACHED', 'OUT', 'CHARGE'];
+/** What is added up beside the charge. */
+const counts: readonly (readonly [title: string, read: (row: PresentedUsage) => number])[] = [
+  ['REQUESTS', ({ requests }) => requests],
+  ['IN', (row) => row.input_tokens],
+  ['CACHED', (row) => row.cached_input_tokens],
+  ['OUT', (row) => row.output_tokens],
+];
+
+const sums = [...counts.map(([title]) => title), 'CHARGE'];
 
 /** Tokens are added up as `bigint`, and charges in nano-USD: the totals are as exact as the rows. */
 function tableOf(rows: readonly PresentedUsage[], by: readonly string[], span: string): string {
   const columns = by.flatMap((name) => (groups[name] === undefined ? [] : [groups[name]]));
   const total = (read: (row: PresentedUsage) => bigint): bigint =>
     rows.reduce((sum, row) => sum + read(row), 0n);
-  const totals = [
-    total((row) => BigInt(row.requests)),
-    total((row) => BigInt(row.input_tokens)),
-    total((row) => BigInt(row.cached_input_tokens)),
-    total((row) => BigInt(row.output_tokens)),
-  ].map(String);
+  const totals = counts.map(([, read]) => String(total((row) => BigInt(read(row)))));
   const line = [...columns.map((_column, index) => (index === 0 ? 'total' : '')), ...totals];
   const table = writeTable(
     [...columns.map(([title]) => title), ...sums],
     [
       ...rows.map((row) => [
         ...columns.map(([, read]) => read(row)),
-        String(row.requests),
-        String(row.input_tokens),
-        String(row.cached_input_tokens),
-        String(row.output_tokens),
+        ...counts.map(([, read]) => String(read(row))),
         row.charge,
       ]),
       ...(rows.length === 1 ? [] : [[...line, formatUsd(total(chargeOf))]]),

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../../shared/parse-json.ts';
 import { defaultHost, defaultPort } from '../../config/default-addresses.ts';
 import { readVariable } from '../../config/environment.ts';
-import { isConnectionFault, isOk, sendRequest } from '../send-request.ts';
-import { checkedAddress, reachable } from '../addresses.ts';
+import { isConnectionFault, isOk, readStart, sendRequest } from '../send-request.ts';
+import { addressOf, checkedAddress } from '../addresses.ts';
 
 /** The longest error that is read, in characters. */
 const maxErrorChars = 100_000;
@@ -26,19 +26,10 @@ export async function callGateway(
     throw new Error(`no gateway answers on ${url} (${error.code}): ${advice}`, { cause: error });
   });
   if (isOk(response)) return response;
-  const { error } = (parseJson(await readStart(response)) ?? {}) as { readonly error?: ErrorObject };
+  const { error } = (parseJson(await readStart(response, maxErrorChars)) ?? {}) as {
+    readonly error?: ErrorObject;
+  };
   throw new Error(`${response.statusCode}: ${errorText(error ?? {}, `${url} is no gateway`)}`);
-}
-
-/** As much of an error as is read. */
-async function readStart(response: IncomingMessage): Promise<string> {
-  let text = '';
-  response.setEncoding('utf8');
-  for await (const piece of response as AsyncIterable<string>) {
-    text += piece;
-    if (text.length > maxErrorChars) break;
-  }
-  return text;
 }
 
 /** Where a question is sent, and with which key. */
@@ -82,7 +73,7 @@ function findUrl(option: string | undefined, env: NodeJS.ProcessEnv): string {
   }
   const host = readVariable(env, 'TEXTGATE_HOST') ?? defaultHost;
   const port = readVariable(env, 'TEXTGATE_PORT') ?? defaultPort;
-  return reachable(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
+  return addressOf(host, port);
 }
 
 /** An address with or without `/v1`, as clients have it. */

@@ -4,7 +4,7 @@ import { json } from 'node:stream/consumers';
 import { SseParser } from '../../protocol/sse.ts';
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { forTerminal, writeMs } from '../output.ts';
-import { isConnectionFault } from '../send-request.ts';
+import { isConnectionFault, readStart } from '../send-request.ts';
 import { readChat, readResponses, FrameSplitter, writeFrame } from './answer-text.ts';
 import { callGateway, findTarget } from './call-gateway.ts';
 import type { Target } from './call-gateway.ts';
@@ -139,13 +139,9 @@ async function readQuestion(words: string): Promise<string> {
   if (words !== '' && words !== '-') return words;
   if (words === '' && process.stdin.isTTY)
     throw new Error('no question: give one, as in textgate say "Say hello"');
-  let question = '';
-  process.stdin.setEncoding('utf8');
-  for await (const part of process.stdin) {
-    question += String(part);
-    if (question.length > maxQuestionChars)
-      throw new Error(`the question has more than ${maxQuestionChars} characters`);
-  }
+  const question = await readStart(process.stdin, maxQuestionChars);
+  if (question.length > maxQuestionChars)
+    throw new Error(`the question has more than ${maxQuestionChars} characters`);
   const trimmed = question.replace(/\s+$/, '');
   if (trimmed === '') throw new Error('no question: standard input is empty');
   return trimmed;

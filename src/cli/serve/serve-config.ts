@@ -55,11 +55,8 @@ export function settingNamesFor({ config, upstream, upstreamKeyEnv }: ServeOptio
 
 /** The file, unless there are options that it would silently replace. */
 function withoutUpstreamOptions(file: string, { upstream, upstreamKeyEnv }: ServeOptions): string {
-  const [given] = [
-    ...(upstream === undefined ? [] : ['--upstream']),
-    ...(upstreamKeyEnv === undefined ? [] : ['--upstream-key-env']),
-  ];
-  if (given === undefined) return file;
+  if (upstream === undefined && upstreamKeyEnv === undefined) return file;
+  const given = upstream === undefined ? '--upstream-key-env' : '--upstream';
   throw new ConfigError('the command line', [
     `${given} can't be used with the config file ${file}, which names its upstreams itself: leave out one of the two (--config or TEXTGATE_CONFIG names the file)`,
   ]);

@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import type { PresentedStatus } from '../../http/present/status.ts';
 import { SseParser } from '../../protocol/sse.ts';
 import { openAdmin } from '../admin-client.ts';
@@ -10,6 +11,9 @@ const silenceMs = 5_000;
 /** The pauses before further attempts, in milliseconds: the first one, and the longest. */
 const firstPauseMs = 500;
 const longestPauseMs = 5_000;
+
+/** Waits for so many milliseconds, or until a signal is raised. */
+const pause = promisify(setTimeout);
 
 const noStatus =
   'the stream ended before a status came: the gateway is closing, or TEXTGATE_ADMIN_URL is the address of another server';
@@ -37,7 +41,7 @@ export async function followStatus({ onStatus, onLost }: StatusListener, signal:
     // A server that never sends a status would be asked for ever, while nothing is shown.
     if (pauseMs === null) throw new Error(noStatus);
     onLost(reason);
-    await pause(pauseMs, signal);
+    await pause(pauseMs, null, { signal }).catch(() => {});
     pauseMs = Math.min(longestPauseMs, 2 * pauseMs);
   }
 }
@@ -72,16 +76,4 @@ async function readStream(onStatus: (status: PresentedStatus) => void, signal: A
   } finally {
     clearTimeout(timer);
   }
-}
-
-async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, durationMs);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }

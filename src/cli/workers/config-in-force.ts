@@ -26,7 +26,7 @@ export interface WorkersInForce {
 export class ConfigInForce {
   readonly #first: Config;
   #current: ConfigWithText;
-  #lastReplacement: Promise<void> = Promise.resolve();
+  #lastReplacement: Promise<unknown> = Promise.resolve();
 
   constructor(first: ConfigWithText) {
     this.#first = first.config;
@@ -45,16 +45,10 @@ export class ConfigInForce {
    * Puts a config into force in all workers, after the replacements that have begun. Returns the settings that only a
    * restart changes. Throws the reason of a worker that could not put it into force: all have the previous one then.
    */
-  async replace(next: ConfigWithText, workers: WorkersInForce): Promise<readonly string[]> {
-    const { promise: over, resolve } = Promise.withResolvers<void>();
-    const before = this.#lastReplacement;
-    this.#lastReplacement = over;
-    await before;
-    try {
-      return await this.#replaceNow(next, workers);
-    } finally {
-      resolve();
-    }
+  replace(replacement: ConfigWithText, workers: WorkersInForce): Promise<readonly string[]> {
+    const replaced = this.#lastReplacement.then(() => this.#replaceNow(replacement, workers));
+    this.#lastReplacement = replaced.catch(() => {});
+    return replaced;
   }
 
   async #replaceNow(next: ConfigWithText, workers: WorkersInForce): Promise<readonly string[]> {

@@ -49,22 +49,36 @@ export function inPath(id: string): string {
   return /^\.{1,2}$/.test(id) ? `${id}%20` : encodeURIComponent(id);
 }
 
-/** Calls the admin API and returns the JSON of its answer. Throws an `AdminError`. */
-export async function callAdmin<Answer>(
+interface CallOptions {
+  readonly method?: Method;
+  readonly body?: object;
+  /** The media type of the answer, where the gateway has several. */
+  readonly accept?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Calls the admin API; resolves with an answer of success when it begins. Throws an `AdminError`. */
+export async function openAdmin(
   path: string,
-  { method = 'GET', body, signal }: CallOptions = {},
-): Promise<Answer> {
+  { method = 'GET', body, accept = '*/*', signal }: CallOptions = {},
+): Promise<Response> {
   const response = await fetch(path, {
     method,
-    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    headers: { accept, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     body: body === undefined ? null : JSON.stringify(body),
     signal: signal ?? null,
   }).catch((error: unknown) => {
     if (signal?.aborted === true) throw error;
     throw new AdminError('The gateway can not be reached.');
   });
-  if (!response.ok) throw await refusalOf(response);
-  return (await response.json()) as Answer;
+  if (response.ok) return response;
+  throw readRefusal(response.status, await response.text().catch(() => ''));
+}
+
+/** Calls the admin API and returns the JSON of its answer. Throws an `AdminError`. */
+export async function callAdmin<Answer>(path: string, options: CallOptions = {}): Promise<Answer> {
+  const answer = await openAdmin(path, options);
+  return (await answer.json()) as Answer;
 }
 
 /** Asks for one thing of the admin API; `null` if there is none. */
@@ -85,18 +99,7 @@ export function checkSession(): void {
   callAdmin(adminPath('status', { limit: 1 })).catch(() => {});
 }
 
-interface CallOptions {
-  readonly method?: Method;
-  readonly body?: object;
-  readonly signal?: AbortSignal;
-}
-
-/** Reads the refusal that an answer is. One that no gateway wrote, as of a proxy, is told by its status. */
-export async function refusalOf(response: Response): Promise<AdminError> {
-  return readRefusal(response.status, await response.text().catch(() => ''));
-}
-
-/** Reads a refusal from its status and its body. */
+/** Reads a refusal from its status and its body. One that no gateway wrote, as of a proxy, is told by its status. */
 export function readRefusal(status: number, body: string): AdminError {
   const error = readError(body);
   if (status === 401) reportSessionEnd();
@@ -163,14 +166,13 @@ export async function readCsv(
   const pages: string[] = [];
   let after: string | null = null;
   do {
-    const response: Response = await fetch(adminPath(route, { ...parameters, after }), {
-      headers: { accept: 'text/csv' },
+    const answer: Response = await openAdmin(adminPath(route, { ...parameters, after }), {
+      accept: 'text/csv',
     });
-    if (!response.ok) throw await refusalOf(response);
-    const page = await response.text();
+    const page = await answer.text();
     // Every page has the line with the names of the columns.
     pages.push(pages.length === 0 ? page : page.slice(page.indexOf('\n') + 1));
-    after = response.headers.get('x-textgate-next');
+    after = answer.headers.get('x-textgate-next');
   } while (after !== null && pages.length < maxPages);
   return { text: pages.join(''), isWhole: after === null };
 }

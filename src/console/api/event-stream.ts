@@ -51,6 +51,20 @@ export function openEventStream(): EventStream {
   };
 }
 
+/** Reads the parts of an answer as they come, and at its end what is left, also where its connection broke off. */
+export async function* readParts({ body }: Response): AsyncGenerator<readonly StreamPart[]> {
+  const stream = openEventStream();
+  const reader = body?.getReader();
+  try {
+    for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read())
+      yield stream.read(piece.value);
+  } catch (error) {
+    yield stream.end();
+    throw error;
+  }
+  yield stream.end();
+}
+
 interface OpenEvent {
   name: string | null;
   readonly lines: string[];

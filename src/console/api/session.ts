@@ -1,7 +1,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { PresentedSession } from '../../http/present/session.ts';
-import { callAdmin, refusalOf } from './admin-api.ts';
+import { callAdmin, openAdmin } from './admin-api.ts';
 
 export type Session = PresentedSession;
 
@@ -32,8 +32,7 @@ export function stopAtLogout(stop: () => void): () => void {
 /** Logs out. */
 export async function endSession(): Promise<Session> {
   for (const stop of stops) stop();
-  const response = await fetch(path, { method: 'DELETE' });
-  if (!response.ok) throw await refusalOf(response);
+  await openAdmin(path, { method: 'DELETE' });
   return noSession;
 }
 

@@ -88,7 +88,9 @@ export function Chart({
         <ul class="legend">
           ${series.map(
             ({ name }, index) =>
-              html`<li key=${name}><span class=${`swatch series-${index + 1}`}></span>${name}</li>`,
+              html`<li key=${name}>
+                <span class="swatch" style=${{ background: `var(--series-${index + 1})` }}></span>${name}
+              </li>`,
           )}
         </ul>
       </figcaption>

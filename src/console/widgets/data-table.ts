@@ -53,12 +53,30 @@ interface Props<Row> {
   readonly keyOf: (row: Row) => string;
   /** Shown instead of the table without rows: what to do next. */
   readonly empty?: ComponentChildren;
+  /** For a table that may be long. */
+  readonly paging?: Paging;
 }
 
-/** A table whose columns can be sorted by their headings; without a choice rows stay in the order in which they came. */
-export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: Props<Row>): VNode {
+interface Paging {
+  /** How many rows are shown at first, and how many more at each wish. */
+  readonly first: number;
+  readonly more: number;
+  /** What the rows are, as `keys`. */
+  readonly plural: string;
+}
+
+/**
+ * A table whose columns can be sorted by their headings; without a choice rows stay in the order in which they came. Only rows
+ * that are all shown can be sorted: the largest of some would be taken for the largest of all.
+ */
+export function DataTable<Row>({ caption, columns, rows, keyOf, empty, paging }: Props<Row>): VNode {
   const [sorting, setSorting] = useState<Sorting | null>(null);
-  const sorted = useMemo(() => sortRows(rows, columns, sorting), [rows, columns, sorting]);
+  const [limit, setLimit] = useState(paging?.first ?? Infinity);
+  const isWhole = rows.length <= limit;
+  const shown = useMemo(
+    () => (isWhole ? sortRows(rows, columns, sorting) : rows.slice(0, limit)),
+    [rows, columns, sorting, limit],
+  );
   if (rows.length === 0 && empty !== undefined) return html`<div class="empty">${empty}</div>`;
   return html`
     <div class="scroll" role="region" aria-label=${caption} tabindex="0">
@@ -68,11 +86,11 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: Props<R
         </caption>
         <thead>
           <tr>
-            ${columns.map((column) => heading(column, sorting, setSorting))}
+            ${columns.map((column) => heading(column, isWhole, sorting, setSorting))}
           </tr>
         </thead>
         <tbody>
-          ${sorted.map(
+          ${shown.map(
             (row) =>
               html`<tr key=${keyOf(row)}>
                 ${columns.map((column) => cell(column, row))}
@@ -81,17 +99,28 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: Props<R
         </tbody>
       </table>
     </div>
+    ${
+      paging !== undefined &&
+      html`<${ShowMore}
+        shown=${shown.length}
+        total=${rows.length}
+        plural=${paging.plural}
+        onMore=${() => setLimit(limit + paging.more)}
+      />`
+    }
   `;
 }
 
 function heading<Row>(
   column: Column<Row>,
+  isWhole: boolean,
   sorting: Sorting | null,
   setSorting: (sorting: Sorting | null) => void,
 ): VNode {
   const { title, sortBy, isNumber = false } = column;
   const style = isNumber ? 'number' : '';
-  if (sortBy === undefined) return html`<th key=${title} scope="col" class=${style}>${title}</th>`;
+  if (sortBy === undefined || !isWhole)
+    return html`<th key=${title} scope="col" class=${style}>${title}</th>`;
   const own = sorting?.title === title ? sorting : null;
   const direction = own === null ? 'none' : own.isDescending ? 'descending' : 'ascending';
   return html`

@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
 import { useAction } from '../api/use-action.ts';
 import { Fault } from './fault.ts';
+import { submitBy } from './field.ts';
 
 interface Props {
   readonly title: string;
@@ -58,13 +59,9 @@ interface FormProps {
 /** A dialog with a form: a refusal is shown in it, and what was typed stays. */
 export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: FormProps): VNode {
   const { run, isWaiting, error } = useAction(onSubmit);
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    void run();
-  };
   return html`
     <${Dialog} title=${title} onClose=${onClose} onEscape=${isWaiting ? stay : undefined}>
-      <form onSubmit=${submit}>
+      <form onSubmit=${submitBy(run)}>
         ${children}
         <${Fault} text=${error} />
         <div class="actions">

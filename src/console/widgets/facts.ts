@@ -35,10 +35,10 @@ interface FigureProps {
 /** One figure with its name; several stand in a `Figures`. */
 export function Figure({ label, value, note, mood, isText = false }: FigureProps): VNode {
   return html`
-    <div class=${`figure ${mood ?? ''} ${isText ? 'words' : ''}`}>
+    <div class=${`figure ${isText ? 'words' : ''}`}>
       <dt>${label}</dt>
       <dd>
-        <strong>${value}</strong>
+        <strong class=${mood}>${value}</strong>
         ${note !== undefined && html`<span class="note">${note}</span>`}
       </dd>
     </div>

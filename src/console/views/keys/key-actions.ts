@@ -53,11 +53,6 @@ export function KeyActions({ of: key, onChanged, onIssued }: Props): VNode {
   `;
 }
 
-interface CreditProps {
-  readonly of: Key;
-  readonly onChanged: () => void;
-}
-
 interface Booking {
   readonly booked: boolean;
   readonly balance: string | null;
@@ -72,7 +67,7 @@ function makeReference(): string {
 }
 
 /** Adds to the balance of a key. The reference stays when a try fails: a payment that was booked is not booked again. */
-function CreditKey({ of: { id, name }, onChanged }: CreditProps): VNode {
+function CreditKey({ of: { id, name }, onChanged }: Omit<Props, 'onIssued'>): VNode {
   const [isOpen, setIsOpen] = useState(false);
   const [amount, setAmount] = useState('');
   const [reference, setReference] = useState('');
@@ -131,14 +126,8 @@ function CreditKey({ of: { id, name }, onChanged }: CreditProps): VNode {
   `;
 }
 
-interface RotateProps {
-  readonly of: Key;
-  readonly onIssued: (issued: Issued) => void;
-  readonly onChanged: () => void;
-}
-
 /** Gives a key a new secret. */
-function RotateKey({ of: { id, name }, onIssued, onChanged }: RotateProps): VNode {
+function RotateKey({ of: { id, name }, onIssued, onChanged }: Props): VNode {
   const [isOpen, setIsOpen] = useState(false);
   const [grace, setGrace] = useState('1h');
   const rotate = async (): Promise<void> => {

@@ -5,7 +5,7 @@ import { adminPath } from '../../api/admin-api.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field, Select } from '../../widgets/field.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { fieldList, sections } from './key-fields.ts';
 import type { FieldName, FormValues } from './key-fields.ts';
 import type { Group, Page } from './types.ts';
@@ -28,13 +28,9 @@ export function KeyForm({ before, isNew, submitLabel, cancelLink, onSubmit }: Pr
     await onSubmit(values);
     if (isNew) setValues(before);
   });
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    void run();
-  };
   const input = (name: FieldName) => (value: string) => setValues({ ...values, [name]: value });
   return html`
-    <form onSubmit=${submit}>
+    <form onSubmit=${submitBy(run)}>
       ${sections.map(
         (title) => html`
           <fieldset key=${title}>

@@ -8,7 +8,7 @@ import { useMayChange } from '../../api/session.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field, Select } from '../../widgets/field.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { formatCount, formatShort } from '../../widgets/format.ts';
 import { GroupList, BudgetBar, usedPercent } from './budgets.ts';
@@ -78,12 +78,8 @@ function Controls({ wanted, onReload }: ControlsProps): VNode {
     setError(null);
     goTo(linkTo('keys', null, { search: text, status }));
   };
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    show(wanted.status);
-  };
   return html`
-    <form class="row" role="search" onSubmit=${submit}>
+    <form class="row" role="search" onSubmit=${submitBy(() => show(wanted.status))}>
       <${Field}
         label="Part of a name, or beginning of an id"
         type="search"

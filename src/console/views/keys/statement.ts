@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
+import { adminPath, inPath, openAdmin } from '../../api/admin-api.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field } from '../../widgets/field.ts';
+import { Field, submitBy } from '../../widgets/field.ts';
 import { saveFile } from '../../widgets/save-file.ts';
 
 /** Downloads the signed statement of a key. */
@@ -22,10 +22,6 @@ export function Statement({ keyId }: { readonly keyId: string }): VNode {
     set(value);
     setLast(null);
   };
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    void download(null);
-  };
   return html`
     <section>
       <h2>Statement</h2>
@@ -33,7 +29,7 @@ export function Statement({ keyId }: { readonly keyId: string }): VNode {
         All that was paid in and charged, row by row, signed. Days begin at midnight UTC; a period ends in
         front of its last day. Without days: all rows.
       </p>
-      <form class="row" onSubmit=${submit}>
+      <form class="row" onSubmit=${submitBy(() => download(null))}>
         <${Field} label="From" type="date" value=${from} onInput=${changed(setFrom)} />
         <${Field} label="Up to, without this day" type="date" value=${to} onInput=${changed(setTo)} />
         <button>Download the statement</button>
@@ -55,9 +51,8 @@ interface Period {
 }
 
 async function readStatement(keyId: string, period: Period): Promise<string> {
-  const response = await fetch(adminPath(`keys/${inPath(keyId)}/statement`, { ...period }));
-  if (!response.ok) throw await refusalOf(response);
-  return response.text();
+  const answer = await openAdmin(adminPath(`keys/${inPath(keyId)}/statement`, { ...period }));
+  return answer.text();
 }
 
 /** The number of the last row, if the statement says that its period has more rows. */

@@ -44,7 +44,12 @@ export function Now(): VNode {
       </section>
       <section>
         <h2>Finished in the last ${status.recent.seconds} s</h2>
-        <${Endings} endings=${status.recent.endings} />
+        <${CountBars}
+          counts=${status.recent.endings}
+          label=${(name: string) => html`<${Outcome} name=${name} />`}
+          moodOf=${outcomeMood}
+          empty="No request has ended."
+        />
       </section>
     </div>
     <section>
@@ -95,20 +100,6 @@ function State({ status }: { readonly status: Status }): VNode {
 function imbalanceOf(imbalance: string | null): string {
   if (imbalance === null) return 'not yet audited';
   return Number(imbalance) === 0 ? 'ledger balanced' : `ledger differs by ${formatAmount(imbalance)}`;
-}
-
-/** How many requests ended in which way, most first. */
-function Endings({ endings }: { readonly endings: Readonly<Record<string, number>> }): VNode {
-  return html`<${CountBars}
-    counts=${endings}
-    label=${outcomeOf}
-    moodOf=${outcomeMood}
-    empty="No request has ended."
-  />`;
-}
-
-function outcomeOf(name: string): VNode {
-  return html`<${Outcome} name=${name} />`;
 }
 
 /** How each upstream is, and why. */

@@ -5,7 +5,7 @@ import { adminPath, inPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field, Select } from '../../widgets/field.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { shortId } from '../../widgets/format.ts';
 import { stateOf } from '../keys/types.ts';
 import type { Key, Page } from '../keys/types.ts';
@@ -71,8 +71,7 @@ export function KeyChoice({ keyId, query }: Props): VNode {
 function OtherKey({ onChoose }: { readonly onChoose: (id: string) => void }): VNode {
   const [id, setId] = useState('');
   const [error, setError] = useState<string | null>(null);
-  const submit = (event: Event): void => {
-    event.preventDefault();
+  const submit = (): void => {
     const given = id.trim();
     setId('');
     // What is chosen becomes part of the address, where no secret may be.
@@ -84,7 +83,7 @@ function OtherKey({ onChoose }: { readonly onChoose: (id: string) => void }): VN
     onChoose(given);
   };
   return html`
-    <form class="row" onSubmit=${submit}>
+    <form class="row" onSubmit=${submitBy(submit)}>
       <${Field}
         label="Another key, by its id"
         value=${id}

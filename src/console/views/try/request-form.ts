@@ -6,7 +6,7 @@ import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field, Select } from '../../widgets/field.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { curlLine, protocols } from './use-run.ts';
 import type { Protocol, TryRequest } from './use-run.ts';
 
@@ -20,11 +20,7 @@ interface Props {
 }
 
 /** What is typed. */
-interface Typed {
-  readonly system: string;
-  readonly question: string;
-  readonly cap: string;
-}
+type Typed = Pick<TryRequest, 'system' | 'question' | 'cap'>;
 
 /** The request to a model. Its choices are in the address, so that they can be linked to. */
 export function RequestForm({ keyId, query, isRunning, onSend, onStop }: Props): VNode {
@@ -42,10 +38,7 @@ export function RequestForm({ keyId, query, isRunning, onSend, onStop }: Props):
       </div>
     `;
   const request: TryRequest = { keyId, ...typed, ...choicesOf(query, models) };
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    if (!isRunning) onSend(request);
-  };
+  const submit = submitBy(() => isRunning || onSend(request));
   return html`
     <${Fault} text=${error} />
     <form onSubmit=${submit} onKeyDown=${submitByKeys}>

@@ -55,29 +55,23 @@ export function Try({ route }: { readonly route: Route }): VNode {
   `;
 }
 
+/** The text of an answer as it grows, how it stands, why it failed, and its frames. */
 function Result({ run }: { readonly run: Run }): VNode {
   return html`
     <div class="columns">
       <section>
         <h2>Answer</h2>
-        <${AnswerText} run=${run} />
+        <p class="note" role="status">${stateOf(run)}</p>
+        <${Fault} text=${faultOf(run)} />
+        <div class="output" role="log" aria-label="Text of the answer" tabindex="0">
+          ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
+        </div>
         <${RunFigures} run=${run} />
       </section>
       <section>
         <h2>Frames</h2>
         <${FrameTable} run=${run} />
       </section>
-    </div>
-  `;
-}
-
-/** The text of an answer as it grows, how it stands, and why it failed. */
-function AnswerText({ run }: { readonly run: Run }): VNode {
-  return html`
-    <p class="note" role="status">${stateOf(run)}</p>
-    <${Fault} text=${faultOf(run)} />
-    <div class="output" role="log" aria-label="Text of the answer" tabindex="0">
-      ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
     </div>
   `;
 }

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { adminPath, checkSession, readRefusal } from '../../api/admin-api.ts';
-import { openEventStream } from '../../api/event-stream.ts';
+import { readParts } from '../../api/event-stream.ts';
 import { stopAtLogout } from '../../api/session.ts';
 import { Collector } from './run.ts';
 import type { Failure, Run } from './run.ts';
@@ -65,15 +65,8 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The latest request, and what sends and stops one. */
-interface Runner {
-  readonly run: Run | null;
-  readonly start: (request: TryRequest) => void;
-  readonly stop: () => void;
-}
-
-/** Sends requests, one at a time, and shows what comes once per frame of the screen, however much that is. */
-export function useRun(): Runner {
+/** Sends requests, one at a time, and shows what comes of the latest once per frame of the screen, however much that is. */
+export function useRun() {
   const [run, setRun] = useState<Run | null>(null);
   const latest = useRef(0);
   const stopCurrent = useRef<() => void>(() => {});
@@ -139,7 +132,10 @@ async function receive(
   onChange();
   try {
     if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) {
-      await receiveStream(response, collector, now, onChange);
+      for await (const parts of readParts(response)) {
+        for (const part of parts) collector.addPart(part, now());
+        onChange();
+      }
       return null;
     }
     const text = await response.text();
@@ -149,23 +145,5 @@ async function receive(
     // The connection broke off: the answer has no end, which shows by itself. It may have ended with its session.
     if (!signal.aborted) checkSession();
     return null;
-  }
-}
-
-async function receiveStream(
-  { body }: Response,
-  collector: Collector,
-  now: () => number,
-  onChange: () => void,
-): Promise<void> {
-  const stream = openEventStream();
-  const reader = body?.getReader();
-  try {
-    for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
-      for (const part of stream.read(piece.value)) collector.addPart(part, now());
-      onChange();
-    }
-  } finally {
-    for (const part of stream.end()) collector.addPart(part, now());
   }
 }

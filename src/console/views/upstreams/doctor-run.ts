@@ -5,11 +5,11 @@ import type { presentCheck, presentDoctor } from '../../../http/present/doctor.t
 import { orDash, formatDuration } from '../../widgets/format.ts';
 import { useMayChange, stopAtLogout } from '../../api/session.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Field, Select } from '../../widgets/field.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
-import { AdminError, checkSession, errorText, adminPath, inPath, refusalOf } from '../../api/admin-api.ts';
-import { openEventStream } from '../../api/event-stream.ts';
+import { AdminError, checkSession, errorText, adminPath, inPath, openAdmin } from '../../api/admin-api.ts';
+import { readParts } from '../../api/event-stream.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 /** Checks an upstream on demand, as `textgate doctor` does. */
@@ -28,12 +28,8 @@ function Doctor({ upstream }: { readonly upstream: Upstream }): VNode {
   const [model, setModel] = useState('');
   const { run, start, stop } = useDoctor(upstream.name);
   const isRunning = run.state === 'running';
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    // One button for both, so that the focus stays: the label says what it does.
-    if (isRunning) stop();
-    else void start(model.trim() === '' ? null : model.trim());
-  };
+  // One button for both, so that the focus stays: the label says what it does.
+  const submit = submitBy(() => (isRunning ? stop() : start(model.trim() || null)));
   return html`
     <p id="doctor-cost">
       Sends the provider about ten requests, as the gateway does for clients, and costs a few hundred tokens,
@@ -47,7 +43,15 @@ function Doctor({ upstream }: { readonly upstream: Upstream }): VNode {
     </form>
     <p role="status">${progressText(run.state, run.checks)}</p>
     <${Fault} text=${run.error} />
-    ${run.checks.length > 0 && html`<${CheckTable} checks=${run.checks} />`}
+    ${
+      run.checks.length > 0 &&
+      html`<${DataTable}
+        caption="Checks"
+        columns=${columns}
+        rows=${run.checks}
+        keyOf=${({ id }: Check) => id}
+      />`
+    }
   `;
 }
 
@@ -109,19 +113,10 @@ const columns: readonly Column<Check>[] = [
   { title: 'Took', isNumber: true, cell: ({ ms }) => orDash(ms, formatDuration) },
 ];
 
-/** The checks of an upstream, in the order in which they were made. */
-function CheckTable({ checks }: { readonly checks: readonly Check[] }): VNode {
-  return html`<${DataTable}
-    caption="Checks"
-    columns=${columns}
-    rows=${checks}
-    keyOf=${({ id }: Check) => id}
-  />`;
-}
-
 /** A run of the checks. */
 interface Run {
   readonly state: 'none' | 'running' | 'done' | 'stopped' | 'failed';
+  /** In the order in which they were made. */
   readonly checks: readonly Check[];
   readonly error: string | null;
 }
@@ -146,7 +141,7 @@ function useDoctor(name: string) {
     try {
       const onCheck = (check: Check): void =>
         update((before) => ({ ...before, checks: [...before.checks, check] }));
-      const checks = await runDoctor(name, { model, signal: own.signal, onCheck });
+      const checks = await runDoctor(name, model, own.signal, onCheck);
       update(() => ({ state: 'done', checks, error: null }));
     } catch (failure) {
       const state = own.signal.aborted ? 'stopped' : 'failed';
@@ -163,30 +158,24 @@ type Check = ReturnType<typeof presentCheck>;
 
 type Report = ReturnType<typeof presentDoctor>;
 
-/** How an upstream is checked. */
-interface DoctorOptions {
-  /** The model's name there; `null` for the usual one. */
-  readonly model: string | null;
-  readonly signal: AbortSignal;
-  /** Called with each check as it is done. */
-  readonly onCheck: (check: Check) => void;
-}
-
-/** Has the gateway check an upstream. Resolves with all checks; throws what the gateway says against it. */
-async function runDoctor(name: string, { model, signal, onCheck }: DoctorOptions): Promise<readonly Check[]> {
-  const response = await fetch(adminPath(`upstreams/${inPath(name)}/doctor`), {
+/**
+ * Has the gateway check an upstream with a model, by its name there, or with the usual one (`null`). Calls back with each check
+ * as it is done. Resolves with all checks; throws what the gateway says against it.
+ */
+async function runDoctor(
+  name: string,
+  model: string | null,
+  signal: AbortSignal,
+  onCheck: (check: Check) => void,
+): Promise<readonly Check[]> {
+  const answer = await openAdmin(adminPath(`upstreams/${inPath(name)}/doctor`), {
     method: 'POST',
-    headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
-    body: JSON.stringify(model === null ? {} : { model }),
+    accept: 'text/event-stream',
+    body: model === null ? {} : { model },
     signal,
-  }).catch((error: unknown) => {
-    throw signal.aborted ? error : new AdminError('The gateway can not be reached.');
   });
-  if (!response.ok) throw await refusalOf(response);
-  const events = openEventStream();
-  const reader = response.body?.getReader();
-  for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
-    for (const { type, name: event, text } of events.read(read.value)) {
+  for await (const parts of readParts(answer)) {
+    for (const { type, name: event, text } of parts) {
       if (type !== 'event') continue;
       const value: unknown = JSON.parse(text);
       if (event === 'check') onCheck(value as Check);

@@ -22,23 +22,17 @@ export function usageOf(limiter: Limits & { readonly models?: UpstreamLimiter['m
 
 /** A line for each limit, by a name of its own. */
 export function limitsOf(limiter: Limits): readonly (readonly [string, string])[] {
-  const {
-    max_in_flight: most,
-    starts_left: starts,
-    tokens_left: tokens,
-    learned_in_flight: learnedMost,
-  } = limiter;
+  const { max_in_flight: most, learned_in_flight: learnedMost } = limiter;
+  const all = [
+    ['flight', most, (count: string) => `${formatCount(limiter.in_flight)} of ${count} requests at a time`],
+    ['bound', learnedMost, (count: string) => `${count} at a time is what its answers of 429 have shown`],
+    ['starts', limiter.starts_left, (count: string) => `${count} starts left in this minute`],
+    ['tokens', limiter.tokens_left, (count: string) => `${count} tokens left in this minute`],
+  ] as const;
   return [
-    ...(most === null
-      ? []
-      : [
-          ['flight', `${formatCount(limiter.in_flight)} of ${formatCount(most)} requests at a time`] as const,
-        ]),
-    ...(learnedMost === null
-      ? []
-      : [['bound', `${formatCount(learnedMost)} at a time is what its answers of 429 have shown`] as const]),
-    ...(starts === null ? [] : [['starts', `${formatCount(starts)} starts left in this minute`] as const]),
-    ...(tokens === null ? [] : [['tokens', `${formatCount(tokens)} tokens left in this minute`] as const]),
+    ...all.flatMap(([name, value, write]) =>
+      value === null ? [] : [[name, write(formatCount(value))] as const],
+    ),
     ...limiter.learned.map(
       ({ name, limit, left }) =>
         [name, `${formatCount(left)} of ${formatCount(limit)} ${name} left, as its answers say`] as const,

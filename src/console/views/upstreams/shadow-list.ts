@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import type { PresentedShadow } from '../../../http/present/shadow.ts';
+import type { PresentedShadow as Shadow } from '../../../http/present/shadow.ts';
 import {
   orDash,
   asWords,
@@ -19,10 +19,15 @@ import { amountOf } from '../../widgets/amount.ts';
 import { adminPath } from '../../api/admin-api.ts';
 import { useAnswer, usePolling } from '../../api/use-loaded.ts';
 
+/** How often the counts are read again, in milliseconds. */
+const everyMs = 10_000;
+
 /** The shadow routes with what was found by comparing; nothing where the config has none. */
 export function ShadowList(): VNode | null {
-  const { shadows, error } = useShadows();
-  if (shadows === null || shadows.length === 0) return html`<${Fault} text=${error} />`;
+  const asked = useAnswer<{ readonly data: readonly Shadow[] }>(adminPath('shadow'));
+  usePolling(asked, everyMs);
+  const { answer, error } = asked;
+  if (answer === null || answer.data.length === 0) return html`<${Fault} text=${error} />`;
   return html`
     <section>
       <h2>Shadow traffic</h2>
@@ -31,7 +36,7 @@ export function ShadowList(): VNode | null {
       </p>
       <${Fault} text=${error} />
       <ul class="cards large">
-        ${shadows.map((shadow) => html`<${ShadowCard} key=${shadow.model} shadow=${shadow} />`)}
+        ${answer.data.map((shadow) => html`<${ShadowCard} key=${shadow.model} shadow=${shadow} />`)}
       </ul>
     </section>
   `;
@@ -178,16 +183,4 @@ function costText(usd: number): string {
 function ratioText({ answers, shadows }: Mean): string {
   if (answers === null || shadows === null || answers <= 0) return '–';
   return `× ${(shadows / answers).toFixed(2)}`;
-}
-
-type Shadow = PresentedShadow;
-
-/** How often the counts are read again, in milliseconds. */
-const everyMs = 10_000;
-
-/** Reads the shadow routes with their counts, and reads them again; `null` before the first answer. */
-function useShadows(): { readonly shadows: readonly Shadow[] | null; readonly error: string | null } {
-  const asked = useAnswer<{ readonly data: readonly Shadow[] }>(adminPath('shadow'));
-  usePolling(asked, everyMs);
-  return { shadows: asked.answer?.data ?? null, error: asked.error };
 }

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { linkTo } from '../../route.ts';
 import { asWords, countsText, formatCount, formatTime, formatDuration } from '../../widgets/format.ts';
 import { UpstreamState } from '../../widgets/badges.ts';
+import { Facts } from '../../widgets/facts.ts';
 import { usageOf } from './limit-texts.ts';
 import type { Upstream } from './use-upstreams.ts';
 
@@ -19,35 +20,16 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
     <li>
       <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
       <${Health} upstream=${upstream} now=${now} isBrief=${true} />
-      <dl class="facts">
-        <div>
-          <dt>Address</dt>
-          <dd>${origin}</dd>
-        </div>
-        <div>
-          <dt>Protocol</dt>
-          <dd>${dialect}</dd>
-        </div>
-        <div>
-          <dt>In progress</dt>
-          <dd>${running === null ? 'not known' : formatCount(running)}</dd>
-        </div>
-        ${
-          limiter !== null &&
-          html`<div>
-            <dt>Limits</dt>
-            <dd>${usageOf(limiter)}</dd>
-          </div>`
-        }
-        <div>
-          <dt>Attempts</dt>
-          <dd>${countsText(attempts)}</dd>
-        </div>
-        <div>
-          <dt>Violations</dt>
-          <dd>${countsText(violations)}</dd>
-        </div>
-      </dl>
+      <${Facts}
+        facts=${[
+          ['Address', origin],
+          ['Protocol', dialect],
+          ['In progress', running === null ? 'not known' : formatCount(running)],
+          ['Limits', limiter && usageOf(limiter)],
+          ['Attempts', countsText(attempts)],
+          ['Violations', countsText(violations)],
+        ]}
+      />
     </li>
   `;
 }

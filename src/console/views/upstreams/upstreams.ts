@@ -1,11 +1,11 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { useServerTime } from '../../api/use-status.ts';
 import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
+import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { ChangeLog, useChanges } from './changes.ts';
 import { ShadowList } from './shadow-list.ts';
 import { UpstreamCard } from './upstream-card.ts';
@@ -49,13 +49,10 @@ function Cards({ upstreams, now }: Props): VNode {
 }
 
 function Detail({ name, upstreams, now }: Props & { readonly name: string }): VNode {
-  const heading = useRef<HTMLHeadingElement>(null);
-  // The link that led here is gone, and the focus with it.
-  useEffect(() => heading.current?.focus(), []);
   const upstream = upstreams.find((known) => known.name === name);
   return html`
     <p><a href=${linkTo('upstreams')}>← All upstreams</a></p>
-    <h2 ref=${heading} tabindex="-1">${name}</h2>
+    <${PlaceHeading}>${name}<//>
     ${
       upstream === undefined
         ? html`<p class="empty">

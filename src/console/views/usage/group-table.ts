@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
-import { DataTable, ShowMore } from '../../widgets/data-table.ts';
+import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { amountOf } from '../../widgets/amount.ts';
@@ -14,8 +14,7 @@ import type { UsageQuery } from './usage-query.ts';
 import type { Totals } from './use-report.ts';
 
 /** How many rows are shown at first, and how many more at each wish. */
-const firstRows = 50;
-const moreRows = 500;
+const rowCounts = { first: 50, more: 500 };
 
 /** From how many rows on there is a filter. */
 const minFiltered = 10;
@@ -30,15 +29,10 @@ interface Props {
 export function GroupTable({ query, range, totals }: Props): VNode {
   const { by, show } = query;
   const [filter, setFilter] = useState('');
-  const [limit, setLimit] = useState(firstRows);
   const wanted = filter.trim().toLowerCase();
   const sorted = useMemo(() => sortGroups(totals.groups, show), [totals, show]);
   const found = useMemo(() => sorted.filter((row) => hasText(row, by, wanted)), [sorted, by, wanted]);
-  const shown = useMemo(() => found.slice(0, limit), [found, limit]);
-  const columns = useMemo(
-    () => columnsOf(query, range, found.length <= limit),
-    [JSON.stringify(query), range, found.length <= limit],
-  );
+  const columns = useMemo(() => columnsOf(query, range), [JSON.stringify(query), range]);
   const { plural } = groups[by];
   return html`
     ${
@@ -60,15 +54,10 @@ export function GroupTable({ query, range, totals }: Props): VNode {
     <${DataTable}
       caption=${`Usage by ${by}`}
       columns=${columns}
-      rows=${shown}
+      rows=${found}
       keyOf=${(row: UsageRow) => groups[by].valueOf(row) ?? ''}
       empty=${`None of the ${plural} has this text.`}
-    />
-    <${ShowMore}
-      shown=${shown.length}
-      total=${found.length}
-      plural=${plural}
-      onMore=${() => setLimit(limit + moreRows)}
+      paging=${{ ...rowCounts, plural }}
     />
   `;
 }
@@ -78,22 +67,26 @@ function hasText(row: UsageRow, by: UsageQuery['by'], wanted: string): boolean {
   return [nameOf(row), valueOf(row) ?? ''].some((text) => text.toLowerCase().includes(wanted));
 }
 
-/** Only rows that are all shown can be sorted: the largest of some would be taken for the largest of all. */
-function columnsOf(query: UsageQuery, range: TimeRange, isWhole: boolean): readonly Column<UsageRow>[] {
+function columnsOf(query: UsageQuery, range: TimeRange): readonly Column<UsageRow>[] {
   const { by, filters } = query;
   const { title, nameOf, valueOf, next } = groups[by];
   return [
     {
       title,
       isName: true,
-      ...(isWhole ? { sortBy: nameOf } : {}),
+      sortBy: nameOf,
       cell: (row) => {
         const value = valueOf(row);
         if (value === null) return nameOf(row);
         return html`<a href=${recordsLink({ ...filters, [by]: value }, range)}>${nameOf(row)}</a>`;
       },
     },
-    ...measureNames.map((name) => measureColumn(name, isWhole)),
+    ...measureNames.map((name) => ({
+      title: measureTitles[name],
+      isNumber: true,
+      sortBy: (row: UsageRow) => measureOf(row, name),
+      cell: (row: UsageRow) => writeMeasure(row, name),
+    })),
     {
       title: 'More',
       cell: (row) => {
@@ -104,15 +97,6 @@ function columnsOf(query: UsageQuery, range: TimeRange, isWhole: boolean): reado
       },
     },
   ];
-}
-
-function measureColumn(name: MeasureName, isWhole: boolean): Column<UsageRow> {
-  const column = {
-    title: measureTitles[name],
-    isNumber: true,
-    cell: (row: UsageRow) => writeMeasure(row, name),
-  };
-  return isWhole ? { ...column, sortBy: (row) => measureOf(row, name) } : column;
 }
 
 /** A count in full; amounts to four significant digits. */

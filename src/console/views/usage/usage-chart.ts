@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { Chart } from '../../widgets/chart.ts';
 import type { Series } from '../../widgets/chart.ts';
 import { formatCount, formatShort, formatTime } from '../../widgets/format.ts';
-import { DataTable, ShowMore } from '../../widgets/data-table.ts';
+import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { groups, measureOf, measureTitles } from './groups.ts';
 import type { GroupName, MeasureName, UsageRow } from './groups.ts';
@@ -74,8 +74,7 @@ function uniqueNames(names: readonly string[]): readonly string[] {
 }
 
 /** How many rows are shown at first, and how many more at each wish: there may be thousands of days. */
-const firstRows = 60;
-const moreRows = 500;
+const rowCounts = { first: 60, more: 500 };
 
 /** Amounts are counted in billionths of a dollar; sums of them are written without what computing adds behind that. */
 const amount = new Intl.NumberFormat('en', { maximumFractionDigits: 9, useGrouping: false });
@@ -105,26 +104,15 @@ function CourseTable(props: TableProps): VNode {
 }
 
 function FigureTable({ caption, series, range, show }: TableProps): VNode {
-  const [limit, setLimit] = useState(firstRows);
-  const rows = useMemo(
-    () => range.starts.map((startMs, place) => ({ place, startMs })).slice(0, limit),
-    [range, limit],
-  );
+  const rows = useMemo(() => range.starts.map((startMs, place) => ({ place, startMs })), [range]);
   const columns = useMemo(() => columnsOf(series, range, show), [series, range, show]);
-  return html`
-    <${DataTable}
-      caption=${caption}
-      columns=${columns}
-      rows=${rows}
-      keyOf=${({ startMs }: Row) => String(startMs)}
-    />
-    <${ShowMore}
-      shown=${rows.length}
-      total=${range.starts.length}
-      plural=${`${range.unit}s`}
-      onMore=${() => setLimit(limit + moreRows)}
-    />
-  `;
+  return html`<${DataTable}
+    caption=${caption}
+    columns=${columns}
+    rows=${rows}
+    keyOf=${({ startMs }: Row) => String(startMs)}
+    paging=${{ ...rowCounts, plural: `${range.unit}s` }}
+  />`;
 }
 
 function columnsOf(series: readonly Series[], range: TimeRange, show: MeasureName): readonly Column<Row>[] {

@@ -19,15 +19,7 @@ export interface UsageQuery {
 
 /** Reads the filters of an address. */
 export function readFilters(search: URLSearchParams): Filters {
-  const [key, group, model, upstream, outcome, tag] = groupNames.map((name) => search.get(name));
-  return {
-    key: key ?? null,
-    group: group ?? null,
-    model: model ?? null,
-    upstream: upstream ?? null,
-    outcome: outcome ?? null,
-    tag: tag ?? null,
-  };
+  return Object.fromEntries(groupNames.map((name) => [name, search.get(name)])) as Filters;
 }
 
 /** The filters as parameters of the admin API. */

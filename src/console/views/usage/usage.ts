@@ -7,7 +7,8 @@ import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
 import { viewersZone } from '../../widgets/format.ts';
 import { Field, Select } from '../../widgets/field.ts';
-import { readCsv, errorText } from '../../api/admin-api.ts';
+import { readCsv } from '../../api/admin-api.ts';
+import { useAction } from '../../api/use-action.ts';
 import { saveFile } from '../../widgets/save-file.ts';
 import { Records } from './records.ts';
 import { RequestLife } from './request-life.ts';
@@ -195,25 +196,18 @@ interface CsvProps {
 /** Saves usage as CSV. A link could not: it is the request's headers that ask for CSV, and a list has several pages. */
 function CsvButton({ parameters, name }: CsvProps): VNode {
   const [said, setSaid] = useState('');
-  const [error, setError] = useState<string | null>(null);
-  const save = async (): Promise<void> => {
-    setSaid('Reading …');
-    setError(null);
-    try {
-      const { text, isWhole } = await readCsv('usage', parameters, maxPages);
-      saveFile(name, 'text/csv', text);
-      setSaid(
-        isWhole ? 'Saved.' : `Saved the first ${maxPages},000 rows; choose a shorter time for all of them.`,
-      );
-    } catch (failure) {
-      setSaid('');
-      setError(errorText(failure));
-    }
-  };
+  const { run, isWaiting, error } = useAction(async () => {
+    setSaid('');
+    const { text, isWhole } = await readCsv('usage', parameters, maxPages);
+    saveFile(name, 'text/csv', text);
+    setSaid(
+      isWhole ? 'Saved.' : `Saved the first ${maxPages},000 rows; choose a shorter time for all of them.`,
+    );
+  });
   return html`
     <p>
-      <button type="button" onClick=${save}>Save as CSV</button>${' '}
-      <span class="note" role="status">${said}</span>
+      <button type="button" onClick=${() => run()}>Save as CSV</button>${' '}
+      <span class="note" role="status">${isWaiting ? 'Reading …' : said}</span>
     </p>
     <${Fault} text=${error} />
   `;
