@@ -1,6 +1,6 @@
 import { TimeLimit } from '../domain/time-limit.ts';
 import type { Wait } from '../domain/time-limit.ts';
-import type { OpenedRecord, Reservation, SettledRecord } from '../domain/money/consumption.ts';
+import type { OpenedRecord, Reservation } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type {
   OrderedRecords,
@@ -85,7 +85,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     options,
   );
   const settle = createSettle(queue, clock, onFault);
-  const settling = new Roster<Promise<number>>();
+  const settling = new Roster<Promise<number | null>>();
 
   return {
     open,
@@ -152,11 +152,7 @@ function queueFor(
 }
 
 /** Makes settlements, and keeps those that the database does not take for now. */
-function createSettle(
-  queue: SettlementQueue,
-  clock: Clock,
-  onFault: ReportFault,
-): (record: SettledRecord) => Promise<number> {
+function createSettle(queue: SettlementQueue, clock: Clock, onFault: ReportFault): Records['settle'] {
   const message = 'the database does not take settlements: they are kept and offered again';
   const notTaken = sumFaults(message, onFault, clock);
   // When the database has not answered for so long, it may be stuck.
@@ -172,7 +168,7 @@ function createSettle(
       if (!isPassing(error) || !queue.hasRoom) throw error;
       notTaken(error);
       await queue.keep(record, error);
-      return 0;
+      return null;
     }
   };
 }

@@ -24,7 +24,7 @@ export type ExchangeResult =
 /** A settled exchange: its result as the client gets it, and what was charged, in nano-USD. */
 export interface Settled {
   readonly result: ExchangeResult;
-  /** `null` if no record was begun, or if it could not be settled. */
+  /** `null` if no record was begun, or if its charge is not booked, as while the database is away. */
   readonly chargeNanos: number | null;
 }
 

@@ -62,9 +62,10 @@ test('a slot of a group is given back although that of the key can’t be', asyn
 });
 
 test.each([true, false])(
-  'an answer whose settlement is not made and not kept shows no charge (streamed: %s)',
+  'an answer whose settlement is kept for later, or neither made nor kept, shows no charge (streamed: %s)',
   async (stream) => {
     const { records } = pipeline.ports;
+    const kept = { records: { ...records, takesWrites: true, settle: () => Promise.resolve(null) } };
     const away = {
       records: { ...records, takesWrites: true, settle: () => Promise.reject(new Error('no')) },
     };
@@ -72,7 +73,7 @@ test.each([true, false])(
     const keyId = await pipeline.addKey(1_000_000);
     const asked = { ...body, stream, ...(stream ? { stream_options: { include_usage: true } } : {}) };
     const answers = [];
-    for (const instead of [{}, away]) {
+    for (const instead of [{}, kept, away]) {
       const request = await pipeline.start(keyId, asked, 'chat', { ...instead, defaultCompatibility: shown });
       request.call?.give(chatFrames(['one']).join(''));
       request.call?.give(null);
@@ -81,6 +82,7 @@ test.each([true, false])(
     }
     expect(answers).toEqual([
       [stream ? null : 18, true],
+      [null, false],
       [null, false],
     ]);
     expect(pipeline.faults).toEqual(['consumption record not settled']);

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
 import type { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
+import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { maxWaitingQueries } from '../../src/storage/postgres/connection/session.ts';
 import { eventually } from '../support/eventually.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -10,7 +13,7 @@ import { password, rejection, usePostgresBench } from '../support/postgres-bench
 import { errorMessage } from '../support/postgres-error.ts';
 import { keep } from '../support/postgres-connection.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
-import { postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 
 const one = [{ text: 'SELECT 1 AS one' }];
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
@@ -362,3 +365,32 @@ describe.skipIf(postgresAbsence !== null)(`closing a connection to PostgreSQL${a
     expect(await sent).toMatchObject({ reason: 'slow' });
   });
 });
+
+test.skipIf(postgresAbsence !== null)(
+  `a start goes on when its connection is lost while the tables are created${absent}`,
+  async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const other = new Client({ connectionString: database.url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    // Nodes that start together wait for each other so.
+    await other.query('BEGIN; SELECT pg_advisory_xact_lock(7483912)');
+    const engine = createPostgresEngine({ url: database.url, clock: systemClock });
+    onTestFinished(() => engine.close());
+    const waiting = `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+    let first: number | undefined;
+    await eventually('it waits', async () => {
+      first = (await other.query<{ readonly pid: number }>(waiting)).rows[0]?.pid;
+      return first !== undefined;
+    });
+    await other.query('SELECT pg_terminate_backend($1)', [first]);
+    await eventually('it waits again', async () => {
+      const again = (await other.query<{ readonly pid: number }>(waiting)).rows[0]?.pid;
+      return again !== undefined && again !== first;
+    });
+    await other.query('COMMIT');
+    await expect(engine.ready).resolves.toBeUndefined();
+  },
+);

@@ -18,9 +18,9 @@ export interface Records {
    * Ends an open record, gives its hold back and charges it, in one step. A record that was closed as lost is settled in
    * the same way, once: the process that runs its request was taken for dead. Rejects when there is no such record, as
    * after an earlier settlement: a second one changes nothing. Resolves with the part of its charge that is not booked, in
-   * nano-USD, because its key has spent as much as can be kept; 0 of one that is kept to be made later.
+   * nano-USD, because its key has spent as much as can be kept; with `null` when it is kept to be made later: nothing is booked.
    */
-  settle(record: SettledRecord): Promise<number>;
+  settle(record: SettledRecord): Promise<number | null>;
 }
 
 /** Records with the state of their database. */
@@ -34,6 +34,7 @@ export interface WatchedRecords extends Records {
 
 /** Records that can be put in order after an outage or a crash. */
 export interface RecoverableRecords extends Records {
+  settle(record: SettledRecord): Promise<number>;
   /** Whether a settlement was made, this one and no other. */
   isSettled(record: SettledRecord): Promise<boolean>;
   /**

@@ -43,7 +43,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
       ports.telemetry.fault('a feature failed at a settled request', error);
     }
   const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
-  return { result: shown, chargeNanos: closed?.isSettled === true ? closed.charge.chargeNanos : null };
+  return { result: shown, chargeNanos: closed?.isBooked === true ? closed.charge.chargeNanos : null };
 }
 
 /**
@@ -71,7 +71,7 @@ async function closeRecord(
   summary: Uncharged,
   { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
   ports: Ports,
-): Promise<{ readonly charge: Charge; readonly isSettled: boolean } | null> {
+): Promise<{ readonly charge: Charge; readonly isBooked: boolean } | null> {
   const { outcome, usage: reported, upstream, status, firstTextMs, totalMs } = summary;
   let charge: Charge | null = null;
   try {
@@ -96,11 +96,12 @@ async function closeRecord(
       chargeNanos,
       failure: failureOf(summary),
     });
-    // What is shown to the client, and logged, is what its receipt has.
-    return { charge: { ...charge, chargeNanos: chargeNanos - unbookedNanos }, isSettled: true };
+    // What is logged, and shown to the client once it is booked, is what its receipt has.
+    const booked = { ...charge, chargeNanos: chargeNanos - (unbookedNanos ?? 0) };
+    return { charge: booked, isBooked: unbookedNanos !== null };
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
-    return charge === null ? null : { charge, isSettled: false };
+    return charge === null ? null : { charge, isBooked: false };
   }
 }
 

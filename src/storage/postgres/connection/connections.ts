@@ -1,11 +1,12 @@
+import type { Clock } from '../../../domain/ports/clock.ts';
 import type { ReportFault } from '../../../domain/ports/telemetry.ts';
-import type { StorageError } from '../../../domain/storage-refusal.ts';
+import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { SqlValue } from '../../engine.ts';
 import type { Migration } from '../../migration.ts';
 import { migrate, migrationLimits } from '../migrate.ts';
 import { keepPartitions } from '../partitions.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
-import { KeptConnection } from './connection.ts';
+import { firstConnectionMs, KeptConnection } from './connection.ts';
 import type { ConnectionWatch } from './connection.ts';
 
 /** How many connections the fixed units share, the reads, and the look-ups. */
@@ -77,7 +78,7 @@ export function openConnections(
   };
   const ready = (async () => {
     await setUp.opened;
-    await migrate(setUp, steps);
+    await whileLost(() => migrate(setUp, steps), options.clock);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
     await Promise.all([statements, fixed, own, reads, lookUps].map(({ opened }) => opened));
@@ -95,6 +96,22 @@ export function openConnections(
     },
     close,
   };
+}
+
+/** The pause before what was broken off by a lost connection is done anew, in milliseconds. */
+const lostPauseMs = 100;
+
+/** Does something that changes all or nothing, and does it anew while its connection is lost in the middle, for a time. */
+async function whileLost(work: () => Promise<void>, clock: Clock): Promise<void> {
+  const giveUpMs = clock.monotonicMs() + firstConnectionMs;
+  for (;;)
+    try {
+      return await work();
+    } catch (error) {
+      const isLost = error instanceof StorageError && error.reason === 'unavailable';
+      if (!isLost || clock.monotonicMs() >= giveUpMs) throw error;
+      await new Promise<void>((resolve) => void clock.schedule(lostPauseMs, resolve));
+    }
 }
 
 /** Reports the first of several connections that is lost, and that all of them are open again. */
