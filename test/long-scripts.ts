@@ -25,6 +25,9 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     upstreams: 'chaos/upstreams.ts',
     webhooks: 'chaos/kill-webhooks.ts',
   },
+  model: {
+    claims: 'model/run.ts',
+  },
   simulate: {
     nodes: 'simulation/simulate.ts',
     drift: 'simulation/drift.ts',

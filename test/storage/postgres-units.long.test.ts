@@ -240,13 +240,13 @@ describe.skipIf(postgresAbsence !== null)(
 );
 
 describe.skipIf(postgresAbsence !== null)(`an engine on PostgreSQL that does not get ready${absent}`, () => {
-  test.each(['refused', 'migrating', 'closed at once', 'closed while it migrates'])(
+  test.each(['refused', 'lost for good while it migrates', 'closed at once', 'closed while it migrates'])(
     'rejects its units and keeps nothing open when it is %s',
     async (how) => {
       const { proxy, url } = await bench.proxy();
       const clock = createFakeClock();
       if (how === 'refused') proxy.answers = [errorMessage('28P01', 'password authentication failed')];
-      const migrates = how.endsWith('migrating') || how.endsWith('migrates');
+      const migrates = how.endsWith('migrates');
       const other = new Client({ connectionString: bench.url });
       await other.connect();
       onTestFinished(() => other.end());
@@ -263,11 +263,23 @@ describe.skipIf(postgresAbsence !== null)(`an engine on PostgreSQL that does not
           );
           return waiting.length > 0;
         });
-      if (how === 'migrating') proxy.reset();
+      const isLost = how.startsWith('lost');
+      if (isLost) {
+        await proxy.refuse();
+        proxy.reset();
+      }
       const closed = how.startsWith('closed') ? engine.close() : null;
       if (how === 'closed while it migrates') await other.query('SELECT pg_advisory_unlock(7483912)');
       await closed;
-      await rejection(engine.ready);
+      const failed = rejection(engine.ready);
+      let hasFailed = false;
+      void failed.then(() => (hasFailed = true));
+      if (isLost)
+        await eventually('it gives up', () => {
+          clock.advance(1_000);
+          return hasFailed;
+        });
+      await failed;
       expect(await unit).toMatchObject({ isPermanent: false });
       await eventually('nothing is open', () => proxy.open === 0 && clock.scheduled === 0);
     },

@@ -1,0 +1,39 @@
+import { listenersOf } from './claim-state.ts';
+import type { Answer, Process, Row, State } from './claim-state.ts';
+
+/** A client that is connected nowhere. */
+export const away = { is: 'away', process: -1, run: -1 } as const;
+
+/** What is on the disk is all that was written before it. */
+export function flush(next: State): void {
+  for (const claim of next.claims) claim.onDisk = claim.row;
+}
+
+/** Whether a run has its claim: in the lease in which it was begun. */
+export function isOwn(row: Row | null, at: number, process: Process, answer: Answer): boolean {
+  return (
+    row !== null &&
+    row.stands === 'running' &&
+    row.process === at &&
+    row.lease === process.lease &&
+    row.run === answer.run
+  );
+}
+
+/** Stops a run. It should have no client. */
+export function cut(next: State, at: number, claim: number, answer: Answer): void {
+  for (const client of listenersOf(next, at, claim)) client.is = 'interrupted';
+  answer.stands = 'cut';
+  answer.inGrace = false;
+}
+
+/** Clients get the end of an answer. */
+export function serve(next: State, at: number, claim: number, run: number): void {
+  for (const client of listenersOf(next, at, claim))
+    Object.assign(client, { is: 'served', process: -1, run });
+}
+
+/** The connections of clients break; they may ask again. */
+export function sendAway(next: State, at: number, claim: number): void {
+  for (const client of listenersOf(next, at, claim)) Object.assign(client, away);
+}

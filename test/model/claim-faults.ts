@@ -1,0 +1,52 @@
+import { listenersOf, works } from './claim-state.ts';
+import type { Claim, State } from './claim-state.ts';
+
+/** What must never be true. `failed` says how often something went wrong. */
+export function faultOf(state: State, failed: number): string | null {
+  for (const [at, claim] of state.claims.entries()) {
+    const fault = faultOfClaim(state, at, claim, failed);
+    if (fault !== null) return `claim ${at}: ${fault}`;
+  }
+  for (const [at, { is, claim, process, run }] of state.clients.entries()) {
+    if (is === 'interrupted') return `client ${at} listened to a run that was stopped for want of clients`;
+    const answer = is === 'listening' ? (state.processes[process]?.answers[claim] ?? null) : null;
+    if (is === 'listening' && (answer === null || answer.run !== run || answer.stands === 'settled'))
+      return `client ${at} listens, and nothing will come`;
+  }
+  return null;
+}
+
+function faultOfClaim(state: State, at: number, claim: Claim, failed: number): string | null {
+  const { charges, charged, wasComplete, runs } = claim;
+  if (charges > 1) return `was charged ${charges} times`;
+  if (runs > 1 && failed === 0) return 'ran a second time, and nothing had failed';
+  const running = state.processes.filter(
+    (process) => works(process) && process.leaseIs === 'held' && process.answers[at]?.stands === 'running',
+  );
+  if (running.length > 1) return 'runs in two processes that have leases';
+  for (const [index, client] of state.clients.entries()) {
+    if (client.claim !== at) continue;
+    if (client.is === 'served' && (charges === 0 || charged !== client.run))
+      return `client ${index} has the answer of run ${client.run}, which was not charged`;
+    if (client.is === 'served' && !wasComplete)
+      return `client ${index} has a cut-off answer as a complete one`;
+    if (client.is === 'told' && charges === 0)
+      return `client ${index} was refused with a charge that was not made`;
+  }
+  for (const [index, process] of state.processes.entries()) {
+    const answer = process.answers[at];
+    const isHeard = answer?.inGrace === true || listenersOf(state, index, at).length > 0;
+    if (works(process) && answer?.stands === 'running' && !isHeard)
+      return `run ${answer.run} goes on without a client or a grace`;
+  }
+  return null;
+}
+
+/** A claim must not stay with who runs it no more, nor a client with what does not come, while a process is there. */
+export function waitsFor({ claims, clients, processes }: State): string | null {
+  if (processes.every(({ life }) => life === 'dead')) return null;
+  const claim = claims.findIndex(({ row }) => row?.stands === 'running');
+  if (claim >= 0) return `claim ${claim} is taken`;
+  const client = clients.findIndex(({ is }) => is === 'listening');
+  return client >= 0 ? `client ${client} listens` : null;
+}

@@ -1,0 +1,175 @@
+/** How much there is of everything in a search. */
+export interface Size {
+  readonly claims: number;
+  readonly clients: number;
+  readonly processes: number;
+  /** How often a process is killed, stands still, loses the database for a while, at most. */
+  readonly kills: number;
+  readonly stops: number;
+  readonly losses: number;
+  /** How often an upstream fails before any text, and the database crashes. */
+  readonly failures: number;
+  readonly databaseCrashes: number;
+}
+
+/** The row of a claim. Its owner is a process in one of its leases. */
+export interface Row {
+  readonly stands: 'running' | 'free' | 'ended';
+  readonly process: number;
+  readonly lease: number;
+  readonly run: number;
+}
+
+/** A claim in the database, with what is known of it outside: how often its upstream was called, and what was charged. */
+export interface Claim {
+  row: Row | null;
+  /** What a crash of the database leaves of the row. */
+  onDisk: Row | null;
+  runs: number;
+  charges: number;
+  /** The run that was charged last, and whether its text was complete. */
+  charged: number;
+  wasComplete: boolean;
+}
+
+/** The answer of one run, in the memory of the process that made its upstream call. */
+export interface Answer {
+  readonly run: number;
+  /** `complete` and `cut` ones are to be settled; a `settled` one is kept to be replayed. */
+  stands: 'running' | 'complete' | 'cut' | 'settled';
+  /** Whether the time is running within which a client may come back. */
+  inGrace: boolean;
+}
+
+export interface Process {
+  /** `alone`: without the database. */
+  life: 'up' | 'alone' | 'stopped' | 'dead';
+  /** The number of its lease. */
+  lease: number;
+  /** `over`: not renewed in time. `ended`: ended by another process, which freed what was held under it. */
+  leaseIs: 'held' | 'over' | 'ended';
+  /** What it has of each claim. */
+  readonly answers: (Answer | null)[];
+}
+
+/** A client that asks one thing, again and again until it has it or is told that it can't have it. */
+export interface Client {
+  /** `interrupted`: its answer was stopped while it listened. */
+  is: 'away' | 'listening' | 'served' | 'told' | 'interrupted';
+  /** What it asks for, once it has asked; -1 before. */
+  claim: number;
+  /** Where it listens, and to which run; the run that it was served. -1 where that says nothing. */
+  process: number;
+  run: number;
+}
+
+export interface State {
+  readonly claims: Claim[];
+  readonly processes: Process[];
+  readonly clients: Client[];
+  /** What may still go wrong. */
+  readonly left: Record<'kills' | 'stops' | 'losses' | 'failures' | 'databaseCrashes', number>;
+}
+
+export function startOf({ claims, clients, processes, ...left }: Size): State {
+  const some = <Item>(count: number, make: () => Item): Item[] => Array.from({ length: count }, make);
+  return {
+    claims: some(claims, () => ({
+      row: null,
+      onDisk: null,
+      runs: 0,
+      charges: 0,
+      charged: 0,
+      wasComplete: false,
+    })),
+    processes: some(processes, () => ({
+      life: 'up',
+      lease: 0,
+      leaseIs: 'held',
+      answers: some(claims, () => null),
+    })),
+    clients: some(clients, () => ({ is: 'away', claim: -1, process: -1, run: -1 })),
+    left,
+  };
+}
+
+/** Whether a process does anything. */
+export function works({ life }: Process): boolean {
+  return life === 'up' || life === 'alone';
+}
+
+/** The clients that listen to a claim's answer in a process. */
+export function listenersOf({ clients }: State, process: number, claim: number): readonly Client[] {
+  return clients.filter((one) => one.is === 'listening' && one.process === process && one.claim === claim);
+}
+
+/** A copy in which everything may be changed but rows, which are replaced. */
+export function copyOf({ claims, processes, clients, left }: State): State {
+  return {
+    claims: claims.map((claim) => ({ ...claim })),
+    processes: processes.map((process) => ({
+      ...process,
+      answers: process.answers.map((answer) => (answer === null ? null : { ...answer })),
+    })),
+    clients: clients.map((client) => ({ ...client })),
+    left: { ...left },
+  };
+}
+
+/**
+ * The same text for states that differ only in which claim, process or client is which: of all ways to number them, the one
+ * whose text comes first.
+ */
+export function nameOf(state: State): string {
+  let first: string | null = null;
+  for (const claims of ordersOf(state.claims.length))
+    for (const processes of ordersOf(state.processes.length)) {
+      const name = write(state, claims, processes);
+      if (first === null || name < first) first = name;
+    }
+  return first ?? '';
+}
+
+function write(state: State, claims: readonly number[], processes: readonly number[]): string {
+  const claimAt = (claim: number): number => (claim < 0 ? claim : claims.indexOf(claim));
+  const processAt = (process: number): number => (process < 0 ? process : processes.indexOf(process));
+  const row = (one: Row | null): string =>
+    one === null ? '-' : `${one.stands}${processAt(one.process)}.${one.lease}.${one.run}`;
+  const ofClaims = claims.map((at) => {
+    const claim = state.claims[at];
+    if (claim === undefined) return '';
+    const { runs, charges, charged, wasComplete } = claim;
+    return `${row(claim.row)}/${row(claim.onDisk)}/${runs}.${charges}.${charged}.${wasComplete}`;
+  });
+  const ofProcesses = processes.map((at) => {
+    const process = state.processes[at];
+    if (process === undefined) return '';
+    const answers = claims.map((claim) => {
+      const answer = process.answers[claim] ?? null;
+      return answer === null ? '-' : `${answer.run}${answer.stands}${answer.inGrace}`;
+    });
+    return `${process.life}${process.lease}${process.leaseIs}:${answers.join()}`;
+  });
+  const ofClients = state.clients
+    .map(({ is, claim, process, run }) => `${is}${claimAt(claim)}.${processAt(process)}.${run}`)
+    .toSorted();
+  return [ofClaims, ofProcesses, ofClients, Object.values(state.left)]
+    .map((part) => part.join(';'))
+    .join('|');
+}
+
+const knownOrders = new Map<number, readonly (readonly number[])[]>();
+
+/** All orders of the numbers below a count. */
+function ordersOf(count: number): readonly (readonly number[])[] {
+  const known = knownOrders.get(count);
+  if (known !== undefined) return known;
+  const orders =
+    count === 0
+      ? [[]]
+      : ordersOf(count - 1).flatMap((order) =>
+          Array.from({ length: count }, (_, at) => [...order.slice(0, at), count - 1, ...order.slice(at)]),
+        );
+  knownOrders.set(count, orders);
+  return orders;
+}
