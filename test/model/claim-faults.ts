@@ -19,7 +19,7 @@ export function faultOf(state: State, failed: number): string | null {
 function faultOfClaim(state: State, at: number, claim: Claim, failed: number): string | null {
   const { charges, charged, wasComplete, runs } = claim;
   if (charges > 1) return `was charged ${charges} times`;
-  if (runs > 1 && failed === 0) return 'ran a second time, and nothing had failed';
+  if (runs > 1 + failed) return `ran ${runs} times with ${failed} failures`;
   const running = state.processes.filter(
     (process) => works(process) && process.leaseIs === 'held' && process.answers[at]?.stands === 'running',
   );
@@ -42,11 +42,11 @@ function faultOfClaim(state: State, at: number, claim: Claim, failed: number): s
   return null;
 }
 
-/** A claim must not stay with who runs it no more, nor a client with what does not come, while a process is there. */
+/** While a process is there, no claim stays with who does not run it, and every client comes to an answer or a refusal. */
 export function waitsFor({ claims, clients, processes }: State): string | null {
   if (processes.every(({ life }) => life === 'dead')) return null;
   const claim = claims.findIndex(({ row }) => row?.stands === 'running');
   if (claim >= 0) return `claim ${claim} is taken`;
-  const client = clients.findIndex(({ is }) => is === 'listening');
-  return client >= 0 ? `client ${client} listens` : null;
+  const client = clients.findIndex(({ is }) => is === 'listening' || is === 'away');
+  return client >= 0 ? `client ${client} has neither an answer nor a refusal` : null;
 }

@@ -1,25 +1,24 @@
 /**
- * The rules of claims, each of which may be broken: the search has to find what becomes of that. What holds without any is in
- * docs/contributors/decisions/claims-of-requests.md.
+ * The rules of claims, each of which may be broken, and the fault that the search has to find then. What holds without any is
+ * in docs/contributors/decisions/claims-of-requests.md.
  */
 export const brokenRules = {
-  'a second client runs anew': 'a client that asks for what runs is given a run of its own',
-  'a claim is not on the disk before the call': 'the database may forget who runs what',
-  'a settlement does not look at the claim':
-    'a run is charged although its claim was freed, or has another run',
-  'what is settled is joined': 'a client listens to an answer that has ended',
-  'a stopped owner is passed over':
-    'what a process runs that stands still is run anew while its lease is held',
-  'a lease is ended before it is over': 'what a process runs is freed while it has its lease',
-  'the first client that leaves stops the run': 'others may listen',
-  'a join does not end the grace': 'the run is stopped although a client has come back',
-  'the end goes out before the charge': 'a client has the whole answer, and nothing is charged yet',
-  'what was cut is replayed': 'an answer that was stopped is passed as a complete one',
-  'an owner does not free what it does not have': 'a claim stays with a process that has no run of it',
-  'a process begins without a lease': 'no process ends what it holds when it dies',
-  'a failed run keeps its claim as ended': 'a client gets a refusal with a charge that was not made',
-  'an owner goes on when its lease was ended': 'it begins under its next lease, and still runs what it had',
-  'a run without clients goes on': 'no grace begins when the last client leaves',
+  'a second client runs anew': 'ran 2 times with 0 failures',
+  'a claim is not on the disk before the call': 'listens, and nothing will come',
+  'a settlement does not look at the claim': 'was charged 2 times',
+  'what is settled is joined': 'listens, and nothing will come',
+  'a stopped owner is passed over': 'runs in two processes that have leases',
+  'a lease is ended before it is over': 'runs in two processes that have leases',
+  'the first client that leaves stops the run': 'listened to a run that was stopped for want of clients',
+  'a join does not end the grace': 'listened to a run that was stopped for want of clients',
+  'the end goes out before the charge': 'has the answer of run 1, which was not charged',
+  'what was cut is replayed': 'has a cut-off answer as a complete one',
+  'an owner does not free what it does not have': 'claim 0 is taken, for ever',
+  'a process begins without a lease': 'listens, and nothing will come',
+  'a failed run keeps its claim as ended': 'was refused with a charge that was not made',
+  'an owner goes on when its lease was ended': 'runs in two processes that have leases',
+  'a run without clients goes on': 'goes on without a client or a grace',
+  'what has ended is answered to none': 'has neither an answer nor a refusal, for ever',
 } as const;
 
 export type BrokenRule = keyof typeof brokenRules;

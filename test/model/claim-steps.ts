@@ -41,11 +41,16 @@ export class Steps {
     return this.#broken === rule;
   }
 
-  #add(name: string, failure: keyof State['left'] | null, change: (next: State) => void): void {
+  #add(
+    name: string,
+    failure: keyof State['left'] | null,
+    change: (next: State) => void,
+    gaveUp = false,
+  ): void {
     const next = copyOf(this.#state);
     if (failure !== null) next.left[failure]--;
     change(next);
-    this.#found.push({ name, next, isFailure: failure !== null });
+    this.#found.push({ name, next, isOptional: failure !== null || gaveUp });
   }
 
   /** A client asks a process: it begins a run, joins one, has an answer replayed, or is told what became of it. */
@@ -69,6 +74,7 @@ export class Steps {
     const answer = owner.answers[claim] ?? null;
     const isThere = works(owner) && answer !== null && answer.run === row.run;
     if (row.stands === 'ended') {
+      if (this.#breaks('what has ended is answered to none')) return;
       const replays = isThere && answer.stands === 'settled';
       this.#add(name, null, (next) => {
         const run = replays ? row.run : -1;
@@ -162,8 +168,12 @@ export class Steps {
         own.inGrace = false;
         if (this.#breaks('the end goes out before the charge')) serve(next, at, claim, own.run);
       });
-      if (this.#state.left.failures > 0)
-        change('fails before any text', 'failures', (next) => this.#fail(next, at, claim));
+      if (this.#state.left.failures === 0) return;
+      change('fails before any text', 'failures', (next) => this.#fail(next, at, claim));
+      change('breaks off, and is to be paid', 'failures', (_next, own) => {
+        own.stands = 'cut';
+        own.inGrace = false;
+      });
     }
   }
 

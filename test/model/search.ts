@@ -1,8 +1,9 @@
-/** Something that may happen: its name, what follows, and whether something has gone wrong, as when a process is killed. */
+/** Something that may happen: its name, and what follows. */
 export interface Step<State> {
   readonly name: string;
   readonly next: State;
-  readonly isFailure: boolean;
+  /** Whether nothing may rely on it, as on failures, and on clients that give up. */
+  readonly isOptional: boolean;
 }
 
 /** A system as its states, what may happen next in each of them, and what must never be true. */
@@ -11,7 +12,10 @@ export interface Model<State> {
   steps(state: State): Iterable<Step<State>>;
   /** What is wrong with a state; `null` where nothing is. */
   faultOf(state: State): string | null;
-  /** What a state still waits for; `null` where it waits for nothing. Every state must come there without a failure more. */
+  /**
+   * What a state still waits for; `null` where it waits for nothing. From every state there must be a way to such a one by steps
+   * that are not optional.
+   */
   waitsFor(state: State): string | null;
   /** A text that is the same for states between which nothing can tell. */
   nameOf(state: State): string;
@@ -34,7 +38,7 @@ interface Reached {
   readonly depth: number;
   /** What it waits for. */
   readonly waitsFor: string | null;
-  /** The states from which it follows without a failure. */
+  /** The states from which it follows by a step that is not optional. */
   readonly from: Reached[];
 }
 
@@ -59,13 +63,13 @@ export function search<State>(model: Model<State>, most: number): Found {
       ({ depth } = reached);
       const text = model.faultOf(state);
       if (text !== null) return { states: seen.size, depth, fault: { text, steps: stepsTo(reached) } };
-      for (const { name, next: after, isFailure } of model.steps(state)) {
+      for (const { name, next: after, isOptional } of model.steps(state)) {
         let following = seen.get(model.nameOf(after));
         if (following === undefined) {
           following = reach(after, reached, name);
           next.push([after, following]);
         }
-        if (!isFailure) following.from.push(reached);
+        if (!isOptional) following.from.push(reached);
       }
     }
     edge = next;
