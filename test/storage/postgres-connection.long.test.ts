@@ -6,8 +6,10 @@ import { systemClock } from '../../src/composition/clock.ts';
 import type { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { migrations } from '../../src/storage/postgres/schema.ts';
 import { maxWaitingQueries } from '../../src/storage/postgres/connection/session.ts';
 import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { password, rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { errorMessage } from '../support/postgres-error.ts';
@@ -392,5 +394,24 @@ test.skipIf(postgresAbsence !== null)(
     });
     await other.query('COMMIT');
     await expect(engine.ready).resolves.toBeUndefined();
+  },
+);
+
+test.skipIf(postgresAbsence !== null)(
+  `a start that the database answers with an error is not tried again: it says so at once${absent}`,
+  async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const [first] = migrations;
+    if (first === undefined) throw new Error('there is no step');
+    const sql = `DO $$ BEGIN RAISE EXCEPTION 'out of shared memory' USING ERRCODE = '53200'; END $$`;
+    // No time passes by its clock: it can't wait.
+    const engine = createPostgresEngine({
+      url: database.url,
+      clock: createFakeClock(),
+      steps: [{ ...first, sql }],
+    });
+    onTestFinished(() => engine.close());
+    await expect(engine.ready).rejects.toThrow('out of shared memory');
   },
 );

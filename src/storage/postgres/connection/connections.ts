@@ -1,6 +1,6 @@
 import type { Clock } from '../../../domain/ports/clock.ts';
 import type { ReportFault } from '../../../domain/ports/telemetry.ts';
-import { StorageError } from '../../../domain/storage-refusal.ts';
+import type { StorageError } from '../../../domain/storage-refusal.ts';
 import type { SqlValue } from '../../engine.ts';
 import type { Migration } from '../../migration.ts';
 import { migrate, migrationLimits } from '../migrate.ts';
@@ -78,7 +78,7 @@ export function openConnections(
   };
   const ready = (async () => {
     await setUp.opened;
-    await whileLost(() => migrate(setUp, steps), options.clock);
+    await whileLost(setUp, () => migrate(setUp, steps), options.clock);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
     await Promise.all([statements, fixed, own, reads, lookUps].map(({ opened }) => opened));
@@ -101,14 +101,16 @@ export function openConnections(
 /** The pause before what was broken off by a lost connection is done anew, in milliseconds. */
 const lostPauseMs = 100;
 
-/** Does something that changes all or nothing, and does it anew while its connection is lost in the middle, for a time. */
-async function whileLost(work: () => Promise<void>, clock: Clock): Promise<void> {
-  const giveUpMs = clock.monotonicMs() + firstConnectionMs;
+/** Does something that changes all or nothing on a connection, and does it anew where that is lost in the middle, for a time. */
+async function whileLost(connection: KeptConnection, work: () => Promise<void>, clock: Clock): Promise<void> {
+  let giveUpMs: number | null = null;
   for (;;)
     try {
       return await work();
     } catch (error) {
-      const isLost = error instanceof StorageError && error.reason === 'unavailable';
+      giveUpMs ??= clock.monotonicMs() + firstConnectionMs;
+      // An error that the database answered is one on a connection that is open.
+      const isLost = connection.fault?.reason === 'unavailable';
       if (!isLost || clock.monotonicMs() >= giveUpMs) throw error;
       await new Promise<void>((resolve) => void clock.schedule(lostPauseMs, resolve));
     }
