@@ -77,7 +77,8 @@ export function createLogDestination(
       waitingBytes -= batch.reduce((bytes, line) => bytes + Buffer.byteLength(line), 0);
       if (isFailing) drop(batch.length);
       else unreported -= reported;
-      if (collectMs > 0 && flushed === null && waitingBytes < batchBytes) collecting = setTimeout(endCollecting, collectMs);
+      if (collectMs > 0 && flushed === null && waitingBytes < batchBytes)
+        collecting = setTimeout(endCollecting, collectMs);
       writeNext();
     });
   };
