@@ -59,8 +59,7 @@ export function createLogDestination(
   };
   const writeNext = (): void => {
     if (isWriting) return;
-    const hasLoss = unreported > 0 && !isFailing;
-    if (waiting.length === 0 && !hasLoss) {
+    if (waiting.length === 0 && (unreported === 0 || isFailing)) {
       flushed?.resolve();
       flushed = null;
       return;
