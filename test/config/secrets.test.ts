@@ -177,6 +177,14 @@ describe('the problems of a config', () => {
     expect(problems.filter((problem) => reveals(problem, 'A0_A00A0-0Ada--a-c---_0ba-e-1-'))).toEqual([]);
   });
 
+  test('never quote the beginning of a random secret in capitals before a hyphen, with all kinds of letters behind it', () => {
+    const random = 'AA_00_0_-aAA0-__--b-B21C---';
+    const yaml = `upstreams: { local: { url: http://x/v1, apiKey: "\${${random}}" } }\n${models}`;
+    const problems = problemsOf(() => loadYaml(yaml));
+    expect(problems).toHaveLength(1);
+    expect(problems.filter((problem) => reveals(problem, random))).toEqual([]);
+  });
+
   test('never quote the value of a variable, wherever it is used', () => {
     fc.assert(
       fc.property(secret, (value) => {

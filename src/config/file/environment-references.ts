@@ -129,7 +129,10 @@ function nameBeforeOperator(rest: string): string | null {
   const [, name, operator, operand = ''] = /^\$\{([A-Za-z_]\w*)(:?[-?+=]|:)([^{}]*)/.exec(rest) ?? [];
   if (name === undefined) return null;
   const words = name + operand;
-  const isOneName = /^[\w-]+$/.test(operand) && [words.toUpperCase(), words.toLowerCase()].includes(words);
+  const isOneCase = [words.toUpperCase(), words.toLowerCase()].includes(words);
+  // No default, but as secrets are: the name could be the beginning of one.
+  const isMixed = [/[A-Z]/, /[a-z]/, /\d/].every((kind) => kind.test(operand));
+  const isOneName = /^[\w-]+$/.test(operand) && (isOneCase || isMixed);
   return operator === '-' && isOneName && !/^\d+$/.test(operand) ? null : name;
 }
 

@@ -18,7 +18,8 @@ export interface Records {
    * Ends an open record, gives its hold back and charges it, in one step. A record that was closed as lost is settled in
    * the same way, once: the process that runs its request was taken for dead. Rejects when there is no such record, as
    * after an earlier settlement: a second one changes nothing. Resolves with the part of its charge that is not booked, in
-   * nano-USD, because its key has spent as much as can be kept; with `null` when it is kept to be made later, and is not known to be booked.
+   * nano-USD, because its key has spent as much as can be kept; with `null` when it is kept to be made later, and is not known to
+   * be booked.
    */
   settle(record: SettledRecord): Promise<number | null>;
 }

@@ -4,7 +4,10 @@ import type { ConnectionOptions } from './client-config.ts';
 import { explainUnreachable, isRefusedForGood } from './failures.ts';
 import { Session } from './session.ts';
 
-/** How long the first connection is tried again, as while the database starts, in milliseconds; and, from its loss, what a start does on it. */
+/**
+ * How long the first connection is tried again, as while the database starts, in milliseconds; and, from its loss, what a start
+ * does on it.
+ */
 export const firstConnectionMs = 10_000;
 
 /** The pauses before a lost connection is opened again, in milliseconds: twice as long each time, up to the longest. */
