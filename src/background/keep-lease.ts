@@ -31,6 +31,8 @@ export interface LeaseKeeper {
   readonly taken: Promise<void>;
   /** Whether this process holds its lease, as far as it can know: its last renewal began less than 15 seconds ago. */
   readonly holds: boolean;
+  /** Renews it now, as after an outage of the database; resolves when that is done, or has failed. */
+  renew(): Promise<void>;
   /** Stops renewing it, and ends it if the database does so in time. Called after the last settlement. */
   stop(): Promise<void>;
 }
@@ -58,7 +60,10 @@ export function keepLease(
   let hasLost = false;
   const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewedMs < ageMs;
 
-  const renew = async (): Promise<void> => {
+  let renewing: Promise<void> | null = null;
+  // One at a time: of two that find the lease ended, each would take another one.
+  const renew = (): Promise<void> => (renewing ??= renewOnce().finally(() => (renewing = null)));
+  const renewOnce = async (): Promise<void> => {
     const begunMs = clock.monotonicMs();
     try {
       const hadEnded = await leases.renewLease();
@@ -108,6 +113,7 @@ export function keepLease(
     get holds() {
       return isYoungerThan(leaseMs);
     },
+    renew,
     async stop() {
       stopping.abort();
       const ended = Promise.all(tasks.map((task) => task())).then(() =>

@@ -52,6 +52,9 @@ export class OrphanedSlots {
   readonly #orphaned = new Map<string, string>();
   #cancelRetry: (() => void) | null = null;
   #cancelSearch: () => void;
+  /** Whether a search runs, and another one is to follow it at once. */
+  #isSearching = false;
+  #searchesAgain = false;
   #isClosed = false;
 
   constructor(store: SlotStore, clock: Clock, { report, waiting }: OrphanedSlotsOptions) {
@@ -148,8 +151,10 @@ export class OrphanedSlots {
 
   /** Searches at once, as when a database is back that may have forgotten what it had. */
   searchNow(): void {
+    if (this.#isClosed) return;
     this.#cancelSearch();
-    if (!this.#isClosed) void this.#search();
+    if (this.#isSearching) this.#searchesAgain = true;
+    else void this.#search();
   }
 
   /** Called before the store is asked what it has: returns what restores the slots of those that have one by then. */
@@ -180,6 +185,8 @@ export class OrphanedSlots {
    * run or wait, and of which the store has nothing, are found, too.
    */
   async #search(): Promise<void> {
+    this.#isSearching = true;
+    this.#searchesAgain = false;
     try {
       // First: what stands under an ended lease of this process can't be restored under the new one.
       await this.#store.freeLost();
@@ -194,8 +201,9 @@ export class OrphanedSlots {
     } catch (error) {
       this.#notReleased(error);
     }
-    // Another search may have begun meanwhile.
-    this.#cancelSearch();
-    if (!this.#isClosed) this.#cancelSearch = this.#clock.schedule(searchMs, () => void this.#search());
+    this.#isSearching = false;
+    if (this.#isClosed) return;
+    if (!this.#searchesAgain) this.#cancelSearch = this.#clock.schedule(searchMs, () => void this.#search());
+    else void this.#search();
   }
 }

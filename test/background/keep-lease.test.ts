@@ -69,6 +69,17 @@ describe('the lease of a process', () => {
     await keeper.stop();
   });
 
+  test('is renewed at once when that is asked for, by one call however often, and then again after its usual time', async () => {
+    const { keeper, pass, changes } = await start();
+    await pass(2_000);
+    changes();
+    await Promise.all([keeper.renew(), keeper.renew()]);
+    expect(changes()).toEqual(['renew 2000']);
+    await pass(5_000);
+    expect(changes()).toEqual(['renew 7000']);
+    await keeper.stop();
+  });
+
   test('is not waited for where the database does not give it, and taken soon after', async () => {
     let tries = 0;
     const renewLease = async (): Promise<boolean> => {

@@ -367,6 +367,23 @@ test('a request gets its slot again as soon as the database is back, and is sear
   expect(a.asked.filter((step) => step === 'held')).toHaveLength(1);
 });
 
+test('connections that come and go cause one search at a time, and one more behind it', async () => {
+  const { a, settled } = setUp();
+  const gate = Promise.withResolvers<void>();
+  a.before = async (step) => {
+    if (step === 'held') await gate.promise;
+  };
+  for (let times = 0; times < 5; times++) {
+    a.limiter.regained();
+    await settled();
+  }
+  const searches = () => a.asked.filter((step) => step === 'held').length;
+  expect(searches()).toBe(1);
+  gate.resolve();
+  await settled();
+  expect(searches()).toBe(2);
+});
+
 test('a slot that was freed with a settlement is not given back again, and counts as free', async () => {
   const { a, clock, slots, settled } = setUp();
   const one = { ...limits, concurrency: 1 };

@@ -33,11 +33,13 @@ export function openStorage(
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ) {
   let beginnings: Beginnings | null = null;
-  const { store, chosen, followSlots } = openStore(config, clock, log, () => beginnings);
-  const { engine, slotsOf, quotasOf, spool, sharedState, whyNoCopy } = chosen;
+  const { store, slots, chosen, followSlots } = openStore(config, clock, log, {
+    beginnings: () => beginnings,
+    renewLease: () => lease.renew(),
+  });
+  const { engine, quotasOf, spool, sharedState, whyNoCopy } = chosen;
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
-  const slots = slotsOf?.(() => store.owner(), store.openingOf) ?? null;
   const shared = slots === null ? null : createSharedServices(engine, () => store.owner());
   const closed = (message: string) => (count: number) => {
     if (count === 0) return;
@@ -117,13 +119,25 @@ export function openStorage(
 /** Learns which requests' slots are freed by their settlements, and when the connection to the database is back. */
 type SlotFollower = Pick<SharedLimiter, 'freed' | 'regained'>;
 
-/** Opens the database. What it does in order with the beginnings in memory asks for these: they begin later. */
-function openStore(config: Config['storage'], clock: Clock, log: Log, beginnings: () => Beginnings | null) {
+/** What begins later than the database: the beginnings in memory, with which it does things in order, and the lease. */
+interface LaterServices {
+  readonly beginnings: () => Beginnings | null;
+  readonly renewLease: () => Promise<void>;
+}
+
+/** Opens the database. */
+function openStore(
+  config: Config['storage'],
+  clock: Clock,
+  log: Log,
+  { beginnings, renewLease }: LaterServices,
+) {
   let follower: SlotFollower | null = null;
   const chosen = chooseEngine(config, clock, log, {
     beforeUnit: () => beginnings()?.beforeUnit(),
     beforeRead: async () => beginnings()?.written(),
-    onRegained: () => follower?.regained(),
+    // Under a lease that is over, slots would not be restored.
+    onRegained: () => void renewLease().then(() => follower?.regained()),
   });
   const store = createStore(chosen.engine, {
     nextId,
@@ -139,6 +153,7 @@ function openStore(config: Config['storage'], clock: Clock, log: Log, beginnings
   };
   return {
     store: { ...store, accounts },
+    slots: chosen.slotsOf?.(() => store.owner(), store.openingOf) ?? null,
     chosen,
     followSlots: (following: SlotFollower) => void (follower = following),
   };
