@@ -1,3 +1,5 @@
+import { decodePart } from './decode-part.ts';
+
 /** What is read from the URL of a PostgreSQL database. */
 export interface PostgresUrl {
   readonly kind: 'url';
@@ -92,15 +94,6 @@ function hasRawDelimiter(text: string): boolean {
   // The values of parameters may have such characters.
   const withoutParameters = behindScheme.replace(/^([^/?#]*@[^/?#]*\/[^/?#]*)\?[a-z_]+=.*$/s, '$1');
   return /[/?#].*@/s.test(withoutParameters);
-}
-
-/** The text of a part of a URL; `null` where its escapes are none. */
-export function decodePart(part: string): string | null {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return null;
-  }
 }
 
 function fault(message: string): UrlFault {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
-import { decodePart } from '../../shared/postgres-url.ts';
+import { decodePart } from '../../shared/decode-part.ts';
 import { valueKinds } from '../../shared/schema-values.ts';
 
 /** The word for no proxy. */

@@ -2,19 +2,21 @@ import type { LimitDecision, Limits } from '../limits/limits.ts';
 import type { OpenedRecord } from '../money/consumption.ts';
 import type { Acquired } from './limiter.ts';
 
-/** A request that has a slot of its key, or a place in the queue for one. */
-export interface SlotHolder {
+/** A request that asks for a slot of its key. */
+export interface SlotRequest {
   readonly keyId: string;
   readonly requestId: string;
-}
-
-/** A request that asks for a slot of its key. */
-export interface SlotRequest extends SlotHolder {
   readonly limits: Limits;
   /** Whether it takes a place in the queue when all slots are taken. */
   readonly mayWait: boolean;
   /** The record that is begun with its slot, if it gets one at once; a request that may wait has none. */
   readonly opening?: OpenedRecord | null;
+}
+
+/** A request that has a slot of its key, or a place in the queue for one. */
+export interface SlotHolder {
+  readonly keyId: string;
+  readonly requestId: string;
 }
 
 /** The end of a wait in the queue. */

@@ -86,10 +86,14 @@ export const chatParameters: readonly Rule[] = [
     ['reasoning', anything, strip, 'added by apps that guess from a model’s name'],
   ),
   ...extensionParameters,
-  ...misplacedRules('a field of the other endpoint', [
-    'input text include truncation background conversation',
-    'It belongs to POST /v1/responses; this endpoint takes the conversation in messages.',
-  ]),
+  ...misplacedRules(
+    'a field of the other endpoint',
+    [
+      'input text include truncation background conversation',
+      'It belongs to POST /v1/responses; this endpoint takes the conversation in messages.',
+    ],
+    ['max_output_tokens', 'The name at this endpoint is max_completion_tokens.'],
+  ),
   ...misplacedRules('a field of an older endpoint', [
     'prompt',
     'This endpoint takes the conversation in messages.',
@@ -97,10 +101,6 @@ export const chatParameters: readonly Rule[] = [
   ...misplacedRules('the system message of other APIs', [
     'instructions system',
     'Send it as the first of the messages, with the role system.',
-  ]),
-  ...misplacedRules('a field of the other endpoint', [
-    'max_output_tokens',
-    'The name at this endpoint is max_completion_tokens.',
   ]),
   ...misplacedRules('an option of streams', ['include_usage', 'Put it into stream_options.']),
 ];

@@ -95,19 +95,25 @@ export function createLogDestination(
       if (waitingBytes + bytes > limitBytes) return drop(1);
       waiting.push(line);
       waitingBytes += bytes;
-      (waitingBytes < batchBytes ? writeNext : endCollecting)();
+      if (waitingBytes >= batchBytes) endCollecting();
+      writeNext();
     },
     async flush(limitMs) {
       if (!isWriting && waiting.length === 0) return true;
       flushed ??= Promise.withResolvers<void>();
       endCollecting();
-      const late = Promise.withResolvers<boolean>();
-      const timer = setTimeout(() => late.resolve(false), limitMs);
-      const isDone = await Promise.race([flushed.promise.then(() => true), late.promise]);
-      clearTimeout(timer);
-      return isDone;
+      return resolvesWithin(flushed.promise, limitMs);
     },
   };
+}
+
+/** Whether a promise resolves within a time, in milliseconds. */
+async function resolvesWithin(done: Promise<void>, limitMs: number): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => late.resolve(false), limitMs);
+  const isDone = await Promise.race([done.then(() => true), late.promise]);
+  clearTimeout(timer);
+  return isDone;
 }
 
 /** The first waiting lines: as many as fit into one write, and at least one. */

@@ -140,7 +140,7 @@ const maxFrames = 20;
  * do. The message is cut at the first quotation mark; the frames of the stack say where the error was thrown. A thrown
  * value that is not an `Error` is not logged at all.
  */
-function describeCrash(error: unknown): object {
+function describeCrash(error: unknown) {
   if (!(error instanceof Error)) return { error: typeof error, code: null, reason: null, stack: [] };
   const { code } = error as NodeJS.ErrnoException;
   return {
