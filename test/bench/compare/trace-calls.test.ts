@@ -12,14 +12,15 @@ test.each([
   expect(readCalls(`# started on Sat Nov 28 09:30:11 2026\n\n${line}\n`)).toBe(count);
 });
 
-const canCount = traceAbsence() === null;
+const absence = traceAbsence();
+const absent = absence === null ? '' : ` (${absence})`;
 
-test.runIf(canCount)('says why the calls of a process are not counted', async () => {
+test.skipIf(absence !== null)(`says why the calls of a process are not counted${absent}`, async () => {
   // Above the largest number that a process can have.
-  expect(await traceCalls([2 ** 22 + 1], makeTemporaryFolder())).not.toHaveProperty('end');
+  expect(await traceCalls([2 ** 22 + 1], makeTemporaryFolder())).toContain('Problems finding threads');
 });
 
-test.runIf(canCount)('counts the calls of a process', async () => {
+test.skipIf(absence !== null)(`counts the calls of a process${absent}`, async () => {
   const trace = await traceCalls([process.pid], makeTemporaryFolder());
   if (typeof trace === 'string') throw new Error(trace);
   await setTimeout(1);

@@ -61,7 +61,7 @@ function untilBegun(counter: ChildProcess): Promise<string | null> {
     });
     counter.once('close', () => {
       clearTimeout(timer);
-      resolve(said.trim().split('\n').at(-1) ?? '');
+      resolve(said.trim().split('\n', 1)[0] ?? '');
     });
   });
 }
