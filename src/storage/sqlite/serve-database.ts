@@ -29,10 +29,10 @@ export function serveDatabase(port: MessagePort, options: ThreadOptions): void {
   try {
     if (options.role === 'writer') {
       const writer = new WriterConnection(options, reply);
-      serve(port, writer);
+      serve(port, writer, options.posts);
       return reply({ kind: 'opened', files: writer.files });
     }
-    if (options.role === 'reader') serve(port, openReader(options, reply));
+    if (options.role === 'reader') serve(port, openReader(options, reply), options.posts);
     else if (options.role === 'checker') check(options);
     else copy(options);
     reply({ kind: 'opened', files: null });
@@ -82,7 +82,7 @@ function copy({ path, target = '' }: ThreadOptions): void {
   database.close();
 }
 
-function serve(port: MessagePort, connection: Connection): void {
+function serve(port: MessagePort, connection: Connection, posts?: Int32Array): void {
   const { database } = connection;
   /** The time of the last message with units, in milliseconds since 1970: who sends them has the clock. */
   let nowMs = 0;
@@ -93,12 +93,14 @@ function serve(port: MessagePort, connection: Connection): void {
   database.function('oldest_transaction', () => 1n);
   const next = (): ThreadRequest | undefined =>
     receiveMessageOnPort(port)?.message as ThreadRequest | undefined;
-  port.on('message', (message: ThreadRequest) => {
+  /** Does a request and those behind it; returns false once the connection is closed. */
+  const work = (message: ThreadRequest): boolean => {
     let request: ThreadRequest | undefined = message;
     while (request !== undefined) {
       if (request.kind === 'close') {
         port.postMessage(connection.close(request.rescue));
-        return port.close();
+        port.close();
+        return false;
       }
       if (request.kind !== 'units') {
         connection.tend(request);
@@ -116,9 +118,29 @@ function serve(port: MessagePort, connection: Connection): void {
         connection.run(first + at, units.slice(at, at + maxUnitsPerCommit));
       request ??= next();
     }
-  });
+    return true;
+  };
+  if (posts === undefined) port.on('message', work);
+  else setImmediate(() => waitForRequests(posts, next, work));
   // A thread that is ended takes its connection with it; one in memory has no thread.
   port.on('close', () => {
     if (database.isOpen) database.close();
   });
+}
+
+/**
+ * Has requests worked on as they come, until one closes the connection. The thread sleeps on the count of posts and not in
+ * its event loop: that is woken by five system calls in place of two, and takes a tenth of a request's CPU.
+ */
+function waitForRequests(
+  posts: Int32Array,
+  next: () => ThreadRequest | undefined,
+  work: (request: ThreadRequest) => boolean,
+): void {
+  for (let isOpen = true; isOpen;) {
+    const seen = Atomics.load(posts, 0);
+    const request = next();
+    if (request === undefined) Atomics.wait(posts, 0, seen);
+    else isOpen = work(request);
+  }
 }

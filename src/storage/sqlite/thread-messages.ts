@@ -19,6 +19,8 @@ export interface ThreadOptions {
   readonly allowMigrated?: boolean;
   /** Where a copier writes to: a file that is empty. */
   readonly target?: string;
+  /** Counts what was posted to the thread, which sleeps on it; without one it is served by its event loop. */
+  readonly posts?: Int32Array;
 }
 
 /** A unit of any statements, or a fixed unit by its name with its values. */

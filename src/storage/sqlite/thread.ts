@@ -161,11 +161,20 @@ function receive(
 
 function startWorker(options: ThreadOptions): ThreadPort {
   if (options.path === ':memory:') return serveHere(options);
-  return startThread(import.meta.url, 'sqlite-worker', {
-    workerData: options,
+  const posts = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const thread = startThread(import.meta.url, 'sqlite-worker', {
+    workerData: { ...options, posts } satisfies ThreadOptions,
     name: `textgate-sqlite-${options.role}`,
     // The descriptor of a writer that dies: closing it would release the locks that the reader has on the file.
     trackUnmanagedFds: false,
+  });
+  const post = thread.postMessage.bind(thread);
+  return Object.assign(thread, {
+    postMessage(request: ThreadRequest) {
+      post(request);
+      Atomics.add(posts, 0, 1);
+      Atomics.notify(posts, 0);
+    },
   });
 }
 

@@ -31,7 +31,8 @@ interface Usage {
 const charge = ledgerFile === undefined ? (): null => null : openLedger(ledgerFile);
 
 function openLedger(file: string): (id: string, model: string, usage: Usage) => Promise<void> {
-  const thread = new Worker(join(import.meta.dirname, 'child-ledger.ts'), { workerData: file });
+  const posts = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const thread = new Worker(join(import.meta.dirname, 'child-ledger.ts'), { workerData: { file, posts } });
   const waiting: (() => void)[] = [];
   thread.on('message', (count: number) => {
     for (const resolve of waiting.splice(0, count)) resolve();
@@ -40,6 +41,8 @@ function openLedger(file: string): (id: string, model: string, usage: Usage) => 
     new Promise((resolve) => {
       waiting.push(resolve);
       thread.postMessage([id, model, input, output]);
+      Atomics.add(posts, 0, 1);
+      Atomics.notify(posts, 0);
     });
 }
 
