@@ -210,7 +210,7 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a raised limit by which no queued request gets a slot',
     file: 'src/storage/postgres/slots/slot-searches.ts',
-    find: 'AND ${slotsOfGroup} IS NOT NULL;\n        key := ${advanceQueue.called}(key);',
+    find: 'AND ${slotsOfGroup} IS NOT NULL;\n        ${advanceQueue}',
     replace: 'AND ${slotsOfGroup} IS NOT NULL;',
     tests: ['test/storage/postgres-slots.long.test.ts'],
   },

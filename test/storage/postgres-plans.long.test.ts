@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { replacePlaceholders } from '../../src/storage/engine.ts';
 import type { FixedUnit } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
+import { settingsOf } from '../../src/storage/postgres/connection/client-config.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
@@ -43,8 +44,10 @@ describe.skipIf(postgresAbsence !== null)(`the statements of requests in Postgre
     engine = await openPostgres();
     client = new Client({ connectionString: engine.database.url });
     await client.connect();
-    // As in the functions (`searchByIndex`).
-    await client.query('SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off');
+    // As the connections that call functions.
+    await client.query(
+      `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, isReadOnly: false })}`,
+    );
   });
   afterAll(async () => {
     await client.end();

@@ -1,5 +1,6 @@
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { settingsOf } from '../../src/storage/postgres/connection/client-config.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { freeLost } from '../../src/storage/postgres/slots/slot-searches.ts';
 import { openPostgres, onServer, postgresAbsence } from '../support/test-postgres.ts';
@@ -25,11 +26,14 @@ async function setUp() {
   return { url, sql, asked, store: createSlotStore(counting, () => 'mine') };
 }
 
-/** Another session, which is inside a transaction until the end of the test, or of the transaction. */
+/** Another session, like those that call functions, in a transaction until the end of the test, or of the transaction. */
 async function begin(url: string): Promise<Client> {
   const session = new Client({ connectionString: url });
   await session.connect();
   onTestFinished(() => session.end());
+  await session.query(
+    `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, isReadOnly: false })}`,
+  );
   await session.query('BEGIN');
   return session;
 }

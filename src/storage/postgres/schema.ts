@@ -193,7 +193,7 @@ CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets F
 /**
  * The tables of slots change with every request, and are about the running moment alone: without them in the write-ahead log
  * a request writes less than half of it. A crash of the server empties all of them, and a standby has none of their rows; they
- * are made anew from the rows of requests (`lockKey`), and by the nodes (`restoreSlots`).
+ * are made anew from the rows of requests (`makeKey`), and by the nodes (`restoreSlots`).
  */
 const unlogged = ['key_limits', 'slots', 'starts', 'waiting_requests', 'ended_waits']
   .map((table) => `ALTER TABLE ${table} SET UNLOGGED;`)

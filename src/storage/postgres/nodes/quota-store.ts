@@ -1,7 +1,7 @@
 import type { GrantedQuota, QuotaStore, UpstreamLimit } from '../../../domain/ports/quotas.ts';
 import { minuteMs } from '../../../domain/upstream-limiter/minute-window.ts';
 import type { Row } from '../../engine.ts';
-import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
+import { defineFunction, withoutFlush } from '../database-function.ts';
 import type { FunctionCaller } from '../database-function.ts';
 
 /** The first key of the advisory locks under which the quotas of an upstream are changed; the second one is its name's hash. */
@@ -59,7 +59,6 @@ const freeLostQuotas = defineFunction({
   name: 'free_lost_quotas',
   types: [],
   returns: 'void',
-  settings: searchByIndex,
   body: `
     DECLARE
       lost limit_quotas;
@@ -86,7 +85,6 @@ const targetOf = defineFunction({
   name: 'quota_target',
   types: ['text', 'text', 'text', 'bigint'],
   returns: 'bigint',
-  settings: searchByIndex,
   body: `
     DECLARE
       needed BIGINT[];
@@ -117,7 +115,6 @@ const renewQuotas = defineFunction({
   name: 'renew_quotas',
   types: ['text', 'bigint', 'text'],
   returns: 'TABLE (of_upstream TEXT, of_limit TEXT, own_quota BIGINT, own_target BIGINT)',
-  settings: searchByIndex,
   body: `
     DECLARE
       demanded RECORD;

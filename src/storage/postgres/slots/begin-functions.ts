@@ -4,7 +4,7 @@ import { holdsLease } from '../../leases.ts';
 import { openRecord, openingUnits } from '../../records/open-record.ts';
 import { functionOf } from '../database-function.ts';
 import type { Beside, DatabaseFunction } from '../database-function.ts';
-import { describeDecision, grantSlot, lockKey, saveKey } from './key-rows.ts';
+import { describeDecision, grantSlot, keyVariables, lockKey, saveKey } from './key-rows.ts';
 import { verdictOn } from './slot-functions.ts';
 
 /** What a beginning says of the slot, by the number that it returns. */
@@ -16,16 +16,16 @@ const verdicts = ['granted', 'concurrency', 'rate', 'no lease'] as const;
  */
 const takingSlot = (undo: string): Omit<Beside, 'name'> => ({
   takes: { request_id: 'text', concurrency: 'bigint', requests_per_minute: 'bigint' },
-  declares: ['key key_limits', 'decision limit_decision', 'verdict TEXT'],
+  declares: [...keyVariables, 'verdict TEXT'],
   first: {
     statements: `
-      key := ${lockKey.called}(:key_id);
+      ${lockKey(':key_id')}
       verdict := CASE WHEN NOT ${holdsLease(':owner')} THEN 'no lease' ELSE ${verdictOn(':concurrency', ':requests_per_minute')} END;
       IF verdict = 'granted' THEN
-        key := ${grantSlot.called}(key, :request_id, :owner);
+        ${grantSlot(':request_id', ':owner')}
       END IF;
-      key := ${saveKey.called}(key);
-      decision := ${describeDecision.called}(verdict, key, :requests_per_minute);
+      ${saveKey}
+      ${describeDecision('verdict', ':requests_per_minute')}
       IF verdict <> 'granted' THEN
         ${undo}
         RETURN ARRAY[array_position(CAST(ARRAY[${verdicts.map((one) => `'${one}'`).join(', ')}] AS TEXT[]), verdict),

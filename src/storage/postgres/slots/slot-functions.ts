@@ -1,7 +1,7 @@
 import { maxWaitingRequests } from '../../../domain/limits/limits.ts';
 import { holdsLease } from '../../leases.ts';
-import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
-import { advanceQueue, describeDecision, grantSlot, lockKey, saveKey } from './key-rows.ts';
+import { defineFunction, withoutFlush } from '../database-function.ts';
+import { advanceQueue, declareKey, describeDecision, grantSlot, lockKey, saveKey } from './key-rows.ts';
 
 /** What becomes of a request that asks for a slot of a locked key with a limit of slots and of starts, and does not wait. */
 export const verdictOn = (slots: string, starts: string): string =>
@@ -15,23 +15,21 @@ export const takeSlot = defineFunction({
   name: 'take_slot',
   types: ['text', 'text', 'text', 'bigint', 'bigint', 'bigint'],
   returns: 'limit_decision',
-  settings: searchByIndex,
   body: `
-    DECLARE
-      key key_limits;
+    ${declareKey}
       verdict TEXT;
     BEGIN
       ${withoutFlush}
-      key := ${lockKey.called}($1);
+      ${lockKey('$1')}
       -- Behind the lock, for which it may have waited until the lease was over, ended, and its slots freed.
       IF NOT ${holdsLease('$3')} THEN
         -- The starts that the lock forgot are deleted: a count that still has them would never be corrected.
-        key := ${saveKey.called}(key);
+        ${saveKey}
         RETURN ROW('no lease', 0, 0, 0)::limit_decision;
       END IF;
       verdict := ${verdictOn('$4', '$5')};
       IF verdict = 'granted' THEN
-        key := ${grantSlot.called}(key, $2, $3);
+        ${grantSlot('$2', '$3')}
       ELSIF verdict = 'concurrency' AND $6 = 1 AND key.waiting < ${maxWaitingRequests} THEN
         key.last_ticket := key.last_ticket + 1;
         key.waiting := key.waiting + 1;
@@ -39,8 +37,9 @@ export const takeSlot = defineFunction({
         VALUES ($1, key.last_ticket, $2, $3, $4, $5);
         verdict := 'waiting';
       END IF;
-      key := ${saveKey.called}(key);
-      RETURN ${describeDecision.called}(verdict, key, $5);
+      ${saveKey}
+      ${describeDecision('verdict', '$5')}
+      RETURN decision;
     END`,
 });
 
@@ -49,7 +48,6 @@ export const takeEndedWaits = defineFunction({
   name: 'take_ended_waits',
   types: ['text'],
   returns: 'SETOF ended_waits',
-  settings: searchByIndex,
   body: `
     BEGIN
       ${withoutFlush}
@@ -63,15 +61,13 @@ export const releaseSlot = defineFunction({
   name: 'release_slot',
   types: ['text', 'text', 'text'],
   returns: 'SETOF ended_waits',
-  settings: searchByIndex,
   body: `
-    DECLARE
-      key key_limits;
+    ${declareKey}
       freed BIGINT;
       had_queue BOOLEAN;
     BEGIN
       ${withoutFlush}
-      key := ${lockKey.called}($1);
+      ${lockKey('$1')}
       had_queue := key.waiting > 0;
       DELETE FROM slots WHERE request_id = $2 AND key_id = $1;
       GET DIAGNOSTICS freed = ROW_COUNT;
@@ -82,8 +78,8 @@ export const releaseSlot = defineFunction({
         key.waiting := key.waiting - freed;
         DELETE FROM ended_waits WHERE request_id = $2;
       END IF;
-      key := ${advanceQueue.called}(key);
-      key := ${saveKey.called}(key);
+      ${advanceQueue}
+      ${saveKey}
       IF had_queue THEN
         RETURN QUERY SELECT * FROM ${takeEndedWaits.called}($3);
       END IF;
@@ -98,14 +94,12 @@ export const restoreSlots = defineFunction({
   name: 'restore_slots',
   types: ['text', 'text', 'text'],
   returns: 'bigint',
-  settings: searchByIndex,
   body: `
-    DECLARE
-      key key_limits;
+    ${declareKey}
       restored BIGINT := 0;
     BEGIN
       ${withoutFlush}
-      key := ${lockKey.called}($1);
+      ${lockKey('$1')}
       IF ${holdsLease('$2')} THEN
         INSERT INTO slots (request_id, key_id, owner)
         SELECT request_id, $1, $2 FROM json_array_elements_text(CAST($3 AS JSON)) AS request_id
@@ -113,7 +107,7 @@ export const restoreSlots = defineFunction({
         GET DIAGNOSTICS restored = ROW_COUNT;
         key.running := key.running + restored;
       END IF;
-      key := ${saveKey.called}(key);
+      ${saveKey}
       RETURN restored;
     END`,
 });
@@ -123,30 +117,31 @@ export const leaveQueue = defineFunction({
   name: 'leave_queue',
   types: ['text', 'text', 'bigint'],
   returns: 'limit_decision',
-  settings: searchByIndex,
   body: `
-    DECLARE
-      key key_limits;
+    ${declareKey}
       ended ended_waits;
       left_queue BIGINT;
       starts_in_force BIGINT;
     BEGIN
       ${withoutFlush}
-      key := ${lockKey.called}($1);
+      ${lockKey('$1')}
       DELETE FROM waiting_requests WHERE request_id = $2 AND key_id = $1
       RETURNING requests_per_minute INTO starts_in_force;
       GET DIAGNOSTICS left_queue = ROW_COUNT;
       key.waiting := key.waiting - left_queue;
-      key := ${advanceQueue.called}(key);
-      key := ${saveKey.called}(key);
+      ${advanceQueue}
+      ${saveKey}
       DELETE FROM ended_waits WHERE request_id = $2 RETURNING * INTO ended;
       IF ended.verdict IS NOT NULL THEN
         RETURN ROW(ended.verdict, ended.in_flight, ended.remaining_starts, ended.reset_ms)::limit_decision;
       END IF;
       -- The end of the wait was taken before, by a call whose answer was lost.
       IF EXISTS (SELECT 1 FROM slots WHERE request_id = $2 AND key_id = $1) THEN
-        RETURN ${describeDecision.called}('granted', key, $3);
+        ${describeDecision(`'granted'`, '$3')}
+        RETURN decision;
       END IF;
-      RETURN ${describeDecision.called}('concurrency', key, coalesce(starts_in_force, $3));
+      starts_in_force := coalesce(starts_in_force, $3);
+      ${describeDecision(`'concurrency'`, 'starts_in_force')}
+      RETURN decision;
     END`,
 });

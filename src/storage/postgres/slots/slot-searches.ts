@@ -1,14 +1,6 @@
 import { frequencyWindowMs } from '../../../domain/limits/limits.ts';
-import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
-import {
-  advanceQueue,
-  describeDecision,
-  forgetStarts,
-  grantSlot,
-  lockKey,
-  recountKey,
-  saveKey,
-} from './key-rows.ts';
+import { defineFunction, withoutFlush } from '../database-function.ts';
+import { advanceQueue, declareKey, lockKey, makeKey, saveKey, serveQueue } from './key-rows.ts';
 import { leaveQueue, releaseSlot, restoreSlots, takeEndedWaits, takeSlot } from './slot-functions.ts';
 
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
@@ -50,11 +42,9 @@ export const followLimits = defineFunction({
   name: 'follow_limits',
   types: ['text', 'bigint', 'bigint', 'text'],
   returns: 'bigint',
-  settings: searchByIndex,
   body: `
-    DECLARE
+    ${declareKey}
       changed_key TEXT;
-      key key_limits;
       count BIGINT := 0;
     BEGIN
       ${withoutFlush}
@@ -67,13 +57,13 @@ export const followLimits = defineFunction({
       LOOP
         EXIT WHEN count = ${maxChangedQueues};
         ${passOverLocked('changed_key')}
-        key := ${lockKey.called}(changed_key);
+        ${lockKey('changed_key')}
         UPDATE waiting_requests AS place SET (concurrency, requests_per_minute) = ROW(${limitsInForce})
         FROM api_keys WHERE place.key_id = changed_key AND api_keys.id = changed_key;
         UPDATE waiting_requests SET concurrency = ${slotsOfGroup}
         WHERE key_id = changed_key AND owner = $1 AND ${slotsOfGroup} IS NOT NULL;
-        key := ${advanceQueue.called}(key);
-        key := ${saveKey.called}(key);
+        ${advanceQueue}
+        ${saveKey}
         count := count + 1;
       END LOOP;
       RETURN count;
@@ -88,11 +78,9 @@ export const freeLost = defineFunction({
   name: 'free_lost',
   types: [],
   returns: 'TABLE (freed BIGINT, passed_over BIGINT)',
-  settings: searchByIndex,
   body: `
-    DECLARE
+    ${declareKey}
       lost RECORD;
-      key key_limits;
       gone BIGINT;
       keys BIGINT := 0;
     BEGIN
@@ -111,7 +99,7 @@ export const freeLost = defineFunction({
         ${passOverLocked('lost.key_id')}
         passed_over := passed_over - 1;
         keys := keys + 1;
-        key := ${lockKey.called}(lost.key_id);
+        ${lockKey('lost.key_id')}
         -- By request: slots have no index by key. One that waited before the lock may have a slot by now.
         DELETE FROM slots WHERE request_id = ANY(lost.request_ids) AND key_id = lost.key_id AND ${isLost};
         GET DIAGNOSTICS gone = ROW_COUNT;
@@ -121,8 +109,8 @@ export const freeLost = defineFunction({
         GET DIAGNOSTICS gone = ROW_COUNT;
         key.waiting := key.waiting - gone;
         freed := freed + gone;
-        key := ${advanceQueue.called}(key);
-        key := ${saveKey.called}(key);
+        ${advanceQueue}
+        ${saveKey}
       END LOOP;
       -- Behind all keys: a step that has the lock of a key may wait for these rows.
       DELETE FROM ended_waits WHERE ${isLost};
@@ -136,7 +124,7 @@ export const forgetIdleStarts = defineFunction({
   types: ['text', 'bigint'],
   returns: 'text',
   body: `
-    DECLARE
+    ${declareKey}
       idle RECORD;
       last TEXT;
     BEGIN
@@ -148,7 +136,8 @@ export const forgetIdleStarts = defineFunction({
         last := idle.key_id;
         IF idle.is_old THEN
           ${passOverLocked('idle.key_id')}
-          PERFORM ${saveKey.called}(${lockKey.called}(idle.key_id));
+          ${lockKey('idle.key_id')}
+          ${saveKey}
         END IF;
       END LOOP;
       RETURN last;
@@ -157,13 +146,8 @@ export const forgetIdleStarts = defineFunction({
 
 /** Every function, each behind those that it calls. */
 export const slotFunctions = [
-  recountKey,
-  forgetStarts,
-  lockKey,
-  saveKey,
-  grantSlot,
-  describeDecision,
-  advanceQueue,
+  makeKey,
+  serveQueue,
   takeSlot,
   takeEndedWaits,
   releaseSlot,
