@@ -1,5 +1,5 @@
 import { listenersOf } from './claim-state.ts';
-import type { Answer, Process, Row, State } from './claim-state.ts';
+import type { Answer, Kept, Row, State } from './claim-state.ts';
 
 /** A client that is connected nowhere. */
 export const away = { is: 'away', process: -1, run: -1 } as const;
@@ -10,13 +10,9 @@ export function flush(next: State): void {
 }
 
 /** Whether a run has its claim: in the lease in which it was begun. */
-export function isOwn(row: Row | null, at: number, process: Process, answer: Answer): boolean {
+export function isOwn(row: Row | null, at: number, { run, lease }: Pick<Kept, 'run' | 'lease'>): row is Row {
   return (
-    row !== null &&
-    row.stands === 'running' &&
-    row.process === at &&
-    row.lease === process.lease &&
-    row.run === answer.run
+    row !== null && row.stands === 'running' && row.process === at && row.lease === lease && row.run === run
   );
 }
 
@@ -36,4 +32,9 @@ export function serve(next: State, at: number, claim: number, run: number): void
 /** The connections of clients break; they may ask again. */
 export function sendAway(next: State, at: number, claim: number): void {
   for (const client of listenersOf(next, at, claim)) Object.assign(client, away);
+}
+
+/** Begins the grace of a run that has no client any more. */
+export function noteLeft(next: State, at: number, claim: number, answer: Answer): void {
+  if (listenersOf(next, at, claim).length === 0) answer.inGrace = true;
 }

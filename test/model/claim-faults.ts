@@ -28,6 +28,8 @@ function faultOfClaim(state: State, at: number, claim: Claim, failed: number): s
     if (client.claim !== at) continue;
     if (client.is === 'served' && (charges === 0 || charged !== client.run))
       return `client ${index} has the answer of run ${client.run}, which was not charged`;
+    if (client.is === 'served' && claim.row?.body !== client.body)
+      return `client ${index} has the answer of another request`;
     if (client.is === 'served' && !wasComplete)
       return `client ${index} has a cut-off answer as a complete one`;
     if (client.is === 'told' && charges === 0)

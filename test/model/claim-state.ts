@@ -1,15 +1,19 @@
+/**
+ * What may go wrong: a process is killed, stands still, or loses the database for a while; an upstream fails; the database
+ * crashes.
+ */
+export type Failure = 'kill' | 'stop' | 'loss' | 'upstream' | 'crash';
+
 /** How much there is of everything in a search. */
 export interface Size {
   readonly claims: number;
   readonly clients: number;
   readonly processes: number;
-  /** How often a process is killed, stands still, loses the database for a while, at most. */
-  readonly kills: number;
-  readonly stops: number;
-  readonly losses: number;
-  /** How often an upstream fails before any text, and the database crashes. */
+  /** How much goes wrong at the most: in all, and of each kind. */
   readonly failures: number;
-  readonly databaseCrashes: number;
+  readonly most: Readonly<Record<Failure, number>>;
+  /** How many of the clients ask for something else under the same key. */
+  readonly others: number;
 }
 
 /** The row of a claim. Its owner is a process in one of its leases. */
@@ -18,9 +22,11 @@ export interface Row {
   readonly process: number;
   readonly lease: number;
   readonly run: number;
+  /** What was asked: 1 of those who ask for something else. */
+  readonly body: number;
 }
 
-/** A claim in the database, with what is known of it outside: how often its upstream was called, and what was charged. */
+/** A claim in the database, with what is known of it outside: how often it was run, and what was charged. */
 export interface Claim {
   row: Row | null;
   /** What a crash of the database leaves of the row. */
@@ -34,9 +40,14 @@ export interface Claim {
 
 /** The answer of one run, in the memory of the process that made its upstream call. */
 export interface Answer {
-  readonly run: number;
-  /** `complete` and `cut` ones are to be settled; a `settled` one is kept to be replayed. */
-  stands: 'running' | 'complete' | 'cut' | 'settled';
+  /** 0 as long as its claim is not written. */
+  run: number;
+  readonly body: number;
+  /**
+   * Of an `asked` one the process does not know yet whether its claim is written; the upstream is called then. `complete` and
+   * `cut` ones are to be settled; a `settled` one is kept to be replayed.
+   */
+  stands: 'asked' | 'running' | 'complete' | 'cut' | 'settled';
   /** Whether the time is running within which a client may come back. */
   inGrace: boolean;
 }
@@ -50,12 +61,25 @@ export interface Process {
   leaseIs: 'held' | 'over' | 'ended';
   /** What it has of each claim. */
   readonly answers: (Answer | null)[];
+  /** The settlement of each claim that it has kept on its disk: of a run that came to its end while the database was away. */
+  readonly kept: (Kept | null)[];
+}
+
+/** A settlement that is to be made once the database is back, also after its process has ended. */
+export interface Kept {
+  readonly run: number;
+  readonly lease: number;
+  readonly isComplete: boolean;
 }
 
 /** A client that asks one thing, again and again until it has it or is told that it can't have it. */
 export interface Client {
-  /** `interrupted`: its answer was stopped while it listened. */
-  is: 'away' | 'listening' | 'served' | 'told' | 'interrupted';
+  readonly body: number;
+  /**
+   * `told`: of the charge of an answer that is gone. `refused`: another request has the key. `interrupted`: its answer was stopped
+   * while it listened.
+   */
+  is: 'away' | 'listening' | 'served' | 'told' | 'refused' | 'interrupted';
   /** What it asks for, once it has asked; -1 before. */
   claim: number;
   /** Where it listens, and to which run; the run that it was served. -1 where that says nothing. */
@@ -67,12 +91,14 @@ export interface State {
   readonly claims: Claim[];
   readonly processes: Process[];
   readonly clients: Client[];
-  /** What may still go wrong. */
-  readonly left: Record<'kills' | 'stops' | 'losses' | 'failures' | 'databaseCrashes', number>;
+  /** How much may still go wrong, in all and of each kind. */
+  failures: number;
+  readonly most: Record<Failure, number>;
 }
 
-export function startOf({ claims, clients, processes, ...left }: Size): State {
-  const some = <Item>(count: number, make: () => Item): Item[] => Array.from({ length: count }, make);
+export function startOf({ claims, clients, processes, others, failures, most }: Size): State {
+  const some = <Item>(count: number, make: (at: number) => Item): Item[] =>
+    Array.from({ length: count }, (_, at) => make(at));
   return {
     claims: some(claims, () => ({
       row: null,
@@ -87,9 +113,17 @@ export function startOf({ claims, clients, processes, ...left }: Size): State {
       lease: 0,
       leaseIs: 'held',
       answers: some(claims, () => null),
+      kept: some(claims, () => null),
     })),
-    clients: some(clients, () => ({ is: 'away', claim: -1, process: -1, run: -1 })),
-    left,
+    clients: some(clients, (at) => ({
+      body: at < clients - others ? 0 : 1,
+      is: 'away',
+      claim: -1,
+      process: -1,
+      run: -1,
+    })),
+    failures,
+    most,
   };
 }
 
@@ -104,15 +138,17 @@ export function listenersOf({ clients }: State, process: number, claim: number):
 }
 
 /** A copy in which everything may be changed but rows, which are replaced. */
-export function copyOf({ claims, processes, clients, left }: State): State {
+export function copyOf({ claims, processes, clients, failures, most }: State): State {
   return {
     claims: claims.map((claim) => ({ ...claim })),
     processes: processes.map((process) => ({
       ...process,
       answers: process.answers.map((answer) => (answer === null ? null : { ...answer })),
+      kept: [...process.kept],
     })),
     clients: clients.map((client) => ({ ...client })),
-    left: { ...left },
+    failures,
+    most: { ...most },
   };
 }
 
@@ -134,7 +170,7 @@ function write(state: State, claims: readonly number[], processes: readonly numb
   const claimAt = (claim: number): number => (claim < 0 ? claim : claims.indexOf(claim));
   const processAt = (process: number): number => (process < 0 ? process : processes.indexOf(process));
   const row = (one: Row | null): string =>
-    one === null ? '-' : `${one.stands}${processAt(one.process)}.${one.lease}.${one.run}`;
+    one === null ? '-' : `${one.stands}${processAt(one.process)}.${one.lease}.${one.run}.${one.body}`;
   const ofClaims = claims.map((at) => {
     const claim = state.claims[at];
     if (claim === undefined) return '';
@@ -146,14 +182,18 @@ function write(state: State, claims: readonly number[], processes: readonly numb
     if (process === undefined) return '';
     const answers = claims.map((claim) => {
       const answer = process.answers[claim] ?? null;
-      return answer === null ? '-' : `${answer.run}${answer.stands}${answer.inGrace}`;
+      return answer === null ? '-' : `${answer.run}.${answer.body}${answer.stands}${answer.inGrace}`;
     });
-    return `${process.life}${process.lease}${process.leaseIs}:${answers.join()}`;
+    const kept = claims.map((claim) => {
+      const one = process.kept[claim] ?? null;
+      return one === null ? '' : `${one.run}.${one.lease}${one.isComplete}`;
+    });
+    return `${process.life}${process.lease}${process.leaseIs}:${answers.join()}:${kept.join()}`;
   });
   const ofClients = state.clients
-    .map(({ is, claim, process, run }) => `${is}${claimAt(claim)}.${processAt(process)}.${run}`)
+    .map(({ body, is, claim, process, run }) => `${body}${is}${claimAt(claim)}.${processAt(process)}.${run}`)
     .toSorted();
-  return [ofClaims, ofProcesses, ofClients, Object.values(state.left)]
+  return [ofClaims, ofProcesses, ofClients, [state.failures, ...Object.values(state.most)]]
     .map((part) => part.join(';'))
     .join('|');
 }

@@ -1,51 +1,62 @@
 import { describe, expect, test } from 'vitest';
 import { claimModel } from './claim-model.ts';
-import { brokenRules } from './claim-rules.ts';
+import { brokenRules, sizeOf } from './claim-rules.ts';
 import type { BrokenRule } from './claim-rules.ts';
 import type { State } from './claim-state.ts';
 import { search } from './search.ts';
 import type { Model } from './search.ts';
 
 /** `npm run model` has more of everything. */
-const clientsOnTwo = { claims: 1, clients: 2, processes: 2 };
-const crashes = { ...clientsOnTwo, kills: 1, stops: 1, losses: 0, failures: 1, databaseCrashes: 1 };
-const losses = { ...clientsOnTwo, kills: 0, stops: 0, losses: 2, failures: 1, databaseCrashes: 1 };
+const clientsOnTwo = { claims: 1, clients: 2, others: 0, processes: 2, failures: 2 };
+const none = { kill: 0, stop: 0, loss: 0, upstream: 0, crash: 0 };
+const crashes = { ...clientsOnTwo, most: { ...none, kill: 1, stop: 1, upstream: 1, crash: 1 } };
+const losses = { ...clientsOnTwo, most: { ...none, kill: 1, loss: 2 } };
 const mostStates = 100_000;
 
 describe('claims of two clients in two processes', () => {
   test.each([
     ['processes are killed and stand still, upstreams fail and the database crashes', crashes],
-    ['processes lose the database, upstreams fail and the database crashes', losses],
+    ['processes lose the database, and are killed then', losses],
+    ['one asks for something else', { ...crashes, others: 1, failures: 1 }],
   ])('are charged once, never run twice at a time, and never stay, where %s', (_what, size) => {
     const { fault, states } = search(claimModel(size), mostStates);
     expect(fault).toBeNull();
     expect(states).toBeGreaterThan(5_000);
   });
 
-  test.each(Object.entries(brokenRules))('are found wrong where %s: %s', (rule, text) => {
-    const { fault } = search(claimModel(crashes, rule as BrokenRule), mostStates);
-    expect(fault?.text).toContain(text);
+  test.each(Object.entries(brokenRules))('are found wrong where %s', (rule, finding) => {
+    const { fault } = search(claimModel(sizeOf(finding), rule as BrokenRule), mostStates);
+    expect(fault?.text).toContain(finding.fault);
   });
 
   test.each([
     [
       'both listen to one run',
+      losses,
       ({ clients, claims }: State) => clients.every(({ is }) => is === 'listening') && claims[0]?.runs === 1,
     ],
     [
       'one gets the answer that another one has left',
+      losses,
       ({ clients, processes }: State) =>
         clients.some(({ is }) => is === 'served') &&
         clients.some(({ is }) => is === 'away') &&
         processes.some(({ answers }) => answers[0]?.stands === 'settled'),
     ],
     [
-      'one is refused, as the answer was cut off',
+      'one gets the answer, and another one who asks for something else is refused',
+      { ...losses, others: 1 },
+      ({ clients }: State) =>
+        clients.some(({ is }) => is === 'served') && clients.some(({ is }) => is === 'refused'),
+    ],
+    [
+      'one is told what it was charged, as the answer was cut off',
+      crashes,
       ({ clients, claims }: State) =>
         clients.some(({ is }) => is === 'told') && claims[0]?.charges === 1 && !claims[0].wasComplete,
     ],
-  ])('come to where %s', (text, isThere) => {
-    const model = { ...claimModel(losses), faultOf: (state: State) => (isThere(state) ? text : null) };
+  ])('come to where %s', (text, size, isThere) => {
+    const model = { ...claimModel(size), faultOf: (state: State) => (isThere(state) ? text : null) };
     expect(search(model, mostStates).fault?.text).toBe(text);
   });
 });
