@@ -76,8 +76,8 @@ export interface Kept {
 export interface Client {
   readonly body: number;
   /**
-   * `told`: of the charge of an answer that is gone. `refused`: another request has the key. `interrupted`: its answer was stopped
-   * while it listened.
+   * `told`: of the charge of an answer that is gone. `refused`: another request has the key. `interrupted`: its answer was
+   * stopped while it listened.
    */
   is: 'away' | 'listening' | 'served' | 'told' | 'refused' | 'interrupted';
   /** What it asks for, once it has asked; -1 before. */
