@@ -13,7 +13,7 @@ import { createStore } from '../../src/storage/store.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { requestIdFor as idOf } from '../support/request-ids.ts';
-import { budgetClaim, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
+import { budgetTerms, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
 /** How long beginnings wait for each other, and how long those wait that the database did not take, in milliseconds. */
@@ -227,7 +227,7 @@ describe('a record that is begun in memory', () => {
 
   test('is none of a key with a budget, nor the first of its kind', async () => {
     const { kept, names } = await openKnown();
-    await kept.open({ ...opened('a'), budgets: [budgetClaim] });
+    await kept.open({ ...opened('a'), budgets: [budgetTerms] });
     await kept.open(opened('b', { model: 'another' }));
     expect(names()).toEqual(['open_budgeted', 'number_kind', 'open_record']);
   });

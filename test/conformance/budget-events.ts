@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { claimOf } from '../../src/domain/budgets/budget.ts';
+import { termsOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { writeEvent } from '../../src/domain/events.ts';
 import type { RecordBeginning } from '../../src/domain/money/consumption.ts';
@@ -50,8 +50,8 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
       let requests = 0;
       const begin = async (atMs: number, { own, shared }: Budgets) => {
         const budgets = [
-          ...(own === undefined ? [] : [claimOf('key', keyId, own, atMs)]),
-          ...(shared === undefined ? [] : [claimOf('group', groupIdOf(group), shared, atMs)]),
+          ...(own === undefined ? [] : [termsOf('key', keyId, own, atMs)]),
+          ...(shared === undefined ? [] : [termsOf('group', groupIdOf(group), shared, atMs)]),
         ];
         const requestId = idOf(`${keyId} ${++requests}`, atMs);
         const { requestId: _id, hold, ...rest } = { ...opened(''), keyId };
@@ -241,8 +241,8 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
 
     test('are none for a hold, a refusal, a request that was lost, or a second settlement', async () => {
       const { keyId, store, begin, levels } = await setUp();
-      const claim = claimOf('key', keyId, daily, noonMs);
-      const record = { ...opened(`${keyId} big`, 2_000), keyId, budgets: [claim] };
+      const terms = termsOf('key', keyId, daily, noonMs);
+      const record = { ...opened(`${keyId} big`, 2_000), keyId, budgets: [terms] };
       expect(await store.open(record)).toMatchObject({ granted: true, holdNanos: 1_000 });
       expect(await store.open({ ...record, requestId: idOf(`${keyId} refused`) })).toMatchObject({
         granted: false,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
+import { budgetIdOf, termsOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import type { Engine } from '../../src/storage/engine.ts';
@@ -115,14 +115,14 @@ class PlayedHistory {
     await Promise.all(
       holds.map(async (nanos, process) => {
         const atMs = this.#nowMs + (process % 2) * this.#made.aheadMs;
-        const claim = claimOf('key', this.#keyId, this.#budget, atMs);
-        expectEqual({ startMs: claim.startMs, endMs: claim.endMs }, referencePeriod(atMs, per, timeZone));
+        const terms = termsOf('key', this.#keyId, this.#budget, atMs);
+        expectEqual({ startMs: terms.startMs, endMs: terms.endMs }, referencePeriod(atMs, per, timeZone));
         await this.#requests.begin({
           name: `${this.#keyId} ${this.#requests.count} ${process}`,
           keyId: this.#keyId,
           hasBalance: this.#made.balance !== null,
           process,
-          claims: [claim],
+          wanted: [terms],
           nanos,
           isStrict: this.#made.isStrict,
         });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { claimOf } from '../../src/domain/budgets/budget.ts';
+import { termsOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import type { OpenedRecord, RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
@@ -49,7 +49,7 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
     store,
     engine,
     async begin(id, hold, atMs = noonMs, least = 1) {
-      const claim = claimOf('key', keyId, budget, atMs);
+      const terms = termsOf('key', keyId, budget, atMs);
       const {
         hold: asked,
         budgets: _none,
@@ -59,12 +59,12 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
         requestId: idIn(id),
         keyId,
       };
-      const reservation = await store.open({ ...record, hold: asked, budgets: [claim] });
+      const reservation = await store.open({ ...record, hold: asked, budgets: [terms] });
       const { requestId: _id, ...beginning } = record;
-      const { startMs, endMs } = reservation.periods?.[0] ?? claim;
+      const { startMs, endMs } = reservation.periods?.[0] ?? terms;
       const holdNanos = reservation.granted && balance !== null ? (reservation.holdNanos ?? 0) : 0;
       const held = reservation.granted ? (reservation.holdNanos ?? 0) : 0;
-      begun.set(id, { ...beginning, holdNanos, budgets: [{ ...claim, startMs, endMs, holdNanos: held }] });
+      begun.set(id, { ...beginning, holdNanos, budgets: [{ ...terms, startMs, endMs, holdNanos: held }] });
       return reservation;
     },
     settle: (id, charge) =>
@@ -74,7 +74,7 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
         begun: begun.get(id) ?? settled('').begun,
       }),
     async period() {
-      const { id } = claimOf('key', keyId, budget, noonMs);
+      const { id } = termsOf('key', keyId, budget, noonMs);
       const found = (await store.budgetPeriods([id])).get(id);
       if (found === undefined) return [];
       const { startMs, spentNanos, heldNanos, level } = found;

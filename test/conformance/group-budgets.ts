@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
+import { budgetIdOf, termsOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import type { RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
@@ -68,20 +68,20 @@ function makeGroup(engine: Engine, budget: Budget = monthly): Group {
     return {
       keyId,
       async begin(id, hold, atMs = noonMs, least = 1) {
-        const ofGroup = claimOf('group', groupId, budget, atMs);
-        const claims = own === null ? [ofGroup] : [claimOf('key', keyId, own, atMs), ofGroup];
+        const ofGroup = termsOf('group', groupId, budget, atMs);
+        const wanted = own === null ? [ofGroup] : [termsOf('key', keyId, own, atMs), ofGroup];
         const { requestId: _id, hold: asked, budgets: _none, ...rest } = opened('', hold, least);
         const record = { ...rest, keyId };
         const reservation = await store.open({
           ...record,
           requestId: idIn(id),
           hold: asked,
-          budgets: claims,
+          budgets: wanted,
         });
         const held = reservation.granted ? (reservation.holdNanos ?? 0) : 0;
-        const budgets = claims.map((claim, at) => {
-          const { startMs, endMs } = reservation.periods?.[at] ?? claim;
-          return Object.assign({}, claim, { startMs, endMs, holdNanos: held });
+        const budgets = wanted.map((terms, at) => {
+          const { startMs, endMs } = reservation.periods?.[at] ?? terms;
+          return Object.assign({}, terms, { startMs, endMs, holdNanos: held });
         });
         begun.set(id, { ...record, holdNanos: balance === null ? 0 : held, budgets });
         return reservation;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
-import type { Budget, BudgetClaim } from '../../src/domain/budgets/budget.ts';
+import { budgetIdOf, termsOf } from '../../src/domain/budgets/budget.ts';
+import type { Budget, BudgetTerms } from '../../src/domain/budgets/budget.ts';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Engine } from '../../src/storage/engine.ts';
@@ -66,7 +66,7 @@ const history = fc.record({
 
 type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A budget as it is claimed, by the id of its owner. */
+/** A budget as it is asked for, by the id of its owner. */
 interface Owned {
   readonly ownerId: string;
   readonly budget: Budget;
@@ -152,12 +152,12 @@ class PlayedHistory {
   }
 
   /** What a key asks of its own budget and of that of its group, in this order. */
-  #claimsOf(at: number, atMs: number): readonly BudgetClaim[] {
+  #allTermsOf(at: number, atMs: number): readonly BudgetTerms[] {
     const own = this.#keys.find(({ ownerId }) => ownerId === this.#keyOf(at));
     const group = this.#groups[this.#groupOf[at] === 1 ? 1 : 0];
     return [
-      ...(own === undefined ? [] : [claimOf('key', own.ownerId, own.budget, atMs)]),
-      claimOf('group', group.ownerId, group.budget, atMs),
+      ...(own === undefined ? [] : [termsOf('key', own.ownerId, own.budget, atMs)]),
+      termsOf('group', group.ownerId, group.budget, atMs),
     ];
   }
 
@@ -173,7 +173,7 @@ class PlayedHistory {
           keyId,
           hasBalance: members[place]?.balance !== null,
           process,
-          claims: this.#claimsOf(place, this.#nowMs + (process % 2) * this.#made.aheadMs),
+          wanted: this.#allTermsOf(place, this.#nowMs + (process % 2) * this.#made.aheadMs),
           nanos,
           isStrict: this.#made.isStrict,
         });

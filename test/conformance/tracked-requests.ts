@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
+import type { BudgetTerms } from '../../src/domain/budgets/budget.ts';
 import type { RecordBeginning, Reservation } from '../../src/domain/money/consumption.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
@@ -37,7 +37,7 @@ interface Asked {
   readonly keyId: string;
   readonly hasBalance: boolean;
   readonly process: number;
-  readonly claims: readonly BudgetClaim[];
+  readonly wanted: readonly BudgetTerms[];
   readonly nanos: number;
   readonly isStrict: boolean;
 }
@@ -73,17 +73,17 @@ export class TrackedRequests {
   }
 
   /** Begins a request: it holds as much as the balance and every budget have room for, or is refused. */
-  async begin({ name, keyId, hasBalance, process, claims, nanos, isStrict: whole }: Asked): Promise<void> {
+  async begin({ name, keyId, hasBalance, process, wanted, nanos, isStrict: whole }: Asked): Promise<void> {
     const least = whole ? nanos : 1;
     const { budgets: _none, ...given } = { ...opened(name, nanos, least), keyId };
     const { requestId, hold: _hold, ...record } = given;
     const store = this.#stores[process % 2] ?? this.store;
-    const reservation = await store.open({ ...given, budgets: claims });
+    const reservation = await store.open({ ...given, budgets: wanted });
     const periods = reservation.periods ?? [];
-    expectEqual(periods.length, claims.length);
+    expectEqual(periods.length, wanted.length);
     const rooms = periods.map((period, at) => {
-      const { startMs: claimedMs = Number.NaN, limitNanos = Number.NaN } = claims[at] ?? {};
-      expectAtMost(claimedMs, period.startMs);
+      const { startMs: wantedMs = Number.NaN, limitNanos = Number.NaN } = wanted[at] ?? {};
+      expectAtMost(wantedMs, period.startMs);
       return limitNanos - period.spentNanos - period.heldNanos;
     });
     const room = Math.min(...rooms, balanceBefore(reservation));
@@ -94,9 +94,9 @@ export class TrackedRequests {
     const hold = reservation.holdNanos ?? 0;
     expectEqual(hold, nanos === 0 ? 0 : Math.min(nanos, room));
     expectEqual(reservation.balanceNanos !== null, hasBalance);
-    const budgets = claims.map((claim, at) => {
-      const { startMs: start, endMs: end } = periods[at] ?? claim;
-      return { ...claim, startMs: start, endMs: end, holdNanos: hold };
+    const budgets = wanted.map((terms, at) => {
+      const { startMs: start, endMs: end } = periods[at] ?? terms;
+      return { ...terms, startMs: start, endMs: end, holdNanos: hold };
     });
     const beginning = { ...record, holdNanos: hasBalance ? hold : 0, budgets };
     this.#begun.push({ id: requestId, hold, beginning, state: 'open', wasLost: false, charge: 0 });

@@ -101,8 +101,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a settlement in the period of its own clock, where a later one was in the row',
     file: 'src/pipeline/money/reserve.ts',
-    find: 'const { startMs, endMs } = periods[at] ?? claim;',
-    replace: 'const { startMs, endMs } = claim;',
+    find: 'const { startMs, endMs } = periods[at] ?? terms;',
+    replace: 'const { startMs, endMs } = terms;',
     tests: sockets,
   },
 ];

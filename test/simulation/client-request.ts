@@ -1,4 +1,4 @@
-import type { BudgetClaim, BudgetOwner } from '../../src/domain/budgets/budget.ts';
+import type { BudgetTerms, BudgetOwner } from '../../src/domain/budgets/budget.ts';
 import type { RecordBeginning, Reservation, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { LimitDecision } from '../../src/domain/limits/limits.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
@@ -94,7 +94,7 @@ export class ClientRequest {
     const { keyId: _keyId, requestId: _requestId, hold: _hold, budgets: _budgets, ...common } = openedRecord;
     const begun = { ...common, keyId: key.id };
     const hold = { nanos: holdNanos, leastNanos: isStrict ? holdNanos : 1 };
-    const budgets = this.#claims(this.#process.clock.now());
+    const budgets = this.#wanted(this.#process.clock.now());
     let reservation: Reservation;
     try {
       const counting = budgets.length === 0 ? {} : { budgets };
@@ -107,9 +107,9 @@ export class ClientRequest {
     if (!reservation.granted) return null;
     const { periods = [] } = reservation;
     const held = reservation.holdNanos ?? 0;
-    const counted = budgets.map((claim, at) => {
-      const { startMs, endMs } = periods[at] ?? claim;
-      return Object.assign({}, claim, { startMs, endMs, holdNanos: held });
+    const counted = budgets.map((terms, at) => {
+      const { startMs, endMs } = periods[at] ?? terms;
+      return Object.assign({}, terms, { startMs, endMs, holdNanos: held });
     });
     return {
       ...begun,
@@ -119,16 +119,16 @@ export class ClientRequest {
   }
 
   /** What it asks of the budgets of its key and its group: the clock of its process says in which period. */
-  #claims(atMs: number): readonly BudgetClaim[] {
+  #wanted(atMs: number): readonly BudgetTerms[] {
     const { id, budget, group } = this.#planned.key;
-    const claim = (owner: BudgetOwner, ownerId: string, of: PlannedBudget): BudgetClaim => {
+    const terms = (owner: BudgetOwner, ownerId: string, of: PlannedBudget): BudgetTerms => {
       const startMs = Math.floor(atMs / of.periodMs) * of.periodMs;
       const period = { startMs, endMs: startMs + of.periodMs };
       return { id: `${ownerId} budget`, owner, ...period, limitNanos: of.amountNanos, levels: [] };
     };
     return [
-      ...(budget === null ? [] : [claim('key', id, budget)]),
-      ...(group === null ? [] : [claim('group', 'group:shared', group)]),
+      ...(budget === null ? [] : [terms('key', id, budget)]),
+      ...(group === null ? [] : [terms('group', 'group:shared', group)]),
     ];
   }
 

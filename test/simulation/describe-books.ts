@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BudgetClaim, BudgetOwner, CountedBudget } from '../../src/domain/budgets/budget.ts';
+import type { BudgetTerms, BudgetOwner, CountedBudget } from '../../src/domain/budgets/budget.ts';
 import type { PeriodBounds } from '../../src/domain/budgets/calendar.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -114,14 +114,14 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         if (begun.has(name)) break;
         begun.add(name);
         const plain = { ...opened(name, action.hold, action.least), keyId };
-        const budgets = claimsOf(keyId, action);
+        const budgets = allTermsOf(keyId, action);
         const record = budgets.length === 0 ? plain : { ...plain, budgets };
         const reservation = await store.open(record);
         found.push(reservation);
         expected.push(books.begin(owner, record));
-        const of = (claim: BudgetClaim, at: number): CountedBudget => ({
-          ...claim,
-          ...boundsOf(reservation.periods?.[at] ?? claim),
+        const of = (terms: BudgetTerms, at: number): CountedBudget => ({
+          ...terms,
+          ...boundsOf(reservation.periods?.[at] ?? terms),
           holdNanos: 0,
         });
         if (budgets.length > 0) counted.set(name, budgets.map(of));
@@ -179,7 +179,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
     found.push({ ...account });
     const { balance, held, spent } = books.account(keyId);
     expected.push({ balanceNanos: balance, heldNanos: held, spentNanos: spent });
-    for (const { id } of claimsOf(keyId, { period: 0, groupPeriod: 0 })) {
+    for (const { id } of allTermsOf(keyId, { period: 0, groupPeriod: 0 })) {
       found.push((await store.budgetPeriods([id])).get(id));
       expected.push(books.budgets.get(id) && { ...books.budgets.get(id) });
     }
@@ -188,18 +188,18 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
 }
 
 /** What a request asks of the budgets of its key and its group, each in a period; `null` for none. */
-function claimsOf(
+function allTermsOf(
   keyId: string,
   { period, groupPeriod }: Readonly<Record<'period' | 'groupPeriod', number | null>>,
-): readonly BudgetClaim[] {
+): readonly BudgetTerms[] {
   const levels = [20, 50].map((nanos) => ({ nanos, part: nanos * 10 }));
-  const claim = (owner: BudgetOwner, id: string, of: number | null, limitNanos: number): BudgetClaim[] =>
+  const terms = (owner: BudgetOwner, id: string, of: number | null, limitNanos: number): BudgetTerms[] =>
     of === null
       ? []
       : [{ id: `${id} budget`, owner, startMs: of * 1_000, endMs: (of + 1) * 1_000, limitNanos, levels }];
   return [
-    ...claim('key', keyId, period, 60),
-    ...claim('group', groupIdOf(keyId.replaceAll(' ', '-')), groupPeriod, 80),
+    ...terms('key', keyId, period, 60),
+    ...terms('group', groupIdOf(keyId.replaceAll(' ', '-')), groupPeriod, 80),
   ];
 }
 

@@ -8,9 +8,9 @@ import { createStore } from '../../src/storage/store.ts';
 import { lookUpRows } from '../../src/storage/statements.ts';
 import {
   beginningOf,
-  budgetClaim,
+  budgetTerms,
   budgetedRecord,
-  groupClaim,
+  groupTerms,
   groupedRecord,
   openedRecord,
   payingKey,
@@ -130,9 +130,9 @@ describe.skipIf(postgresAbsence !== null)(`a beginning on PostgreSQL${absent}`, 
   });
 
   test.each([
-    ['of the key', budgetedRecord, [budgetClaim.id]],
-    ['of its group', groupedRecord, [groupClaim.id]],
-    ['of both', twiceBudgetedRecord, [groupClaim.id, budgetClaim.id]],
+    ['of the key', budgetedRecord, [budgetTerms.id]],
+    ['of its group', groupedRecord, [groupTerms.id]],
+    ['of both', twiceBudgetedRecord, [groupTerms.id, budgetTerms.id]],
   ])('holds in the budgets %s, and in none without a slot', async (_whose, budgeted, ids) => {
     const { engine, begin, next } = await openNode();
     const held = async () =>

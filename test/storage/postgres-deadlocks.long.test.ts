@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
-import { budgetIdOf, claimOf } from '../../src/domain/budgets/budget.ts';
+import { budgetIdOf, termsOf } from '../../src/domain/budgets/budget.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import type { OpenedRecord, RecordBeginning } from '../../src/domain/money/consumption.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
@@ -28,11 +28,11 @@ const shared: Budget = { amountNanos: 1_000_000, per: 'month', timeZone: 'UTC', 
 /** A request of one of those keys, whose group changes with the requests. */
 function grouped(id: string, number: number): OpenedRecord {
   const keyId = groupKeys[number % groupKeys.length] ?? '';
-  const claims = [
-    ...(number % 2 === 0 ? [claimOf('key', keyId, { ...shared, per: 'day' }, startMs)] : []),
-    claimOf('group', groupIdOf(`g${(number >> 1) % 2}`), shared, startMs),
+  const wanted = [
+    ...(number % 2 === 0 ? [termsOf('key', keyId, { ...shared, per: 'day' }, startMs)] : []),
+    termsOf('group', groupIdOf(`g${(number >> 1) % 2}`), shared, startMs),
   ];
-  return { ...opened(id, 10), keyId, budgets: claims };
+  return { ...opened(id, 10), keyId, budgets: wanted };
 }
 
 function settlementOf({ requestId, hold, budgets = [], ...begun }: OpenedRecord): ReturnType<typeof settled> {

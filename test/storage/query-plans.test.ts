@@ -32,7 +32,7 @@ import { statementsOf } from '../support/fixed-units.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import {
   beginningOf,
-  budgetClaim,
+  budgetTerms,
   budgetedRecord,
   groupedRecord,
   openedRecord,
@@ -173,7 +173,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
       1,
     ),
   accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
-  budgetPeriods: (store) => store.budgetPeriods([budgetClaim.id]),
+  budgetPeriods: (store) => store.budgetPeriods([budgetTerms.id]),
   countWarnedBudgets: (store) => store.countWarnedBudgets(1),
   async open(store) {
     await store.open(opened);

@@ -14,9 +14,9 @@ import { requestName } from '../support/request-ids.ts';
 import { settledRecord as record } from '../support/settled-record.ts';
 import {
   beginningOf,
-  budgetClaim,
+  budgetTerms,
   budgetedRecord,
-  groupClaim,
+  groupTerms,
   openedRecord,
   payingKey,
   plainAttempt,
@@ -60,8 +60,8 @@ describe('the spool of settlements', () => {
 
   test('keeps how a settlement was begun, with all budgets in which it counts', async () => {
     const [ofKey, ofGroup] = [
-      { ...budgetClaim, holdNanos: 3 },
-      { ...groupClaim, holdNanos: 3 },
+      { ...budgetTerms, holdNanos: 3 },
+      { ...groupTerms, holdNanos: 3 },
     ];
     const counted = [[], [ofKey], [ofGroup], [ofKey, ofGroup]].map((budgets, at) =>
       Object.assign(record(String(at)), { begun: { ...beginningOf(openedRecord), budgets } }),
@@ -88,7 +88,7 @@ describe('the spool of settlements', () => {
     await store.createKey(payingKey, 'hash', 1_000);
     await store.open(budgetedRecord);
     for (const taken of records) await store.settle(taken);
-    const { id } = budgetClaim;
+    const { id } = budgetTerms;
     expect((await store.budgetPeriods([id])).get(id)).toMatchObject({ spentNanos: 1, heldNanos: 0 });
     const { faults } = await verifyLedger(createLedgerAudit(engine));
     expect(faults.filter((fault) => fault.startsWith('budget'))).toEqual([]);

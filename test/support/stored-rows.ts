@@ -1,5 +1,5 @@
 import { budgetIdOf } from '../../src/domain/budgets/budget.ts';
-import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
+import type { BudgetTerms } from '../../src/domain/budgets/budget.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type {
   Attempt,
@@ -47,7 +47,7 @@ export const openedRecord: OpenedRecord = {
 };
 
 /** What a request of that key asks of a budget. */
-export const budgetClaim: BudgetClaim = {
+export const budgetTerms: BudgetTerms = {
   id: budgetIdOf(payingKey.id, { per: 'day', timeZone: 'UTC' }),
   startMs: 0,
   endMs: 86_400_000,
@@ -60,8 +60,8 @@ export const budgetClaim: BudgetClaim = {
 };
 
 /** What a request of a key in a group asks of the budget of the group. */
-export const groupClaim: BudgetClaim = {
-  ...budgetClaim,
+export const groupTerms: BudgetTerms = {
+  ...budgetTerms,
   id: budgetIdOf(groupIdOf('g'), { per: 'day', timeZone: 'UTC' }),
   owner: 'group',
 };
@@ -70,21 +70,21 @@ export const groupClaim: BudgetClaim = {
 export const budgetedRecord: OpenedRecord = {
   ...openedRecord,
   requestId: requestIdFor('2'),
-  budgets: [budgetClaim],
+  budgets: [budgetTerms],
 };
 
 /** One that counts in the budget of a group. */
 export const groupedRecord: OpenedRecord = {
   ...budgetedRecord,
   requestId: requestIdFor('3'),
-  budgets: [groupClaim],
+  budgets: [groupTerms],
 };
 
 /** One that counts in both. */
 export const twiceBudgetedRecord: OpenedRecord = {
   ...budgetedRecord,
   requestId: requestIdFor('4'),
-  budgets: [budgetClaim, groupClaim],
+  budgets: [budgetTerms, groupTerms],
 };
 
 /** What a settlement repeats of a record's beginning. */

@@ -1,4 +1,4 @@
-import { claimOf } from '../../src/domain/budgets/budget.ts';
+import { termsOf } from '../../src/domain/budgets/budget.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { randomUUID } from 'node:crypto';
@@ -92,8 +92,8 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
     numbers.map((number) => store.settle(ended(plainId(number), keyOf(number), number % 200))),
   );
   const budgets = [
-    claimOf('key', 'key_poor', poorBudget, usedAtMs),
-    claimOf('group', groupIdOf('poor'), poorBudget, usedAtMs),
+    termsOf('key', 'key_poor', poorBudget, usedAtMs),
+    termsOf('group', groupIdOf('poor'), poorBudget, usedAtMs),
   ];
   const dear = { ...opened(requestIdFor('dear'), 'key_poor', 10), budgets };
   await store.open(dear);

@@ -30,7 +30,7 @@ interface WarningLevel {
 }
 
 /** What a request asks of a budget when it begins; amounts in nano-USD. */
-export interface BudgetClaim extends PeriodBounds {
+export interface BudgetTerms extends PeriodBounds {
   readonly id: string;
   readonly owner: BudgetOwner;
   /** What may be spent in the period: the amount with a raise that is in force. */
@@ -40,7 +40,7 @@ export interface BudgetClaim extends PeriodBounds {
 }
 
 /** The budget and the period in which a request counts: that in which it began, whenever it ends. */
-export interface CountedBudget extends BudgetClaim {
+export interface CountedBudget extends BudgetTerms {
   /** What was set aside of it, in nano-USD. */
   readonly holdNanos: number;
 }
@@ -81,7 +81,7 @@ export function readBudgetId(id: string): { readonly ownerId: string } & Pick<Bu
 }
 
 /** What a request that arrives at a time (milliseconds since 1970) asks of a budget of its key or group, by the id of that. */
-export function claimOf(owner: BudgetOwner, ownerId: string, budget: Budget, atMs: number): BudgetClaim {
+export function termsOf(owner: BudgetOwner, ownerId: string, budget: Budget, atMs: number): BudgetTerms {
   const { per, timeZone } = budget;
   const { startMs, endMs } = periodAt(atMs, per, timeZone);
   const limitNanos = limitAt(budget, atMs);

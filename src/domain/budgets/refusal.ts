@@ -2,7 +2,7 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { Group } from '../limits/groups.ts';
-import type { BudgetClaim, StoredPeriod } from './budget.ts';
+import type { BudgetTerms, StoredPeriod } from './budget.ts';
 
 /** `retry-after` for money that is held by requests in progress, in milliseconds. A guess: when they end is unknown. */
 export const heldRetryMs = 1_000;
@@ -15,7 +15,7 @@ export interface Need {
 
 /** A budget that a request asked for room, and its period as it was found. */
 interface AskedBudget {
-  readonly claim: BudgetClaim;
+  readonly terms: BudgetTerms;
   /** `null` where the database had none. */
   readonly period: StoredPeriod | undefined;
   /** The group of the key; `null` without one. */
@@ -37,13 +37,13 @@ export function budgetRefusal(asked: readonly AskedBudget[], needed: Need, nowMs
 }
 
 function refusalBy(
-  { claim, period, group }: AskedBudget,
+  { terms, period, group }: AskedBudget,
   { nanos: neededNanos, words: needed }: Need,
   nowMs: number,
 ): Refusal | null {
-  const { limitNanos, owner } = claim;
+  const { limitNanos, owner } = terms;
   const { endMs, spentNanos, heldNanos } = period ?? {
-    ...claim,
+    ...terms,
     spentNanos: limitNanos,
     heldNanos: 0,
   };

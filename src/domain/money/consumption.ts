@@ -1,6 +1,6 @@
 import type { Protocol, UpstreamError, Usage } from '../../protocol/text.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
-import type { BudgetClaim, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
+import type { BudgetTerms, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
 import type { Price } from './pricing.ts';
 
 /**
@@ -72,7 +72,7 @@ export interface OpenedRecord {
   readonly price: Price;
   readonly hold: HoldRequest;
   /** The budgets of its key and of the key's group, in the order of `budgetOwners`; absent where there is none. */
-  readonly budgets?: readonly BudgetClaim[];
+  readonly budgets?: readonly BudgetTerms[];
 }
 
 /** What a record's settlement repeats of its beginning. */

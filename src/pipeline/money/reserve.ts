@@ -1,5 +1,5 @@
-import { claimOf } from '../../domain/budgets/budget.ts';
-import type { BudgetClaim } from '../../domain/budgets/budget.ts';
+import { termsOf } from '../../domain/budgets/budget.ts';
+import type { BudgetTerms } from '../../domain/budgets/budget.ts';
 import { budgetRefusal, heldRetryMs } from '../../domain/budgets/refusal.ts';
 import type { Need } from '../../domain/budgets/refusal.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
@@ -44,7 +44,7 @@ export async function reserve(
     // The balance first, as it may stay without room for longer.
     if (budgets === undefined || (balanceNanos !== null && balanceNanos < hold.leastNanos))
       return balanceRefusal(reservation, need());
-    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
+    const found = budgets.map((terms, at) => ({ terms, period: periods[at], group: admission.group }));
     return budgetRefusal(found, need(), ports.clock.now());
   } catch (error) {
     ports.telemetry.fault('consumption record not begun', error);
@@ -76,7 +76,7 @@ export function openingFor(
     group: group?.name ?? null,
   };
   const record = { ...begun, requestId, hold: { nanos: wanted.nanos, leastNanos } };
-  const budgets = claimsOf(key, group, clock.now());
+  const budgets = allTermsOf(key, group, clock.now());
   return {
     record: budgets === null ? record : { ...record, budgets },
     need: () => needOf(wanted, leastNanos),
@@ -84,14 +84,14 @@ export function openingFor(
 }
 
 /** What a request asks of the budgets of its key and of the key's group, in their order; `null` without any. */
-function claimsOf(
+function allTermsOf(
   { id, budget }: ApiKey,
   group: Group | null,
   nowMs: number,
-): readonly [BudgetClaim, ...BudgetClaim[]] | null {
-  const ofKey = budget === null ? null : claimOf('key', id, budget, nowMs);
+): readonly [BudgetTerms, ...BudgetTerms[]] | null {
+  const ofKey = budget === null ? null : termsOf('key', id, budget, nowMs);
   if (group === null || group.budget === null) return ofKey === null ? null : [ofKey];
-  const ofGroup = claimOf('group', group.id, group.budget, nowMs);
+  const ofGroup = termsOf('group', group.id, group.budget, nowMs);
   return ofKey === null ? [ofGroup] : [ofKey, ofGroup];
 }
 
@@ -105,9 +105,9 @@ function beginningOf(
   const held = holdNanos ?? 0;
   const begun = { keyId, protocol, queuedMs, model, upstream, mode, price, tag, group, holdNanos: held };
   if (budgets === undefined) return begun;
-  const counted = budgets.map((claim, at) => {
-    const { id, owner, limitNanos, levels } = claim;
-    const { startMs, endMs } = periods[at] ?? claim;
+  const counted = budgets.map((terms, at) => {
+    const { id, owner, limitNanos, levels } = terms;
+    const { startMs, endMs } = periods[at] ?? terms;
     return { id, owner, limitNanos, levels, startMs, endMs, holdNanos: held };
   });
   return { ...begun, holdNanos: balanceNanos === null ? 0 : held, budgets: counted };

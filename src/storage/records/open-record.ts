@@ -1,4 +1,4 @@
-import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
+import type { BudgetTerms, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
 import { groupNameOf } from '../../domain/limits/groups.ts';
 import type { OpenedRecord, Reservation } from '../../domain/money/consumption.ts';
 import { takeValues, typesOf } from '../engine.ts';
@@ -85,7 +85,7 @@ export function columnsOfBudget(id: string): BudgetColumns {
 }
 
 /** What an opening takes of a budget. */
-const claimed = (owner: BudgetOwner): Taken<BudgetClaim> => [
+const terms = (owner: BudgetOwner): Taken<BudgetTerms> => [
   [`${owner}_budget`, 'text', ({ id }) => id],
   [`${owner}_start`, 'bigint', ({ startMs }) => startMs],
   [`${owner}_end`, 'bigint', ({ endMs }) => endMs],
@@ -93,7 +93,7 @@ const claimed = (owner: BudgetOwner): Taken<BudgetClaim> => [
 ];
 
 /** The same of the budgets that a request may have. */
-const claims = { key: claimed('key'), group: claimed('group') };
+const allTerms = { key: terms('key'), group: terms('group') };
 
 /** The columns of a budget's row, as the row that decides has them. */
 const periodColumns = ['period_start', 'period_end', 'spent', 'held', 'level'] as const;
@@ -127,7 +127,7 @@ function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
   const begun = owners.map((owner) => `, :${owner}_budget, CAST(@${owner}_period_start AS BIGINT)`);
   return {
     name,
-    takes: { ...openRecord.takes, ...typesOf(owners.flatMap((owner) => claims[owner])) },
+    takes: { ...openRecord.takes, ...typesOf(owners.flatMap((owner) => allTerms[owner])) },
     spreadBy: 'key_id',
     mayBeForgotten: true,
     locks: [{ table: 'accounts', where: 'key_id = :key_id' }],
@@ -185,12 +185,12 @@ export function openingOf(record: OpenedRecord, kind: number, owner: string): Un
   const { budgets } = record;
   const values = [owner, ...takeValues(opened, { ...record, kind })];
   if (budgets === undefined) return { unit: openRecord, values };
-  for (const budget of budgets) values.push(...takeValues(claims[budget.owner], budget));
+  for (const budget of budgets) values.push(...takeValues(allTerms[budget.owner], budget));
   return { unit: unitFor(budgets), values };
 }
 
 /** The unit that begins a record in some budgets, one or both of those that a request may have. */
-function unitFor(budgets: readonly BudgetClaim[]): FixedUnit {
+function unitFor(budgets: readonly BudgetTerms[]): FixedUnit {
   if (budgets.length > 1) return openingUnits.open_both;
   return budgets[0]?.owner === 'group' ? openingUnits.open_grouped : openingUnits.open_budgeted;
 }

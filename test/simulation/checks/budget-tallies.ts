@@ -1,4 +1,4 @@
-import type { BudgetClaim, CountedBudget } from '../../../src/domain/budgets/budget.ts';
+import type { BudgetTerms, CountedBudget } from '../../../src/domain/budgets/budget.ts';
 import type { Counts } from '../counts.ts';
 
 /** What the arrivals of units add up to in one period of a budget. */
@@ -18,7 +18,7 @@ export class BudgetTallies {
   }
 
   /** A request asks for a hold in a period; returns how much there is, in the latest one. */
-  asked({ id, startMs, limitNanos }: BudgetClaim): number {
+  asked({ id, startMs, limitNanos }: BudgetTerms): number {
     const hadAny = (this.#periods.get(id)?.size ?? 0) > 0;
     const isLater = hadAny && startMs > this.current(id).startMs;
     if (isLater) this.#counts['budgets that were refilled']++;

@@ -1,4 +1,4 @@
-import type { BudgetClaim, CountedBudget, StoredPeriod } from '../../../src/domain/budgets/budget.ts';
+import type { BudgetTerms, CountedBudget, StoredPeriod } from '../../../src/domain/budgets/budget.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/money/consumption.ts';
 import { requestKeyOf } from '../../../src/storage/records/request-key.ts';
 
@@ -67,11 +67,11 @@ export class MemoryBooks {
   }
 
   /** Begins a record and sets its hold aside, or does neither. */
-  begin(owner: string, { keyId, requestId, hold, budgets: claims = [] }: OpenedRecord): Reservation {
+  begin(owner: string, { keyId, requestId, hold, budgets: wanted = [] }: OpenedRecord): Reservation {
     const account = this.account(keyId);
-    const rows = claims.map((claim) => this.#periodOf(claim));
-    const before = claims.length === 0 ? {} : { periods: rows.map((row) => ({ ...row })) };
-    const rooms = claims.map(
+    const rows = wanted.map((terms) => this.#periodOf(terms));
+    const before = wanted.length === 0 ? {} : { periods: rows.map((row) => ({ ...row })) };
+    const rooms = wanted.map(
       ({ limitNanos }, at) => limitNanos - (rows[at]?.spentNanos ?? 0) - (rows[at]?.heldNanos ?? 0),
     );
     const room = Math.min(account.balance, ...rooms);
@@ -81,14 +81,14 @@ export class MemoryBooks {
     account.balance -= taken;
     account.held += taken;
     for (const row of rows) row.heldNanos += taken;
-    const budgets = claims.map(({ id }, at) => ({ id, startMs: rows[at]?.startMs ?? 0 }));
+    const budgets = wanted.map(({ id }, at) => ({ id, startMs: rows[at]?.startMs ?? 0 }));
     const { createdAtMs } = requestKeyOf(requestId);
     this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken, budgets });
     return { granted: true, holdNanos: taken, balanceNanos: account.balance, ...before };
   }
 
-  /** The period of a budget: that of a claim, unless there is a later one. */
-  #periodOf({ id, startMs, endMs }: Pick<BudgetClaim, 'id' | 'startMs' | 'endMs'>): Period {
+  /** The period of a budget: that of a terms, unless there is a later one. */
+  #periodOf({ id, startMs, endMs }: Pick<BudgetTerms, 'id' | 'startMs' | 'endMs'>): Period {
     let row = this.budgets.get(id);
     if (row === undefined || row.startMs < startMs) {
       row = { startMs, endMs, spentNanos: 0, heldNanos: 0, level: 0 };
