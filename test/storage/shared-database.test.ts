@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Row } from '../../src/storage/engine.ts';
-import { watchSharedDatabase } from '../../src/storage/postgres/shared-database.ts';
+import { readDatabaseId, watchSharedDatabase } from '../../src/storage/postgres/shared-database.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const lossy = 'no synchronous standby: a failover of the database loses the last settlements';
@@ -76,5 +76,41 @@ describe('the state of a shared database', () => {
     clock.advance(5_000);
     expect(await read()).toMatchObject({ synchronousStandby: 'configured' });
     expect(counted.reads).toBe(2);
+  });
+});
+
+describe('the id of a database', () => {
+  /** Reads it from a database that answers with these, one after the other, as soon as the clock has passed what it waits for. */
+  async function read(...answers: readonly (string | StorageError)[]): Promise<string> {
+    const clock = createFakeClock();
+    let asked = 0;
+    const lookUp = async () => {
+      const answer = answers[Math.min(asked++, answers.length - 1)];
+      if (answer instanceof StorageError) throw answer;
+      return [[{ id: answer ?? '' }]];
+    };
+    const reading = readDatabaseId({ lookUp }, clock);
+    let isOver = false;
+    const over = (): void => void (isOver = true);
+    reading.then(over, over);
+    for (let tries = 0; tries < 200 && !isOver; tries++) await clock.advance(100);
+    return reading;
+  }
+
+  test('is read by a start also where the connection is lost meanwhile', async () => {
+    const lost = new StorageError('terminating connection due to administrator command', 'unavailable');
+    expect(await read(lost, lost, 'a1b2')).toBe('a1b2');
+  });
+
+  test('is given up by a start once the connection was lost for ten seconds', async () => {
+    await expect(read(new StorageError('connection refused', 'unavailable'))).rejects.toThrow(
+      'connection refused',
+    );
+  });
+
+  test('is not asked for anew where the database refuses to tell it', async () => {
+    await expect(read(new StorageError('permission denied', 'unknown'), 'a1b2')).rejects.toThrow(
+      'permission denied',
+    );
   });
 });

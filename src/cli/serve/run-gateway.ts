@@ -61,7 +61,8 @@ export async function runGateway(
   const key = isSpeaker ? await gateway.createFirstKey() : null;
   seat?.started();
   if (!isSpeaker) return;
-  const hasActiveKey = key !== null || (await gateway.hasActiveKey());
+  // A greeting that lacks a hint is better than a start that fails for a database that was away for a moment.
+  const hasActiveKey = key !== null || (await gateway.hasActiveKey().catch(() => true));
   const isDemo = options.config === undefined && usesDemo(config);
   const declared = Object.keys(config.keys);
   stderr.write(`${greeting({ url, adminUrl, tokenFile, declared, key, hasActiveKey, isDemo })}\n`);

@@ -109,7 +109,7 @@ function usePostgres(
         ? null
         : createSpoolInFolder({
             folder: spool,
-            databaseId: () => readDatabaseId(engine),
+            databaseId: () => readDatabaseId(engine, clock),
             onFault: log.fault,
           }),
     sharedState: watchSharedDatabase({

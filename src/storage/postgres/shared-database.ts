@@ -1,8 +1,10 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-changes.ts';
+import { StorageError } from '../../domain/storage-refusal.ts';
 import { within } from '../../domain/time-limit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { sql } from '../statements.ts';
+import { whileLost } from './connection/while-lost.ts';
 
 /** How long what was read of the server's settings is used, in milliseconds: more frequent probes make no further reads. */
 const intervalMs = 5_000;
@@ -65,8 +67,9 @@ function judge(settings: Row | null): Pick<SharedDatabaseState, 'synchronousStan
   };
 }
 
-/** Reads the id that no other database has. */
-export async function readDatabaseId(engine: Pick<Engine, 'lookUp'>): Promise<string> {
-  const [[row] = []] = await engine.lookUp([sql`SELECT id FROM database_id`]);
+/** Reads the id that no other database has, for a start: also where the connection is lost meanwhile, for a while. */
+export async function readDatabaseId(engine: Pick<Engine, 'lookUp'>, clock: Clock): Promise<string> {
+  const isLost = (error: unknown): boolean => error instanceof StorageError && error.reason === 'unavailable';
+  const [[row] = []] = await whileLost(() => engine.lookUp([sql`SELECT id FROM database_id`]), isLost, clock);
   return String(row?.['id']);
 }

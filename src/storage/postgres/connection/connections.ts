@@ -1,4 +1,3 @@
-import type { Clock } from '../../../domain/ports/clock.ts';
 import type { ReportFault } from '../../../domain/ports/telemetry.ts';
 import type { StorageError } from '../../../domain/storage-refusal.ts';
 import type { SqlValue } from '../../engine.ts';
@@ -6,8 +5,9 @@ import type { Migration } from '../../migration.ts';
 import { migrate, migrationLimits } from '../migrate.ts';
 import { keepPartitions } from '../partitions.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
-import { firstConnectionMs, KeptConnection } from './connection.ts';
+import { KeptConnection } from './connection.ts';
 import type { ConnectionWatch } from './connection.ts';
+import { whileLost } from './while-lost.ts';
 
 /** How many connections the fixed units share, the reads, and the look-ups. */
 const unitLanes = 8;
@@ -78,7 +78,9 @@ export function openConnections(
   };
   const ready = (async () => {
     await setUp.opened;
-    await whileLost(setUp, () => migrate(setUp, steps), options.clock);
+    // An error that the database answers is one on a connection that is open.
+    const isLost = (): boolean => setUp.fault?.reason === 'unavailable';
+    await whileLost(() => migrate(setUp, steps), isLost, options.clock);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
     await Promise.all([statements, fixed, own, reads, lookUps].map(({ opened }) => opened));
@@ -96,24 +98,6 @@ export function openConnections(
     },
     close,
   };
-}
-
-/** The pause before what was broken off by a lost connection is done anew, in milliseconds. */
-const lostPauseMs = 100;
-
-/** Does something that changes all or nothing on a connection, and does it anew where that is lost in the middle, for a time. */
-async function whileLost(connection: KeptConnection, work: () => Promise<void>, clock: Clock): Promise<void> {
-  let giveUpMs: number | null = null;
-  for (;;)
-    try {
-      return await work();
-    } catch (error) {
-      giveUpMs ??= clock.monotonicMs() + firstConnectionMs;
-      // An error that the database answered is one on a connection that is open.
-      const isLost = connection.fault?.reason === 'unavailable';
-      if (!isLost || clock.monotonicMs() >= giveUpMs) throw error;
-      await new Promise<void>((resolve) => void clock.schedule(lostPauseMs, resolve));
-    }
 }
 
 /** Reports the first of several connections that is lost, and that all of them are open again. */
