@@ -1,4 +1,4 @@
-import { cut, flush, isOwn, noteLeft, sendAway, serve } from './claim-changes.ts';
+import { cut, flush, isOwn, lose, noteLeft, sendAway, serve } from './claim-changes.ts';
 import type { BrokenRule } from './claim-rules.ts';
 import type { Answer, Claim, Kept, Process, State } from './claim-state.ts';
 import type { Steps } from './claim-steps.ts';
@@ -33,13 +33,18 @@ export function stepsOfAnswer(steps: Steps, at: number, claim: number, { answers
     case 'asked':
       if (life !== 'up') return;
       if (known.run === 0) change('is written', null, (changing) => write(steps, changing));
-      else change('has its claim', null, ({ next, answer }) => run(next, at, claim, answer));
+      else {
+        change('learns that it has its claim', null, ({ next, answer }) => run(next, at, claim, answer));
+        change('asks for its claim again', null, (changing) => writeAgain(steps, changing));
+      }
       return;
     case 'running':
-      if (known.inGrace)
+      if (known.inGrace) {
         change('is stopped at the end of its grace', null, ({ next, answer }) =>
           cut(next, at, claim, answer),
         );
+        change('is stopped so before any text', 'upstream', (changing) => fail(steps, changing));
+      }
       change('comes to its end', null, ({ next, answer }) => {
         answer.stands = 'complete';
         answer.inGrace = false;
@@ -56,7 +61,7 @@ export function stepsOfAnswer(steps: Steps, at: number, claim: number, { answers
       if (life !== 'up') return;
       change('is settled', null, (changing) => settle(steps, changing));
       change('is settled, and its process does not hear of it', 'loss', ({ process, answer, ...rest }) => {
-        charge(steps, rest, at, keptOf(process, answer), answer.body);
+        charge(steps, rest, at, keptOf(answer), answer.body);
         process.life = 'alone';
       });
       return;
@@ -84,7 +89,15 @@ function write(steps: Steps, { next, at, claim, process, answer, claimed }: Chan
   if (!steps.breaks('a claim is not on the disk before the call')) flush(next);
 }
 
-/** Its process has heard that it has the claim, and calls the upstream. */
+/** What was written is not written again; where its claim was freed meanwhile, it has none. */
+function writeAgain(steps: Steps, { next, at, claim, process, answer, claimed }: Changing): void {
+  const takesItsOwnForAnother = steps.breaks('a begin that was made is taken for another one');
+  if (isOwn(claimed.row, answer) && !takesItsOwnForAnother) return run(next, at, claim, answer);
+  process.answers[claim] = null;
+  sendAway(next, at, claim);
+}
+
+/** Its process knows that it has the claim, and calls the upstream. */
 function run(next: State, at: number, claim: number, answer: Answer): void {
   answer.stands = 'running';
   noteLeft(next, at, claim, answer);
@@ -93,7 +106,8 @@ function run(next: State, at: number, claim: number, answer: Answer): void {
 /** Nothing is charged, and the claim is free. That need not be on the disk: an owner frees what it does not have. */
 function fail(steps: Steps, { next, at, claim, process, answer, claimed }: Changing): void {
   const { row } = claimed;
-  if (process.life === 'up' && isOwn(row, at, keptOf(process, answer)))
+  if (isOwn(row, answer)) lose(claimed, answer.run);
+  if (process.life === 'up' && isOwn(row, answer))
     claimed.row = {
       ...row,
       stands: steps.breaks('a failed run keeps its claim as ended') ? 'ended' : 'free',
@@ -104,7 +118,7 @@ function fail(steps: Steps, { next, at, claim, process, answer, claimed }: Chang
 
 /** Gives clients their end once their run is charged; one that has lost its claim is cut off, and nothing is charged. */
 function settle(steps: Steps, { next, at, claim, process, answer, claimed }: Changing): void {
-  if (!charge(steps, { next, claim, claimed }, at, keptOf(process, answer), answer.body)) {
+  if (!charge(steps, { next, claimed }, at, keptOf(answer), answer.body)) {
     process.answers[claim] = null;
     return sendAway(next, at, claim);
   }
@@ -118,14 +132,14 @@ function settle(steps: Steps, { next, at, claim, process, answer, claimed }: Cha
       Object.assign(client, { is: 'told', process: -1, run: -1 });
 }
 
-function keptOf({ lease }: Process, { run: number, stands }: Answer): Kept {
-  return { run: number, lease, isComplete: stands === 'complete' };
+function keptOf({ run: number, stands }: Answer): Kept {
+  return { run: number, isComplete: stands === 'complete' };
 }
 
 /** Charges a run that has its claim, once. Returns whether it is charged, now or before. */
 function charge(
   steps: Steps,
-  { next, claimed }: Pick<Changing, 'next' | 'claim' | 'claimed'>,
+  { next, claimed }: Pick<Changing, 'next' | 'claimed'>,
   at: number,
   settled: Kept,
   body: number,
@@ -133,21 +147,24 @@ function charge(
 ): boolean {
   const { row } = claimed;
   const wasMade = row?.stands === 'ended' && row.process === at && row.run === settled.run;
-  if (wasMade && !steps.breaks('a settlement in doubt is made again')) return true;
-  if (!wasMade && !isOwn(row, at, settled) && !steps.breaks(blindRule)) return false;
+  if (wasMade && !steps.breaks('a settlement in doubt charges again')) return true;
+  if (!wasMade && !isOwn(row, settled) && !steps.breaks(blindRule)) return false;
   claimed.charges++;
   claimed.charged = settled.run;
   claimed.wasComplete = settled.isComplete;
-  claimed.row = { stands: 'ended', process: at, lease: settled.lease, run: settled.run, body };
+  claimed.row = { stands: 'ended', process: at, lease: -1, run: settled.run, body };
   flush(next);
   return true;
 }
 
 /** What becomes of the answers of a process that is killed: the settlements that wait for the database are on its disk. */
-export function keepSettlements(process: Process): void {
-  for (const [claim, answer] of process.answers.entries())
+export function loseAnswers({ claims }: State, process: Process): void {
+  for (const [at, claim] of claims.entries()) {
+    const answer = process.answers[at] ?? null;
     if (process.life === 'alone' && (answer?.stands === 'complete' || answer?.stands === 'cut'))
-      process.kept[claim] = keptOf(process, answer);
+      process.kept[at] = keptOf(answer);
+    else if (answer !== null && isOwn(claim.row, answer)) lose(claim, answer.run);
+  }
   process.answers.fill(null);
 }
 
@@ -161,13 +178,6 @@ export function stepsOfKept(steps: Steps, at: number, claim: number, { kept }: P
     if (process === undefined || claimed === undefined) return;
     process.kept[claim] = null;
     const body = claimed.row?.body ?? 0;
-    charge(
-      steps,
-      { next, claim, claimed },
-      at,
-      settled,
-      body,
-      'a kept settlement does not look at the claim',
-    );
+    charge(steps, { next, claimed }, at, settled, body, 'a kept settlement does not look at the claim');
   });
 }

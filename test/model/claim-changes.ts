@@ -1,5 +1,5 @@
 import { listenersOf } from './claim-state.ts';
-import type { Answer, Kept, Row, State } from './claim-state.ts';
+import type { Answer, Claim, Kept, Row, State } from './claim-state.ts';
 
 /** A client that is connected nowhere. */
 export const away = { is: 'away', process: -1, run: -1 } as const;
@@ -9,11 +9,14 @@ export function flush(next: State): void {
   for (const claim of next.claims) claim.onDisk = claim.row;
 }
 
-/** Whether a run has its claim: in the lease in which it was begun. */
-export function isOwn(row: Row | null, at: number, { run, lease }: Pick<Kept, 'run' | 'lease'>): row is Row {
-  return (
-    row !== null && row.stands === 'running' && row.process === at && row.lease === lease && row.run === run
-  );
+/** Whether a run has its claim. One that was freed never has it again. */
+export function isOwn(row: Row | null, { run }: Pick<Kept, 'run'>): row is Row {
+  return row !== null && row.stands === 'running' && row.run === run;
+}
+
+/** Notes that a run came to nothing. */
+export function lose({ lost }: Claim, run: number): void {
+  if (!lost.includes(run)) lost.push(run);
 }
 
 /** Stops a run. It should have no client. */

@@ -1,10 +1,10 @@
 import { listenersOf, works } from './claim-state.ts';
 import type { Claim, State } from './claim-state.ts';
 
-/** What must never be true. `failed` says how often something went wrong. */
-export function faultOf(state: State, failed: number): string | null {
+/** What must never be true. */
+export function faultOf(state: State): string | null {
   for (const [at, claim] of state.claims.entries()) {
-    const fault = faultOfClaim(state, at, claim, failed);
+    const fault = faultOfClaim(state, at, claim);
     if (fault !== null) return `claim ${at}: ${fault}`;
   }
   for (const [at, { is, claim, process, run }] of state.clients.entries()) {
@@ -16,10 +16,11 @@ export function faultOf(state: State, failed: number): string | null {
   return null;
 }
 
-function faultOfClaim(state: State, at: number, claim: Claim, failed: number): string | null {
-  const { charges, charged, wasComplete, runs } = claim;
+function faultOfClaim(state: State, at: number, claim: Claim): string | null {
+  const { charges, charged, wasComplete, runs, lost } = claim;
   if (charges > 1) return `was charged ${charges} times`;
-  if (runs > 1 + failed) return `ran ${runs} times with ${failed} failures`;
+  if (charges > 0 && lost.includes(charged)) return `was charged for run ${charged}, which was lost`;
+  if (runs > 1 + lost.length) return `ran ${runs} times, of which ${lost.length} were lost`;
   const running = state.processes.filter(
     (process) => works(process) && process.leaseIs === 'held' && process.answers[at]?.stands === 'running',
   );
@@ -28,10 +29,14 @@ function faultOfClaim(state: State, at: number, claim: Claim, failed: number): s
     if (client.claim !== at) continue;
     if (client.is === 'served' && (charges === 0 || charged !== client.run))
       return `client ${index} has the answer of run ${client.run}, which was not charged`;
-    if (client.is === 'served' && claim.row?.body !== client.body)
+    if ((client.is === 'served' || client.is === 'told') && claim.row?.body !== client.body)
       return `client ${index} has the answer of another request`;
     if (client.is === 'served' && !wasComplete)
       return `client ${index} has a cut-off answer as a complete one`;
+    if (client.is === 'refused' && client.run === client.body)
+      return `client ${index} was refused for what it asks itself`;
+    if (client.is === 'told' && client.run > 0)
+      return `client ${index} was told of a charge whose answer is there`;
     if (client.is === 'told' && charges === 0)
       return `client ${index} was refused with a charge that was not made`;
   }

@@ -11,7 +11,7 @@ export function claimModel(size: Size, broken: BrokenRule | null = null): Model<
   return {
     start,
     steps: (state) => stepsFrom(state, broken, 2 + size.failures),
-    faultOf: (state) => faultOf(state, size.failures - state.failures),
+    faultOf,
     waitsFor,
     nameOf,
   };

@@ -13,14 +13,17 @@ interface Finding {
  * in docs/contributors/decisions/claims-of-requests.md.
  */
 export const brokenRules = {
-  'a second client runs anew': { fault: 'ran 2 times with 0 failures', failures: [] },
+  'a second client runs anew': { fault: 'ran 2 times, of which 0 were lost', failures: [] },
   'a claim is not on the disk before the call': {
-    fault: 'runs in two processes that have leases',
+    fault: 'ran 2 times, of which 0 were lost',
     failures: ['crash'],
   },
-  'a settlement does not look at the claim': { fault: 'was charged 2 times', failures: ['stop'] },
+  'a settlement does not look at the claim': {
+    fault: 'was charged for run 1, which was lost',
+    failures: ['stop'],
+  },
   'what is settled is joined': { fault: 'listens, and nothing will come', failures: [] },
-  'a stopped owner is passed over': { fault: 'runs in two processes that have leases', failures: ['stop'] },
+  'a stopped owner is passed over': { fault: 'ran 2 times, of which 0 were lost', failures: ['stop'] },
   'a lease is ended before it is over': {
     fault: 'runs in two processes that have leases',
     failures: ['stop'],
@@ -52,12 +55,17 @@ export const brokenRules = {
     failures: ['stop'],
   },
   'a run without clients goes on': { fault: 'goes on without a client or a grace', failures: [] },
-  'an owner frees what it is about to run': { fault: 'ran 2 times with 0 failures', failures: [] },
-  'a settlement in doubt is made again': { fault: 'was charged 2 times', failures: ['loss'] },
+  'an owner frees what it is about to run': { fault: 'ran 2 times, of which 0 were lost', failures: [] },
+  'a settlement in doubt charges again': { fault: 'was charged 2 times', failures: ['loss'] },
   'a kept settlement does not look at the claim': {
-    fault: 'was charged 2 times',
+    fault: 'was charged for run 1, which was lost',
     failures: ['loss', 'kill'],
   },
+  'a begin that was made is taken for another one': {
+    fault: 'ran 2 times, of which 0 were lost',
+    failures: [],
+  },
+  'what is there is not replayed': { fault: 'was told of a charge whose answer is there', failures: [] },
   'another request is answered with what is there': {
     fault: 'has the answer of another request',
     failures: [],

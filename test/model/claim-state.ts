@@ -36,6 +36,8 @@ export interface Claim {
   /** The run that was charged last, and whether its text was complete. */
   charged: number;
   wasComplete: boolean;
+  /** The runs that came to nothing: their process was killed or taken for dead, or they cost nothing. */
+  readonly lost: number[];
 }
 
 /** The answer of one run, in the memory of the process that made its upstream call. */
@@ -68,7 +70,6 @@ export interface Process {
 /** A settlement that is to be made once the database is back, also after its process has ended. */
 export interface Kept {
   readonly run: number;
-  readonly lease: number;
   readonly isComplete: boolean;
 }
 
@@ -82,7 +83,10 @@ export interface Client {
   is: 'away' | 'listening' | 'served' | 'told' | 'refused' | 'interrupted';
   /** What it asks for, once it has asked; -1 before. */
   claim: number;
-  /** Where it listens, and to which run; the run that it was served. -1 where that says nothing. */
+  /**
+   * Where it listens, and to which run; the run that it was served; of one that was told, the run whose text was there; of one
+   * that was refused, what the other request asked. -1 where that says nothing.
+   */
   process: number;
   run: number;
 }
@@ -107,6 +111,7 @@ export function startOf({ claims, clients, processes, others, failures, most }: 
       charges: 0,
       charged: 0,
       wasComplete: false,
+      lost: [],
     })),
     processes: some(processes, () => ({
       life: 'up',
@@ -140,7 +145,7 @@ export function listenersOf({ clients }: State, process: number, claim: number):
 /** A copy in which everything may be changed but rows, which are replaced. */
 export function copyOf({ claims, processes, clients, failures, most }: State): State {
   return {
-    claims: claims.map((claim) => ({ ...claim })),
+    claims: claims.map((claim) => ({ ...claim, lost: [...claim.lost] })),
     processes: processes.map((process) => ({
       ...process,
       answers: process.answers.map((answer) => (answer === null ? null : { ...answer })),
@@ -174,8 +179,8 @@ function write(state: State, claims: readonly number[], processes: readonly numb
   const ofClaims = claims.map((at) => {
     const claim = state.claims[at];
     if (claim === undefined) return '';
-    const { runs, charges, charged, wasComplete } = claim;
-    return `${row(claim.row)}/${row(claim.onDisk)}/${runs}.${charges}.${charged}.${wasComplete}`;
+    const { runs, charges, charged, wasComplete, lost } = claim;
+    return `${row(claim.row)}/${row(claim.onDisk)}/${runs}.${charges}.${charged}.${wasComplete}${lost.toSorted().join()}`;
   });
   const ofProcesses = processes.map((at) => {
     const process = state.processes[at];
@@ -186,7 +191,7 @@ function write(state: State, claims: readonly number[], processes: readonly numb
     });
     const kept = claims.map((claim) => {
       const one = process.kept[claim] ?? null;
-      return one === null ? '' : `${one.run}.${one.lease}${one.isComplete}`;
+      return one === null ? '' : `${one.run}${one.isComplete}`;
     });
     return `${process.life}${process.lease}${process.leaseIs}:${answers.join()}:${kept.join()}`;
   });

@@ -12,8 +12,8 @@ export interface Steps {
   /** How often a claim may run: no rule bounds it in a model with a broken one. */
   readonly mostRuns: number;
   breaks(rule: BrokenRule): boolean;
-  /** Adds a step; one that `failure` names uses up one of those that may still happen. */
-  add(name: string, failure: Failure | null, change: (next: State) => void): void;
+  /** Adds a step. A failure uses up one of those that may still happen; nothing relies on what is `given up`. */
+  add(name: string, failure: Failure | 'given up' | null, change: (next: State) => void): void;
 }
 
 /** All that may happen next in a state. */
@@ -24,9 +24,10 @@ export function stepsFrom(state: State, broken: BrokenRule | null, mostRuns: num
     mostRuns,
     breaks: (rule) => rule === broken,
     add(name, failure, change) {
-      if (failure !== null && (state.failures === 0 || state.most[failure] === 0)) return;
+      const isFailure = failure !== null && failure !== 'given up';
+      if (isFailure && (state.failures === 0 || state.most[failure] === 0)) return;
       const next = copyOf(state);
-      if (failure !== null) {
+      if (isFailure) {
         next.failures--;
         next.most[failure]--;
       }

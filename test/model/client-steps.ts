@@ -34,10 +34,10 @@ function ask(steps: Steps, asking: Asking): void {
   if (own !== null && own.stands !== 'settled') {
     if (own.body === body) listen(steps, asking, at, own.run);
     // As long as it is not known to have begun, who asks for something else waits.
-    else if (own.stands !== 'asked') refuse(steps, asking);
+    else if (own.stands !== 'asked') refuse(steps, asking, own.body);
   } else if (row === null || row.stands === 'free') begin(steps, asking);
   else if (row.body !== body && !steps.breaks('another request is answered with what is there'))
-    refuse(steps, asking);
+    refuse(steps, asking, row.body);
   else meet(steps, asking, row);
 }
 
@@ -50,12 +50,13 @@ function meet(steps: Steps, asking: Asking, row: Row): void {
   const isThere = works(owner) && answer !== null && answer.run === row.run;
   if (row.stands === 'ended') {
     if (steps.breaks('what has ended is answered to none')) return;
-    const replays = isThere && answer.stands === 'settled';
+    const hasText = isThere && answer.stands === 'settled';
+    const replays = hasText && !steps.breaks('what is there is not replayed');
     steps.add(name, null, (next) => {
-      const run = replays ? row.run : -1;
+      const run = hasText ? row.run : -1;
       Object.assign(next.clients[client] ?? {}, { claim, run, process: -1, is: replays ? 'served' : 'told' });
     });
-    if (replays && steps.breaks('what is settled is joined')) listen(steps, asking, row.process, row.run);
+    if (hasText && steps.breaks('what is settled is joined')) listen(steps, asking, row.process, row.run);
   } else if (isThere) {
     if (steps.breaks('a second client runs anew') && at !== row.process) begin(steps, asking);
     else listen(steps, asking, row.process, row.run);
@@ -82,15 +83,15 @@ function listen(steps: Steps, { name, client, claim }: Asking, process: number, 
 }
 
 /** Another request has the key. */
-function refuse(steps: Steps, { name, client, claim }: Asking): void {
+function refuse(steps: Steps, { name, client, claim }: Asking, met: number): void {
   steps.add(`${name}: is refused`, null, (next) => {
-    Object.assign(next.clients[client] ?? {}, { is: 'refused', claim, process: -1, run: -1 });
+    Object.assign(next.clients[client] ?? {}, { is: 'refused', claim, process: -1, run: met });
   });
 }
 
 /** The connection of a client breaks, also that of a process between it and the owner. */
 function leave(steps: Steps, client: number, { claim, process }: Client): void {
-  steps.add(`client ${client} leaves`, null, (next) => {
+  steps.add(`client ${client} leaves`, 'given up', (next) => {
     Object.assign(next.clients[client] ?? {}, away);
     const there = next.processes[process];
     const answer = there?.answers[claim];

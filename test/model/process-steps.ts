@@ -1,5 +1,5 @@
-import { keepSettlements } from './answer-steps.ts';
-import { flush, noteLeft, sendAway } from './claim-changes.ts';
+import { loseAnswers } from './answer-steps.ts';
+import { flush, lose, noteLeft, sendAway } from './claim-changes.ts';
 import type { Process, State } from './claim-state.ts';
 import type { Steps } from './claim-steps.ts';
 
@@ -21,7 +21,7 @@ export function stepsOfProcess(steps: Steps, at: number, process: Process): void
     });
   if (life !== 'dead')
     change('is killed', 'kill', (next, killed) => {
-      keepSettlements(killed);
+      loseAnswers(next, killed);
       killed.life = 'dead';
       for (const claim of next.claims.keys()) sendAway(next, at, claim);
     });
@@ -55,8 +55,9 @@ function sweep(steps: Steps, at: number, { leaseIs: ownLease }: Process): void {
       if (swept !== undefined && !isEarly) swept.leaseIs = 'ended';
       for (const claim of next.claims) {
         const { row } = claim;
-        if (row?.stands === 'running' && row.process === other && row.lease === lease)
-          claim.row = { ...row, stands: 'free' };
+        if (row?.stands !== 'running' || row.process !== other || row.lease !== lease) continue;
+        lose(claim, row.run);
+        claim.row = { ...row, stands: 'free' };
       }
       flush(next);
     });

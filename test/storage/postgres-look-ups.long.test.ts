@@ -66,7 +66,7 @@ describe.skipIf(postgresAbsence !== null)(`look-ups on PostgreSQL${absent}`, () 
     const holder = new Lanes(1, {
       target: readTarget(bench.url),
       limits: { statementMs: 60_000, lockMs: 0 },
-      isReadOnly: false,
+      callsFunctions: true,
       clock: createFakeClock(),
     });
     onTestFinished(() => holder.close());
@@ -106,7 +106,7 @@ describe.skipIf(postgresAbsence !== null)(`connections beside one that is silent
   test('are replaced if they were idle for as long, and kept if they answered meanwhile', async () => {
     const clock = createFakeClock();
     const limits = { statementMs: 60_000, lockMs: 4_000 };
-    const lanes = new Lanes(3, { target: readTarget(bench.url), limits, isReadOnly: false, clock });
+    const lanes = new Lanes(3, { target: readTarget(bench.url), limits, callsFunctions: true, clock });
     onTestFinished(() => lanes.close());
     await lanes.opened;
     const found = new Set(Array.from({ length: 100 }, (_, number) => lanes.of(number)));

@@ -46,7 +46,7 @@ describe.skipIf(postgresAbsence !== null)(`the statements of requests in Postgre
     await client.connect();
     // As the connections that call functions.
     await client.query(
-      `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, isReadOnly: false })}`,
+      `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, callsFunctions: true })}`,
     );
   });
   afterAll(async () => {

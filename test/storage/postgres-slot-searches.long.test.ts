@@ -32,7 +32,7 @@ async function begin(url: string): Promise<Client> {
   await session.connect();
   onTestFinished(() => session.end());
   await session.query(
-    `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, isReadOnly: false })}`,
+    `SELECT ${settingsOf({ limits: { statementMs: 5_000, lockMs: 4_000 }, callsFunctions: true })}`,
   );
   await session.query('BEGIN');
   return session;

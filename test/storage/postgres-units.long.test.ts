@@ -161,7 +161,7 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL that fail in the 
   test('keep nothing when the statement that begins the transaction fails', async () => {
     await emptyItems();
     const { url } = await bench.proxy();
-    const { connection } = keep(url, { isReadOnly: true });
+    const { connection } = keep(url, { callsFunctions: false });
     await connection.opened;
     const [, ...rest] = transaction('INSERT INTO items (id) VALUES (1)');
     await expect(connection.send([{ text: 'BEGIN NOTHING' }, ...rest])).rejects.toMatchObject({
@@ -310,7 +310,7 @@ describe.skipIf(postgresAbsence !== null)(`lanes to PostgreSQL${absent}`, () => 
     const { proxy, url } = await bench.proxy();
     const clock = createFakeClock();
     const limits = { statementMs: 5_000, lockMs: 4_000 };
-    const lanes = new Lanes(3, { target: readTarget(url), limits, isReadOnly: false, clock });
+    const lanes = new Lanes(3, { target: readTarget(url), limits, callsFunctions: true, clock });
     onTestFinished(() => lanes.close());
     await lanes.opened;
     const own = lanes.of('a');

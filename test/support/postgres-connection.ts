@@ -14,7 +14,7 @@ export function keep(
   const connection = new KeptConnection({
     target: readTarget(url),
     limits: { statementMs: 5_000, lockMs: 4_000 },
-    isReadOnly: false,
+    callsFunctions: true,
     clock,
     ...options,
   });

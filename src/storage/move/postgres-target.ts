@@ -36,7 +36,12 @@ export class PostgresTarget {
   private constructor(url: string, clock: Clock) {
     this.#target = readTarget(url);
     this.name = this.#target.name;
-    this.#session = new Session({ target: this.#target, limits: migrationLimits, isReadOnly: true, clock });
+    this.#session = new Session({
+      target: this.#target,
+      limits: migrationLimits,
+      callsFunctions: false,
+      clock,
+    });
   }
 
   /** Opens it and begins its transaction. Throws when it can't be used, or is not empty. */

@@ -23,8 +23,11 @@ export interface ServerLimits {
 export interface ConnectionOptions {
   readonly target: ConnectionTarget;
   readonly limits: ServerLimits;
-  /** Whether the server has to refuse statements that write, but for transactions that begin with `READ WRITE`. */
-  readonly isReadOnly: boolean;
+  /**
+   * Whether functions are called on it, which write. On any other the server refuses statements that write, but for
+   * transactions that begin with `READ WRITE`.
+   */
+  readonly callsFunctions: boolean;
   readonly clock: Clock;
 }
 
@@ -62,7 +65,10 @@ export function createClient(target: ConnectionTarget, socket: Socket): Client &
 const searchByIndex = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
 
 /** The expression of SQL that makes the settings of a connection. */
-export function settingsOf({ limits, isReadOnly }: Pick<ConnectionOptions, 'limits' | 'isReadOnly'>): string {
+export function settingsOf({
+  limits,
+  callsFunctions,
+}: Pick<ConnectionOptions, 'limits' | 'callsFunctions'>): string {
   const settings = {
     statement_timeout: limits.statementMs,
     lock_timeout: limits.lockMs,
@@ -71,7 +77,7 @@ export function settingsOf({ limits, isReadOnly }: Pick<ConnectionOptions, 'limi
     default_transaction_isolation: 'read committed',
     // Compiling a statement takes longer than any of them runs; and a wrong estimate would have every request wait for it.
     jit: 'off',
-    ...(isReadOnly ? { default_transaction_read_only: 'on' } : searchByIndex),
+    ...(callsFunctions ? searchByIndex : { default_transaction_read_only: 'on' }),
     tcp_keepalives_idle: keepAliveSeconds,
     tcp_keepalives_interval: keepAliveSeconds / 5,
     tcp_keepalives_count: 5,

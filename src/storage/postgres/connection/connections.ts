@@ -54,21 +54,21 @@ interface Connections {
  * of the schema, if not this version's.
  */
 export function openConnections(
-  options: Omit<ConnectionOptions, 'isReadOnly'>,
+  options: Omit<ConnectionOptions, 'callsFunctions'>,
   watch: ConnectionWatch | null,
   onFault: ReportFault,
   steps?: readonly Migration[],
 ): Connections {
-  const readOnly = { ...options, isReadOnly: true };
+  const plain = { ...options, callsFunctions: false };
   const shared = watch === null ? null : watchAll(watch);
-  const setUp = new KeptConnection({ ...readOnly, limits: migrationLimits });
-  const statements = new KeptConnection(readOnly, shared);
+  const setUp = new KeptConnection({ ...plain, limits: migrationLimits });
+  const statements = new KeptConnection(plain, shared);
   const { statementMs, lockMs } = options.limits;
   const laneLimits = { statementMs, lockMs: Math.min(lockMs, laneLockMs) };
-  const fixed = new Lanes(unitLanes, { ...options, limits: laneLimits, isReadOnly: false }, shared);
-  const own = new KeptConnection({ ...options, limits: laneLimits, isReadOnly: false }, shared);
-  const reads = new Lanes(readLanes, { ...readOnly, limits: readLimits }, shared);
-  const lookUps = new Lanes(lookUpLanes, { ...readOnly, limits: lookUpLimits }, shared);
+  const fixed = new Lanes(unitLanes, { ...options, limits: laneLimits, callsFunctions: true }, shared);
+  const own = new KeptConnection({ ...options, limits: laneLimits, callsFunctions: true }, shared);
+  const reads = new Lanes(readLanes, { ...plain, limits: readLimits }, shared);
+  const lookUps = new Lanes(lookUpLanes, { ...plain, limits: lookUpLimits }, shared);
   const partitions = keepPartitions((queries) => statements.send(queries), options.clock, onFault);
   const close = async (): Promise<void> => {
     partitions.stop();

@@ -107,7 +107,7 @@ export class Session {
         if (fault === null) return resolve(results);
         reject(fault);
         // A session keeps refusing writes when its database accepts them again, as does that of a primary that was replaced.
-        if (fault.reason === 'read_only' && !this.#options.isReadOnly) this.#giveUp(fault);
+        if (fault.reason === 'read_only' && this.#options.callsFunctions) this.#giveUp(fault);
         if (isOfOtherSession(fault)) this.#giveUp(fault);
       };
       for (const query of queries) this.#client.query(query, once(answer));
@@ -191,7 +191,7 @@ export class Session {
         'it is a standby, which refuses writes: name the primary in storage.url',
         'read_only',
       );
-    if (row?.refusing === 1 && !this.#options.isReadOnly)
+    if (row?.refusing === 1 && this.#options.callsFunctions)
       throw new StorageError('it refuses writes: default_transaction_read_only is on', 'read_only');
     return row?.own === 1;
   }

@@ -3,7 +3,8 @@ import { hasNoLease } from '../../leases.ts';
 import { defineFunction } from '../database-function.ts';
 
 // What the steps on slots consist of: statements of PL/pgSQL on the row of a key. It is locked first, by `lockKey`; it counts
-// the key's other rows, and is written last, by `saveKey`. As a function each of them would take 4 µs more of a call.
+// the key's other rows, and is written last, by `saveKey`. As a function each would take 4 µs more of a call: only what few calls
+// need is one.
 
 /** The variables of these statements. */
 export const keyVariables = [
@@ -130,7 +131,7 @@ export const serveQueue = defineFunction({
     END`,
 });
 
-/** Does that where requests wait. */
+/** Serves the queue of the locked key, if requests wait in it. */
 export const advanceQueue = `
   IF key.waiting > 0 THEN
     key := ${serveQueue.called}(key);
