@@ -48,6 +48,8 @@ interface ServeOptions {
   /** Where it runs, and has its config. */
   readonly folder: string;
   readonly config: object;
+  /** The port of its admin API; without one it is any that is free. */
+  readonly adminPort?: number;
   /** Modules that are loaded before its own code. */
   readonly imports?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -63,6 +65,7 @@ interface ServeOptions {
 export async function serveConfig({
   folder,
   config,
+  adminPort = 0,
   imports = [],
   environment = {},
   stdout = 'ignore',
@@ -70,7 +73,7 @@ export async function serveConfig({
   nodeOptions = [],
 }: ServeOptions): Promise<ServedProcess> {
   const file = join(folder, 'textgate.yaml');
-  writeFileSync(file, JSON.stringify({ ...config, admin: { port: 0, token: adminToken } }));
+  writeFileSync(file, JSON.stringify({ ...config, admin: { port: adminPort, token: adminToken } }));
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const loaded = imports.flatMap((path) => ['--import', path]);
   const command = [process.execPath, ...nodeOptions, ...loaded, programFile, 'serve', '--config', file];

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Gateway } from './gateways.ts';
 import { groupNames } from './settings.ts';
+import type { DrawnConfig } from './settings.ts';
 
 /** A key of the run. `secret` is the one to use. */
 export interface LiveKey {
@@ -16,7 +17,7 @@ export interface World {
   /** All keys that there ever were, also those that others took the place of. */
   readonly secrets: Set<string>;
   readonly random: () => number;
-  readonly drawConfig: () => object;
+  readonly drawConfig: () => DrawnConfig;
   /** Creates a key in place of one that is revoked. */
   readonly createKey: (paying: boolean) => Promise<LiveKey>;
   /** Notes what is paid in, in nano-USD. */
@@ -50,7 +51,7 @@ const disruptions: Readonly<Record<string, Disruption>> = {
     const config = world.drawConfig();
     for (const gateway of world.gateways) gateway.reload(config);
   },
-  'broken reload': (_, gateway) => gateway.reload({ models: 3 }),
+  'broken reload': (_, gateway) => gateway.reload({ server: {}, models: 3 }),
   async rotate(world, gateway) {
     const key = one(world, world.keys);
     const made = (await ask(gateway, 'POST', `/keys/${key.id}/rotate`, {

@@ -2,6 +2,8 @@ import { mkdirSync, openSync, readFileSync, readdirSync, readlinkSync, writeFile
 import { join } from 'node:path';
 import { serveConfig } from '../served-process.ts';
 import type { ServedProcess } from '../served-process.ts';
+import { freePort } from '../../support/free-port.ts';
+import type { DrawnConfig } from './settings.ts';
 
 /** A time in which a gateway was broken or away, on the monotonic clock of this process, in milliseconds. */
 export interface Broken {
@@ -18,13 +20,13 @@ export interface Gateway {
   isAway(): boolean;
   /** The process ids of its workers; of a gateway without workers, its own. */
   workers(): readonly number[];
-  start(config: object): Promise<void>;
+  start(config: DrawnConfig): Promise<void>;
   /** Has it read another config. */
-  reload(config: object): void;
+  reload(config: DrawnConfig): void;
   /** Ends it with SIGTERM and starts it again; resolves with what went wrong. */
-  drain(config: object): Promise<readonly string[]>;
+  drain(config: DrawnConfig): Promise<readonly string[]>;
   /** Ends it with SIGKILL, with its workers or without, and starts it again. */
-  kill(config: object, withWorkers: boolean): Promise<void>;
+  kill(config: DrawnConfig, withWorkers: boolean): Promise<void>;
   /** Ends one of its workers with SIGKILL, if there is one. */
   killWorker(random: () => number): void;
   /** The lines of its log. */
@@ -50,8 +52,17 @@ export function createGateway(node: number, folder: string, broken: Broken[]): G
       // It has ended meanwhile.
     }
   };
-  const start = async (config: object): Promise<void> => {
-    served = await serveConfig({ folder, config, stdout: openSync(logFile, 'a') });
+  // Fixed: port 0 would be another one where the first worker is killed before the next one listens.
+  const ports = Promise.all([freePort(), freePort()]);
+  const start = async (config: DrawnConfig): Promise<void> => {
+    const [port, adminPort] = await ports;
+    const server = { ...config.server, port };
+    served = await serveConfig({
+      folder,
+      config: { ...config, server },
+      adminPort,
+      stdout: openSync(logFile, 'a'),
+    });
   };
   const workers = (): readonly number[] => {
     const { pid = 0 } = current().child;
@@ -75,9 +86,10 @@ export function createGateway(node: number, folder: string, broken: Broken[]): G
     workers,
     start,
     reload(config) {
-      const { adminToken, child } = current();
-      const admin = { port: 0, token: adminToken };
-      writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify({ ...config, admin }));
+      const { url, adminUrl, adminToken, child } = current();
+      const server = { ...config.server, port: portOf(url) };
+      const admin = { port: portOf(adminUrl), token: adminToken };
+      writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify({ ...config, server, admin }));
       child.kill('SIGHUP');
     },
     async drain(config) {
@@ -110,6 +122,8 @@ export function createGateway(node: number, folder: string, broken: Broken[]): G
     log: () => readFileSync(logFile, 'utf8'),
   };
 }
+
+const portOf = (url: string): number => Number(new URL(url).port);
 
 function childrenOf(pid: number): readonly number[] {
   try {

@@ -17,6 +17,7 @@ import { createGateway, footprintOf } from './gateways.ts';
 import type { Broken, Footprint, Gateway } from './gateways.ts';
 import { sampleMemory } from './memory-samples.ts';
 import { drawConfig, reportingUpstream, routed, shadowUpstream, tags } from './settings.ts';
+import type { DrawnConfig } from './settings.ts';
 import { startMoodyServers } from './upstreams.ts';
 import type { MoodyServers } from './upstreams.ts';
 
@@ -61,7 +62,7 @@ export async function playEverything({ seed, minutes, server, keep = false }: Pl
   const database = server === null ? null : await createDatabase(server);
   const upstreams = await startMoodyServers([...routed, shadowUpstream], random, reportingUpstream);
   const storage = database === null ? null : { url: database.url, spool: 'spool' };
-  const draw = (): object =>
+  const draw = (): DrawnConfig =>
     drawConfig({ random, urls: upstreams.urls, storage, workers: database === null ? 1 : 2 });
   const broken: Broken[] = [];
   const gateways = (database === null ? [0] : [0, 1]).map((node) =>

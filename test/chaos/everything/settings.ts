@@ -29,11 +29,17 @@ interface Draw {
   readonly workers: number;
 }
 
+/** A config, whose ports are those of its gateway. */
+export interface DrawnConfig {
+  readonly server: object;
+  readonly [setting: string]: unknown;
+}
+
 /**
  * A config with random routes, policies, second requests, shadows, groups and times. A reload may replace each of them with any
  * other one.
  */
-export function drawConfig({ random, urls, storage, workers }: Draw): object {
+export function drawConfig({ random, urls, storage, workers }: Draw): DrawnConfig {
   const chance = (share: number): boolean => random() < share;
   const one = <Thing>(things: readonly Thing[]): Thing =>
     things[Math.floor(random() * things.length)] as Thing;
@@ -86,7 +92,6 @@ export function drawConfig({ random, urls, storage, workers }: Draw): object {
   });
   return {
     server: {
-      port: 0,
       drain: one(['1s', '10s']),
       ...(workers > 1 ? { workers } : {}),
       timeouts: { unread: '2s' },
