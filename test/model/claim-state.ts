@@ -180,7 +180,7 @@ function write(state: State, claims: readonly number[], processes: readonly numb
     const claim = state.claims[at];
     if (claim === undefined) return '';
     const { runs, charges, charged, wasComplete, lost } = claim;
-    return `${row(claim.row)}/${row(claim.onDisk)}/${runs}.${charges}.${charged}.${wasComplete}${lost.toSorted().join()}`;
+    return `${row(claim.row)}/${row(claim.onDisk)}/${runs}.${charges}.${charged}.${wasComplete}${lost.toSorted((a, b) => a - b).join()}`;
   });
   const ofProcesses = processes.map((at) => {
     const process = state.processes[at];

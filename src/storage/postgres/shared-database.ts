@@ -69,7 +69,10 @@ function judge(settings: Row | null): Pick<SharedDatabaseState, 'synchronousStan
 
 /** Reads the id that no other database has, for a start: also where the connection is lost meanwhile, for a while. */
 export async function readDatabaseId(engine: Pick<Engine, 'lookUp'>, clock: Clock): Promise<string> {
-  const isLost = (error: unknown): boolean => error instanceof StorageError && error.reason === 'unavailable';
   const [[row] = []] = await whileLost(() => engine.lookUp([sql`SELECT id FROM database_id`]), isLost, clock);
   return String(row?.['id']);
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof StorageError && error.reason === 'unavailable';
 }
