@@ -225,6 +225,8 @@ async function closeAll(
   try {
     listeners.stopAccepting();
     await endRequests();
+    const { count, named } = inFlight.unended();
+    if (count > 0) log.fault('requests did not end in time: their connections are cut', named, { count });
     listeners.cutPublic();
     await awaitSettlements(inFlight, clock);
     listeners.close();

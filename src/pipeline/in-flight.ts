@@ -13,6 +13,9 @@ interface Running {
   interrupt(reason: Interruption): void;
 }
 
+/** How many requests that do not end are named. */
+const maxNamed = 5;
+
 /** The requests in progress on this process. */
 export class InFlight implements RunningRequests {
   readonly #running = new Roster<Running>();
@@ -89,6 +92,15 @@ export class InFlight implements RunningRequests {
     if (this.#running.size === 0) return;
     this.#empty ??= Promise.withResolvers<void>();
     await this.#empty.promise;
+  }
+
+  /** The requests that go on although they were told to end: whatever they wait for is a fault of ours. */
+  unended(): { readonly count: number; readonly named: string } {
+    const named = this.#views().map(({ requestId, protocol, model, upstream, firstTextMs }) => {
+      const known = [protocol, model, upstream, firstTextMs === null ? null : 'text was sent'];
+      return `${requestId} (${known.filter((word) => word !== null).join(', ')})`;
+    });
+    return { count: named.length, named: named.slice(0, maxNamed).join('; ') };
   }
 
   /** Stops every running request. */

@@ -10,8 +10,11 @@ import { programFile } from '../support/program.ts';
 const threadKiller = join(import.meta.dirname, 'thread-killer.ts');
 const adminToken = 'an-admin-token-for-chaos';
 
-/** How long a process may take to end after SIGTERM before it counts as stuck, in milliseconds. */
-const maxExitMs = 15_000;
+/**
+ * How long a process may take to end after SIGTERM before it counts as stuck, in milliseconds: a drain of ten seconds, and
+ * what requests that do not end may take after it.
+ */
+const maxExitMs = 30_000;
 
 /** `textgate serve` in a process of its own, from source, with its database in `folder`. */
 export interface ServedProcess {

@@ -201,4 +201,29 @@ describe('closing', () => {
     await reader?.read();
     await closed;
   });
+
+  test('a draining gateway names the requests that do not end although they are told to', async () => {
+    const lines: string[] = [];
+    const logDestination = { write: (line: string) => void lines.push(line) };
+    const { url, key, ...other } = await startGateway({ upstreamUrl: upstream.url, clock, logDestination });
+    const client = openRaw(url);
+    const whole = rawPost('/v1/chat/completions', key, body);
+    // Its body never comes to its end, which nothing waits for but its own time limit.
+    client.socket.write(whole.slice(0, -5));
+    await eventually('it is in progress', async () => (await other.gateway.inFlight()).data.length > 0);
+    const closed = other.gateway.close();
+    // The drain time, and what requests may take after it that were told to end.
+    for (const seconds of [25, 5]) {
+      await setImmediate();
+      clock.advance(seconds * 1_000);
+    }
+    await closed;
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
+      expect.objectContaining({
+        msg: 'requests did not end in time: their connections are cut',
+        count: 1,
+        reason: expect.stringMatching(/^req_[0-9a-f]+ \(chat\)$/) as string,
+      }),
+    );
+  });
 });
