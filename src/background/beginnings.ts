@@ -46,8 +46,10 @@ interface BeginningsOptions {
  * nothing is known of the request, and its key was not charged.
  *
  * The database decides as it would have at once, since units are done in the order in which they are handed in: beginnings
- * first, whenever another unit might read or change a balance. Then all balances are forgotten. A hold that a balance in
- * memory does not have, a key with a budget, and a record of a new kind are for the database alone.
+ * first, whenever another unit might read or change a balance. Then all balances are forgotten. A settlement that charges no
+ * more than its hold is no such unit: behind it the balance has whatever it had before. A hold of which a balance in memory
+ * has only a part, which a settlement in between would change, a key with a budget, and a record of a new kind are for the
+ * database alone.
  */
 export class Beginnings {
   readonly #records: OrderedRecords;
@@ -86,8 +88,8 @@ export class Beginnings {
     const balance = this.#free.get(keyId);
     if (balance === undefined || budgets !== undefined || !this.#records.isKnownKind(record)) return null;
     const { nanos } = balance;
-    if (nanos !== null && nanos < hold.leastNanos && hold.nanos !== 0) return null;
-    const holdNanos = nanos === null ? null : Math.max(Math.min(nanos, hold.nanos), 0);
+    if (nanos !== null && nanos < hold.nanos && hold.nanos !== 0) return null;
+    const holdNanos = nanos === null ? null : hold.nanos;
     this.#keep({ record, holdNanos, isWritten: false });
     if (nanos === null || holdNanos === null) return { granted: true, holdNanos: null, balanceNanos: null };
     balance.nanos = nanos - holdNanos;
@@ -131,7 +133,7 @@ export class Beginnings {
     let taken: Beginning | undefined;
     try {
       return await this.#records.settle(record, () => {
-        if (isRepeated) this.#handIn();
+        if (isRepeated || this.#takesMore(record)) this.#handIn();
         const isUnwritten = this.#waiting.has(requestId);
         taken = this.#take(requestId);
         const isDifferent = this.#different.delete(requestId);
@@ -183,6 +185,11 @@ export class Beginnings {
   #forget(): void {
     this.#free.clear();
     this.#asking.clear();
+  }
+
+  /** Whether a settlement takes more off a balance than its request holds: one that is begun later may find less then. */
+  #takesMore({ begun: { keyId, holdNanos }, chargeNanos }: SettledRecord): boolean {
+    return chargeNanos > holdNanos && this.#free.get(keyId)?.nanos !== null;
   }
 
   /** Adds what a settlement gives back and takes off what it charges. */

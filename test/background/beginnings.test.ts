@@ -191,14 +191,38 @@ describe('a record that is begun in memory', () => {
   test('is written with the others after 50 ms, and holds what it was granted', async () => {
     const { clock, kept, names, accounts } = await openKnown();
     const begun = await Promise.all(
-      ['a', 'b', 'c'].map((name) => kept.open(opened(name, { hold: 400, least: 1 }))),
+      ['a', 'b', 'c'].map((name) => kept.open(opened(name, { hold: 333, least: 1 }))),
     );
-    expect(begun.map((one) => one.granted && one.holdNanos)).toEqual([400, 400, 199]);
+    expect(begun.map((one) => one.granted && one.holdNanos)).toEqual([333, 333, 333]);
     clock.advance(togetherMs - 1);
     expect(names()).toEqual([]);
     clock.advance(1);
     expect(names()).toEqual(['open_record', 'open_record', 'open_record']);
     expect(await accounts()).toEqual([[keyOf(0), { balanceNanos: 0, heldNanos: 999, spentNanos: 1 }]]);
+  });
+
+  test('is none whose key has only a part of its hold: a settlement that is handed in meanwhile would change it', async () => {
+    const { clock, kept, faults, names, accounts } = await openKnown();
+    const first = opened('a', { hold: 400 });
+    const begun = await kept.open(first);
+    expect(await kept.open(opened('b', { hold: 900, least: 1 }))).toMatchObject({ holdNanos: 599 });
+    expect(names()).toEqual(['open_record', 'open_record']);
+    await kept.settle(settledOf(first, begun, 4));
+    clock.advance(togetherMs);
+    expect(await accounts()).toEqual([[keyOf(0), { balanceNanos: 396, heldNanos: 599, spentNanos: 5 }]]);
+    expect(faults).toEqual([]);
+  });
+
+  test('is written before a settlement that charges more than its request holds', async () => {
+    const { clock, kept, faults, names, accounts } = await openKnown();
+    const first = opened('a', { hold: 10 });
+    const begun = await kept.open(first);
+    await kept.open(opened('b', { hold: 989, least: 1 }));
+    await kept.settle(settledOf(first, begun, 50));
+    expect(names()).toEqual(['open_record', 'open_record', 'settle_record']);
+    clock.advance(togetherMs);
+    expect(await accounts()).toEqual([[keyOf(0), { balanceNanos: -40, heldNanos: 989, spentNanos: 51 }]]);
+    expect(faults).toEqual([]);
   });
 
   test.for([null, 1_000])(
@@ -250,7 +274,7 @@ describe('a record that is begun in memory', () => {
     units.length = 0;
     await Promise.all([kept.beginnings?.open(opened('b')), kept.settle(settledOf(first, begun, 4))]);
     expect(await kept.open(opened('c', { hold: 5_000, least: 1 }))).toMatchObject({ holdNanos: 986 });
-    expect(names()).toEqual(['open_record', 'settle_record']);
+    expect(names()).toEqual(['open_record', 'settle_record', 'open_record']);
   });
 
   test('is offered again after a second when the database does not take it, and holds meanwhile in memory', async () => {
