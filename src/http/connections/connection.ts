@@ -200,7 +200,10 @@ export class Connection {
   }
 
   #removePending(response: OwnResponse): void {
-    this.#pending.splice(this.#pending.indexOf(response), 1);
+    const at = this.#pending.indexOf(response);
+    this.#pending.splice(at, 1);
+    // One that broke off before its turn is left out by Node, which then never sends those behind it.
+    if (!response.writableFinished) this.#pending[at - 1]?.once('close', () => this.destroy());
     if (this.#isReadingStopped && this.#pending.length < maxPendingWhileReading) {
       this.#isReadingStopped = false;
       this.#resumedMs = performance.now();
