@@ -3,12 +3,7 @@ import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { ConnectionOptions } from './client-config.ts';
 import { explainUnreachable, isRefusedForGood } from './failures.ts';
 import { Session } from './session.ts';
-
-/**
- * How long the first connection is tried again, as while the database starts, in milliseconds; and, from its loss, what a start
- * does on it.
- */
-export const firstConnectionMs = 10_000;
+import { firstConnectionMs } from './while-lost.ts';
 
 /** The pauses before a lost connection is opened again, in milliseconds: twice as long each time, up to the longest. */
 const firstPauseMs = 50;

@@ -1,5 +1,10 @@
 import type { Clock } from '../../../domain/ports/clock.ts';
-import { firstConnectionMs } from './connection.ts';
+
+/**
+ * How long the first connection is tried again, as while the database starts, in milliseconds; and, from its loss, what a start
+ * does on it. Not beside the connections, with which the driver is loaded: SQLite needs none.
+ */
+export const firstConnectionMs = 10_000;
 
 /** The pause before what was broken off by a lost connection is done anew, in milliseconds. */
 const lostPauseMs = 100;
