@@ -200,10 +200,7 @@ export class Connection {
   }
 
   #removePending(response: OwnResponse): void {
-    const at = this.#pending.indexOf(response);
-    this.#pending.splice(at, 1);
-    // One that broke off before its turn is left out by Node, which then never sends those behind it.
-    if (!response.writableFinished) this.#pending[at - 1]?.once('close', () => this.destroy());
+    this.#pending.splice(this.#pending.indexOf(response), 1);
     if (this.#isReadingStopped && this.#pending.length < maxPendingWhileReading) {
       this.#isReadingStopped = false;
       this.#resumedMs = performance.now();
