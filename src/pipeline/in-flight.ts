@@ -94,10 +94,10 @@ export class InFlight implements RunningRequests {
     await this.#empty.promise;
   }
 
-  /** The requests that go on although they were told to end: whatever they wait for is a fault of ours. */
+  /** The requests that go on although they were told to end, such as one whose body does not arrive; the first of them by name. */
   unended(): { readonly count: number; readonly named: string } {
     const named = this.#views().map(({ requestId, protocol, model, upstream, firstTextMs }) => {
-      const known = [protocol, model, upstream, firstTextMs === null ? null : 'text was sent'];
+      const known = [protocol, model, upstream, firstTextMs === null ? null : 'has text'];
       return `${requestId} (${known.filter((word) => word !== null).join(', ')})`;
     });
     return { count: named.length, named: named.slice(0, maxNamed).join('; ') };
