@@ -94,7 +94,7 @@ export class InFlight implements RunningRequests {
     await this.#empty.promise;
   }
 
-  /** The requests that go on although they were told to end, such as one whose body does not arrive; the first of them by name. */
+  /** The requests that go on although they were told to end, as one whose body does not arrive: the first of them by name. */
   unended(): { readonly count: number; readonly named: string } {
     const named = this.#views().map(({ requestId, protocol, model, upstream, firstTextMs }) => {
       const known = [protocol, model, upstream, firstTextMs === null ? null : 'has text'];
