@@ -89,6 +89,35 @@ describe('a passthrough answer', () => {
   );
 });
 
+test('a passthrough answer that breaks off behind an earlier one closes their connection once that one is sent', async () => {
+  const goOn = Promise.withResolvers<void>();
+  let played = 0;
+  upstream.play(async (response) => {
+    if (++played === 1) {
+      await goOn.promise;
+      return void response.end('first');
+    }
+    response.write('half of the second');
+    setImmediate(() => response.destroy());
+  });
+  const patient = await startGateway({
+    upstreamUrl: upstream.url,
+    passthrough: [{ path: '/tokenize', upstream: 'local' }],
+  });
+  onTestFinished(() => patient.close());
+  onTestFinished(() => goOn.resolve());
+  const running = async () => (await patient.gateway.inFlight()).data;
+  const client = openRaw(patient.url);
+  client.socket.write(rawPost('/tokenize', patient.key, {}).repeat(3));
+  // The third one is refused, which is to be sent behind the first one.
+  await eventually('the second one is over', async () => played > 1 && (await running()).length === 2);
+  goOn.resolve();
+  await eventually('the connection is closed', client.isClosed);
+  // The second one has no end, and the third one could be taken for it.
+  expect(client.text()).toMatch(/first\r\n0\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*half of the second\r\n$/);
+  expect(await running()).toEqual([]);
+});
+
 describe('a passthrough path', () => {
   test('sends the request to the upstream unchanged, and the answer to the client', async () => {
     upstream.play(

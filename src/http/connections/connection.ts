@@ -60,6 +60,8 @@ export class Connection {
   readonly #events: ConnectionEvents;
   /** In the order of their requests. */
   readonly #pending: OwnResponse[] = [];
+  /** How many pending answers can be sent: Node sends none behind one that broke off before its turn. */
+  #sendable = Infinity;
   /** The request that arrived last; `null` when nothing of it can be late, so that its memory is free. */
   #latest: IncomingMessage | null = null;
   /** How many requests have arrived. */
@@ -200,7 +202,11 @@ export class Connection {
   }
 
   #removePending(response: OwnResponse): void {
-    this.#pending.splice(this.#pending.indexOf(response), 1);
+    const at = this.#pending.indexOf(response);
+    this.#pending.splice(at, 1);
+    if (at > 0 && !response.writableFinished) this.#sendable = Math.min(this.#sendable, at);
+    else if (at < this.#sendable) this.#sendable--;
+    if (this.#sendable === 0 && this.isOpen) this.destroy();
     if (this.#isReadingStopped && this.#pending.length < maxPendingWhileReading) {
       this.#isReadingStopped = false;
       this.#resumedMs = performance.now();
