@@ -9,6 +9,9 @@ import { Violation } from '../violation.ts';
 /** How long after the end of a lease all of its slots, places and open records must be free, in milliseconds. */
 const freedMs = 1_000;
 
+/** The same where the process that ended the lease was disturbed or killed before it had freed them: others search for them. */
+const searchedMs = 16_000;
+
 /** How long after its end a request may have a slot or a place, in milliseconds. */
 const releasedMs = 3_000;
 
@@ -21,6 +24,8 @@ export class LeaseChecks {
   readonly #time: VirtualTime;
   readonly #counts: Counts;
   readonly #processes: () => readonly GatewayProcess[];
+  /** The owners whose leases were ended, with the owners that ended them. */
+  readonly #endedBy = new Map<string, string>();
   /** When the database was away last, in virtual time. */
   awayMs = Number.NEGATIVE_INFINITY;
 
@@ -38,6 +43,7 @@ export class LeaseChecks {
 
   /** A lease was ended by another process than its own. */
   ended(owner: string, judge: string): void {
+    this.#endedBy.set(owner, judge);
     const process = this.#processes().find((one) => !one.isKilled && one.owner() === owner);
     if (process !== undefined && this.#isUndisturbed(process, undisturbedMs))
       throw new Violation(`${judge} ended the lease of ${owner}, which was never cut off alone`);
@@ -80,7 +86,7 @@ export class LeaseChecks {
     });
   }
 
-  #checkFreed(owner: string, process: GatewayProcess): void {
+  #checkFreed(owner: string, process: GatewayProcess, wasSearched = false): void {
     // One that stops in order ends its lease itself.
     if (process.isStopping) return;
     if (
@@ -88,10 +94,15 @@ export class LeaseChecks {
       !this.#processes().some((one) => this.#couldJudge(one))
     )
       return;
-    this.#counts['checks that all of an ended process was free in time']++;
     const { slots, books, leases } = this.#database;
-    const what = `of ${process.name} a second after its lease was over`;
+    const what = `of ${process.name} ${wasSearched ? searchedMs : freedMs} ms after its lease was over`;
     if (leases.has(owner)) throw new Violation(`the lease ${what} is not ended`);
+    const judge = this.#processes().find((one) => one.owner() === this.#endedBy.get(owner));
+    if (!wasSearched && (judge === undefined || !this.#isUndisturbed(judge, freedMs))) {
+      this.#time.after(searchedMs - freedMs, () => this.#checkFreed(owner, process, true));
+      return;
+    }
+    this.#counts['checks that all of an ended process was free in time']++;
     if ([...slots.slots, ...slots.waiting].some((place) => place.owner === owner))
       throw new Violation(`a slot or a place ${what} is not free`);
     if ([...books.open.values()].some((open) => open.owner === owner && !this.#isLate(open.requestId)))
