@@ -25,12 +25,16 @@ const graceMs = 5_000;
 /** How long the end of the own lease is waited for when the process ends, in milliseconds: without one it runs out. */
 const endMs = 2_000;
 
+const lostMessage = 'the lease of this process had ended: its open records may have been closed as lost';
+
 /** The lease of this process. */
 export interface LeaseKeeper {
   /** Resolves when the lease was taken, or could not be for now; rejects when the database can't be opened. */
   readonly taken: Promise<void>;
   /** Whether this process holds its lease, as far as it can know: its last renewal began less than 15 seconds ago. */
   readonly holds: boolean;
+  /** Calls back when it was found to have ended, before anything is begun under the next one. */
+  follow(callback: () => void): void;
   /** Renews it now, as after an outage of the database; resolves when that is done, or has failed. */
   renew(): Promise<void>;
   /** Stops renewing it, and ends it if the database does so in time. Called after the last settlement. */
@@ -58,6 +62,7 @@ export function keepLease(
   /** When the last renewal began. */
   let renewedMs = Number.NEGATIVE_INFINITY;
   let hasLost = false;
+  const followers: (() => void)[] = [];
   const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewedMs < ageMs;
 
   let renewing: Promise<void> | null = null;
@@ -68,11 +73,9 @@ export function keepLease(
     try {
       const hadEnded = await leases.renewLease();
       renewedMs = begunMs;
-      if (hadEnded)
-        onFault(
-          'the lease of this process had ended: its open records may have been closed as lost',
-          `it goes on as ${leases.owner()}`,
-        );
+      if (!hadEnded) return;
+      for (const tell of followers) tell();
+      onFault(lostMessage, `it goes on as ${leases.owner()}`);
     } catch (error) {
       if (!signal.aborted) faults.note(error);
     }
@@ -113,6 +116,7 @@ export function keepLease(
     get holds() {
       return isYoungerThan(leaseMs);
     },
+    follow: (callback) => void followers.push(callback),
     renew,
     async stop() {
       stopping.abort();

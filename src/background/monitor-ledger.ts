@@ -148,6 +148,6 @@ export async function sweepOrphans(
   nowMs: number,
 ): Promise<number> {
   const closable = await records.listClosable(nowMs - minAgeMs, nowMs + minAgeMs);
-  const orphans = closable.filter((requestId) => !isPending(requestId));
+  const orphans = [...new Set(closable)].filter((requestId) => !isPending(requestId));
   return orphans.length === 0 ? 0 : records.closeAsLost(orphans);
 }

@@ -1,3 +1,4 @@
+import type { Claims } from '../domain/ports/claims.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
 import type { Removal } from '../operations/remove-records.ts';
@@ -9,6 +10,9 @@ import type { DutyOfOne, TaskPorts } from './repeat.ts';
 const firstMs = 10_000;
 const removeMs = 3_600_000;
 
+/** How long claims are known that have ended, in milliseconds. */
+const claimsKeptMs = 86_400_000;
+
 /** What the config in force says of old records. */
 export interface RetentionSettings {
   /** How long records are kept, in milliseconds; `null` for ever. */
@@ -19,6 +23,7 @@ export interface RetentionSettings {
 interface RemoverOptions extends TaskPorts {
   readonly settings: () => RetentionSettings;
   readonly duty: DutyOfOne;
+  readonly claims: Pick<Claims, 'removeClaims'>;
   readonly onRemoved: (count: number) => void;
   /** Called after each run that removed or folded anything, with the time before which it did. */
   readonly onRun: (removal: Removal, beforeMs: number) => void;
@@ -29,13 +34,17 @@ export function oldBefore(nowMs: number, keepMs: number): number {
   return dayOf(nowMs - keepMs);
 }
 
-/** Removes records that are older than the config says, every hour, and finds the oldest one that is left. */
+/**
+ * Removes records that are older than the config says, and claims that ended a day ago, every hour, and finds the oldest record
+ * that is left.
+ */
 export function keepRemoving(retention: Retention, options: RemoverOptions) {
-  const { clock, settings, duty, onRemoved, onRun } = options;
+  const { clock, settings, duty, claims, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
   const failure = 'old records could not be removed: it is tried again in an hour';
   const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (_signal, pause) => {
     if (!(await isOurs(duty))) return void (oldestRecordMs = null);
+    await claims.removeClaims(clock.now() - claimsKeptMs);
     const { keepMs, archive } = settings();
     if (keepMs !== null) {
       const beforeMs = oldBefore(clock.now(), keepMs);

@@ -127,6 +127,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     checkWrites: () => health.observe(records.checkWrites(), null),
     beginnings,
     async close() {
+      queue.leave();
       await Promise.allSettled(settling.all());
       beginnings?.close();
       return queue.close();
@@ -167,8 +168,11 @@ function createSettle(queue: SettlementQueue, clock: Clock, onFault: ReportFault
     } catch (error) {
       if (!isPassing(error) || !queue.hasRoom) throw error;
       notTaken(error);
+      // Waited for before it is kept: it may be made while it is written to the spool.
+      const made = record.claim === undefined ? null : queue.made(record.requestId);
+      made?.catch(() => {});
       await queue.keep(record, error);
-      return null;
+      return made;
     }
   };
 }

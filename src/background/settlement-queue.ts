@@ -45,6 +45,9 @@ export class SettlementQueue {
   readonly #spooled = new Set<string>();
   /** Settlements that the database has and has not answered: they are not offered a second time. */
   readonly #underWay = new Roster<{ readonly requestId: string; readonly made: Promise<number> }>();
+  /** What is told to those who wait for one of them. */
+  readonly #awaited = new Map<string, PromiseWithResolvers<number>>();
+  #isLeft = false;
   /** Whether anything was appended to the spool since it was emptied. */
   #spoolHolds = false;
   #waitingSinceMs = 0;
@@ -110,6 +113,24 @@ export class SettlementQueue {
     if (this.#spool === null) return;
     this.#spoolHolds = true;
     await this.#spool.append(record).then(() => this.#spooled.add(record.requestId), this.#notSpooled);
+  }
+
+  /**
+   * Resolves as `Records.settle` when a settlement that is kept is made; rejects when it is given up, or is left to the next
+   * process.
+   */
+  made(requestId: string): Promise<number> {
+    if (this.#isLeft) return Promise.reject(closed());
+    const awaited = this.#awaited.get(requestId) ?? Promise.withResolvers<number>();
+    this.#awaited.set(requestId, awaited);
+    return awaited.promise;
+  }
+
+  /** Ends all waits: what is kept is left to the next process. */
+  leave(): void {
+    this.#isLeft = true;
+    for (const { reject } of this.#awaited.values()) reject(closed());
+    this.#awaited.clear();
   }
 
   /** Takes over the settlements that an earlier process left in the spool; resolves with how many lines are damaged. */
@@ -183,18 +204,25 @@ export class SettlementQueue {
     record: SettledRecord,
     underWay: Promise<number> | null,
   ): Promise<'done' | 'refused' | 'account locked'> {
+    const { requestId } = record;
     try {
-      await (underWay ?? this.make(record));
+      const unbookedNanos = await (underWay ?? this.make(record));
+      this.#awaited.get(requestId)?.resolve(unbookedNanos);
     } catch (error) {
       if (error instanceof KeyLockedError) return 'account locked';
       if (isPassing(error)) return 'refused';
       // A thread can die between its commit and its answer: the settlement is made then.
       // Each is a charge that is given up: one that is not named could not be told from one that was made.
-      if (!(await this.#isSettled(record).catch(() => false)))
+      if (await this.#isSettled(record).catch(() => false)) {
+        this.#awaited.get(requestId)?.resolve(0);
+      } else {
+        this.#awaited.get(requestId)?.reject(error);
         this.#onFault('a kept settlement could not be made', error);
+      }
     }
-    this.#waiting.delete(record.requestId);
-    this.#ofLocked.delete(record.requestId);
+    this.#awaited.delete(requestId);
+    this.#waiting.delete(requestId);
+    this.#ofLocked.delete(requestId);
     return 'done';
   }
 
@@ -203,6 +231,10 @@ export class SettlementQueue {
     this.#spoolHolds = false;
     await this.#spool?.clear().catch(this.#notSpooled);
   }
+}
+
+function closed(): StorageError {
+  return new StorageError('the database is closed', 'closed');
 }
 
 /** Whether the database may take the same unit later. */

@@ -1,5 +1,6 @@
 import { groupsOf } from '../config/schema/groups-schema.ts';
 import { limiterSettingsOf } from '../config/schema/limiter-schema.ts';
+import { resumeSettingsOf } from '../config/schema/resume-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { readStatementKey } from '../config/statement-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
@@ -30,6 +31,8 @@ export function activeSettingsOf(config: Config) {
     expiryNoticesMs: [...new Set(events.keyExpiring)],
     /** How long an upstream must be down, or up again, before an event comes, in milliseconds. */
     upstreamDownMs: events.upstreamDown,
+    /** What becomes of requests that clients have named. */
+    resume: resumeSettingsOf(config.resume),
     /** The limits of keys without limits of their own. */
     defaultLimits: limitsFrom(limits),
     /** The groups that keys may belong to. */

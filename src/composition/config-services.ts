@@ -144,7 +144,7 @@ function composePorts(
   { config, settings, upstreams, models, details }: CallingServices,
   processServices: ProcessServices,
 ): Ports & { readonly shadows: Shadows | null } {
-  const { clock, keys, limiter, inFlight, tokens, fastPath, groups, features } = processServices;
+  const { clock, keys, limiter, inFlight, claims, tokens, fastPath, groups, features } = processServices;
   const { tokenUse, records } = processServices.storage;
   const { telemetry, tracer } = processServices.observability;
   const { health, hedges, limitersOfNext } = processServices.upstreams;
@@ -159,6 +159,7 @@ function composePorts(
     telemetry,
     tracer,
     inFlight,
+    claims,
     tokens,
     health,
     upstreamLimiters: limitersOfNext(),

@@ -28,6 +28,7 @@ import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nothingActive } from './active-config.ts';
+import { composeClaims } from './claim-services.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { createFeatures } from './features.ts';
 import { watchUpstreams } from './health-and-events.ts';
@@ -72,6 +73,7 @@ function makeParts(
   const storage = openStorage(config.storage, clock, log, metrics);
 
   const inFlight = new InFlight();
+  const claims = composeClaims(storage, active, clock);
   const limiter = composeLimiter(storage, active, clock, log);
   const keys = tellLimiter(storage.keyDirectory, storage.engine, limiter);
   const nodes = joinNodes({ ...storage, keyDirectory: keys }, inFlight, clock, log);
@@ -92,6 +94,8 @@ function makeParts(
     storage,
     /** Requests in progress in this process. */
     inFlight,
+    /** Those that clients have named. */
+    claims,
     /** Those in progress in all processes that share the database. */
     running,
     /** The limits of requests for text. */
@@ -184,7 +188,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
-      parts.readLimiter.close();
+      for (const part of [parts.readLimiter, parts.claims]) part.close();
       await parts.limiter.close();
       await Promise.all([work, upstreams, nodes, doctorRuns].map((one) => one.stop()));
       await parts.tokens.close();
@@ -227,11 +231,8 @@ function administrationOf(
     access,
     console: consoleFiles,
     manual,
-    onFailedLogin: (address) =>
-      log.notice(
-        'wrong token at the login of the console',
-        address === null ? {} : { clientAddress: address },
-      ),
+    onFailedLogin: (clientAddress) =>
+      log.notice('wrong token at the login of the console', clientAddress === null ? {} : { clientAddress }),
     status,
     shadows: () => listShadows(shadowBook, workers, clock),
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
@@ -245,7 +246,7 @@ function administrationOf(
 
 /** Sets what the gauges are read from. */
 function showGauges(
-  { observability, storage, work, upstreams, log }: Parts,
+  { observability, storage, claims, work, upstreams, log }: Parts,
   active: () => ActiveConfig,
 ): void {
   const { records, engine } = storage;
@@ -260,6 +261,7 @@ function showGauges(
     isDatabaseUsable: () => records.writeFault === null && engine.impaired === null,
     databaseLogBytes: () => engine.logBytes,
     logLinesDropped: () => log.droppedLines,
+    keptAnswerBytes: () => claims.keptBytes,
   });
 }
 

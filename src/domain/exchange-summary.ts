@@ -1,6 +1,6 @@
 import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
 import type { Refusal, ErrorCode } from '../shared/errors.ts';
-import type { Attempt, Mode, Outcome, RequestKind } from './money/consumption.ts';
+import type { Attempt, EndOutcome, Mode, RequestKind } from './money/consumption.ts';
 import type { NoPermit } from './upstream-limiter/permit-refusal.ts';
 import type { HedgeResult } from './routing/hedging.ts';
 
@@ -41,7 +41,9 @@ export interface ExchangeSummary {
   /** The name that the client asked for, fit to be shown; `null` if no name was read. */
   readonly requestedModel: string | null;
   readonly upstream: string | null;
-  readonly outcome: Outcome;
+  readonly outcome: EndOutcome;
+  /** The request whose answer the client got; `null` where that is its own. */
+  readonly replayOf: string | null;
   readonly status: number;
   readonly refusal: Refusal | null;
   /** The cause of a failure, for the operator alone. */

@@ -8,6 +8,7 @@ import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticateAt } from '../pipeline/admission/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { tagHeader } from '../pipeline/admission/admit.ts';
+import { claimHeader } from '../pipeline/claims/claim-request.ts';
 import { answerHeaders } from './answers/answer-headers.ts';
 import { arrivedBytes, readBody } from './body.ts';
 import type { ClientAddresses } from './heads/client-addresses.ts';
@@ -82,9 +83,13 @@ export class HttpClientConnection implements ClientConnection {
   }
 
   get tag(): string | undefined {
-    const sent = this.#request.headers[tagHeader];
-    // Node joins what was sent more than once, and no tag has a comma.
-    return typeof sent === 'string' ? sent : sent?.join();
+    // No tag has a comma.
+    return sentOnce(this.#request.headers[tagHeader]);
+  }
+
+  get claim(): string | undefined {
+    // A request for a try-out is the operator's own.
+    return this.triedKeyId === null ? sentOnce(this.#request.headers[claimHeader]) : undefined;
   }
 
   get otherKeyHeader(): string | null {
@@ -96,8 +101,7 @@ export class HttpClientConnection implements ClientConnection {
   }
 
   get maxCost(): string | undefined {
-    const header = this.#request.headers['x-textgate-max-cost'];
-    return Array.isArray(header) ? header.join(',') : header;
+    return sentOnce(this.#request.headers['x-textgate-max-cost']);
   }
 
   recognize(): void {
@@ -187,6 +191,11 @@ export class HttpClientConnection implements ClientConnection {
       if (signal?.aborted) done();
     });
   }
+}
+
+/** A header that is to be sent once: Node joins the values of one that was sent more often. */
+function sentOnce(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.join();
 }
 
 const noTrace: RequestHead['trace'] = {};

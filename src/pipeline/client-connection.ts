@@ -16,6 +16,8 @@ export interface HeadFacts {
   readonly queueMs: number;
   /** The names of the stripped parameters. */
   readonly stripped: readonly string[];
+  /** The request whose answer the client gets; `null` where that is its own. */
+  readonly replayOf: string | null;
 }
 
 /** What the head of an answer says, before it is put into headers. */
@@ -37,6 +39,8 @@ export interface ClientConnection extends Credentials {
   readonly loggedAddress: string | null;
   /** The tag that the client gave its request, as it was sent; `undefined` without one. */
   readonly tag: string | undefined;
+  /** The name that the client gave its request, so that it runs once however often it is sent; `undefined` without one. */
+  readonly claim: string | undefined;
   /** The header in which the client says how much the request may cost; it is not read. */
   readonly maxCost: string | undefined;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */

@@ -4,6 +4,7 @@ import type { RequestKind } from '../domain/money/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Telemetry, Trace, Tracer } from '../domain/ports/telemetry.ts';
 import type { AnswerFacts } from '../domain/shadows/compare-answers.ts';
+import type { ClaimedRun } from './claims/claimed-run.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { Delivery } from './delivery/delivery.ts';
 import { headFactsOf } from './stage-views.ts';
@@ -25,15 +26,15 @@ interface BeginningPorts {
   readonly tracer: Tracer;
 }
 
-/** One request in progress, and the clients that get its answer. */
+/** One request in progress. */
 export interface Exchange {
   readonly id: string;
   readonly requestId: string;
   readonly protocol: RequestKind;
   /** The client that made the request. */
   readonly client: ClientConnection;
-  /** One for each client of the answer; the first belongs to the client that made the request. */
-  readonly deliveries: readonly [Delivery, ...Delivery[]];
+  /** All that is sent to it. */
+  readonly delivery: Delivery;
   /** Milliseconds since 1970. */
   readonly arrivedAtMs: number;
   /** On the monotonic clock. */
@@ -47,6 +48,8 @@ export interface Exchange {
   groupSlot: GroupSlot | null;
   /** Its slots being given back; `null` before. */
   freeing: Promise<void> | null;
+  /** Its run under a claim; `null` where its client has not named it, and where another request runs the claim. */
+  claim: ClaimedRun | null;
   /** Its permits at its upstreams; `null` where none of them has limits, and before it is routed. */
   permits: RequestPermits | null;
   /** Its copy that goes to a second upstream; `null` for nearly all requests. */
@@ -74,7 +77,7 @@ export function beginExchange(
     requestId: `req_${client.id}`,
     protocol,
     client,
-    deliveries: [delivery],
+    delivery,
     arrivedAtMs: clock.now(),
     arrivedMs: clock.monotonicMs(),
     interruption,
@@ -82,6 +85,7 @@ export function beginExchange(
     body: null,
     groupSlot: null,
     freeing: null,
+    claim: null,
     permits: null,
     shadow: null,
     stage: { stage: 'arrived' },

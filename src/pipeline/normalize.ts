@@ -7,6 +7,7 @@ import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import { parseBody } from '../protocol/parse-body.ts';
 import { readResponsesRequest } from '../protocol/responses/read-request.ts';
 import type { Protocol, TextRequest } from '../protocol/text.ts';
+import { noteRequest } from './claims/claim-request.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 
@@ -29,6 +30,7 @@ export async function normalize(
 ): Promise<TextRequest | Refusal> {
   const bytes = exchange.body ?? (await exchange.client.readBody());
   if (isRefusal(bytes)) return bytes;
+  noteRequest(exchange, bytes);
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
   return readers[protocol](body, override(defaultCompatibility, key.compatibility));

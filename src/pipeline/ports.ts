@@ -17,6 +17,7 @@ import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Exchange } from './exchange.ts';
+import type { RunningClaims } from './claims/running-claims.ts';
 import type { InFlight } from './in-flight.ts';
 import type { ExchangeResult } from './results.ts';
 
@@ -52,6 +53,8 @@ export interface Ports {
   readonly telemetry: Telemetry;
   readonly tracer: Tracer;
   readonly inFlight: InFlight;
+  /** The requests that clients have named, which run once however often they are sent. */
+  readonly claims: RunningClaims;
   readonly tokens: TokenCounter;
   /** Sends copies of requests to second upstreams; `null` where no model has a shadow route. */
   readonly shadows: ShadowPort | null;

@@ -15,7 +15,7 @@ const maxBytes = 65_536;
  * Reads a request whose body has arrived before it is admitted, so that its slot and its record are one call of a database
  * that nodes share. It waits for nothing: a body that is on its way is not read without a slot, nor is a list of models
  * fetched. `null` for what is left to be read with a slot, and for what is refused, since a refusal by a limit comes first. A
- * request that needs a permit of an upstream, for which it may wait, has its record begun later.
+ * request that needs a permit of an upstream, for which it may wait, or has a claim, has its record begun later.
  */
 export async function prepare(
   key: ApiKey,
@@ -37,7 +37,9 @@ export async function prepare(
   const routed = await route(key, request, ports);
   const work = isRefusal(routed) ? routed : limitCost(routed, client);
   if (isRefusal(work)) return null;
-  if (work.routes.some((way) => upstreamLimiters.limits(way))) return { work, opening: null };
+  // A claim is written before its record.
+  if (exchange.claim !== null || work.routes.some((way) => upstreamLimiters.limits(way)))
+    return { work, opening: null };
   const queuedMs = clock.monotonicMs() - arrivedMs;
   return { work, opening: openingFor(key, admission, work, queuedMs, exchange, ports) };
 }

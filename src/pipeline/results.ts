@@ -1,4 +1,4 @@
-import type { Outcome } from '../domain/money/consumption.ts';
+import type { EndOutcome, Outcome } from '../domain/money/consumption.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { failures, refusalOf } from '../domain/upstreams/failure.ts';
 import type { AnswerEnding, Failure, Usage } from '../protocol/text.ts';
@@ -7,25 +7,31 @@ import type { Refusal } from '../shared/errors.ts';
 
 /**
  * Why a running request is stopped from outside; the reason of its abort signal. `crashed`: an error that nothing caught
- * ends the process.
+ * ends the process. `lost`: the claim of the request is not this process's any more.
  */
-export type Interruption = 'client_closed' | 'cancelled' | 'drained' | 'crashed';
+export type Interruption = 'client_closed' | 'cancelled' | 'drained' | 'crashed' | 'lost';
 
 /** How a request ended. */
 export type ExchangeResult =
   /** With the upstream's answer, or with its failure. */
   | AnswerEnding
   | InterruptedResult
+  | JoinedResult
   /** Before anything was sent upstream, or in the client's own request. */
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   /** By an error in this service. */
   | { readonly kind: 'unexpected' };
+
+/** The end of a request that has not got the answer of another one. */
+export type OwnResult = Exclude<ExchangeResult, JoinedResult>;
 
 /** A settled exchange: its result as the client gets it, and what was charged, in nano-USD. */
 export interface Settled {
   readonly result: ExchangeResult;
   /** `null` if no record was begun, or if its charge is not booked, as while the database is away. */
   readonly chargeNanos: number | null;
+  /** When that was, in seconds since 1970. */
+  readonly endedAtSeconds: number;
 }
 
 /** The request was stopped from outside before its answer was complete; `usage` is what was reported by then. */
@@ -33,6 +39,12 @@ interface InterruptedResult {
   readonly kind: 'interrupted';
   readonly interruption: Interruption;
   readonly usage: Usage | null;
+}
+
+/** The client got the answer of another request of its key; `isReplay` says that it had ended before. */
+interface JoinedResult {
+  readonly kind: 'joined';
+  readonly isReplay: boolean;
 }
 
 /** How an attempt at an upstream ends. */
@@ -68,8 +80,14 @@ export function endingOfFault(
   return { kind: 'failed', failure, usage };
 }
 
+/** How the request ended, as logs and metrics say it. */
+export function endOf(result: ExchangeResult): EndOutcome {
+  if (result.kind === 'joined') return result.isReplay ? 'replayed' : 'joined';
+  return outcomeOf(result);
+}
+
 /** The request's outcome in the record. */
-export function outcomeOf(result: ExchangeResult): Outcome {
+export function outcomeOf(result: OwnResult): Outcome {
   switch (result.kind) {
     case 'finished':
       return result.reason === 'stop' ? 'completed' : 'incomplete';
@@ -89,6 +107,10 @@ const interruptions: Readonly<Record<Interruption, Refusal>> = {
   cancelled: refuse('request_cancelled', 'The request was cancelled.'),
   drained: refuse('draining', 'This server shut down before the answer was complete.'),
   crashed: refuse('server_error', 'This server failed before the answer was complete.'),
+  lost: refuse(
+    'server_error',
+    'This server was taken for dead before the answer was complete, and another one may run the request. Send it again.',
+  ),
 };
 
 /** An error in this service: its details are for the log, not for the client. */
@@ -98,6 +120,7 @@ const unexpected = refuse('server_error', 'The server had an error while process
 export function refusalOfResult(result: ExchangeResult): Refusal | null {
   switch (result.kind) {
     case 'finished':
+    case 'joined':
       return null;
     case 'failed':
       return refusalOf(result.failure);
@@ -112,7 +135,8 @@ export function refusalOfResult(result: ExchangeResult): Refusal | null {
 
 /** The usage that the upstream reported by the end; `null` if it reported none. */
 export function usageOf(result: ExchangeResult): Usage | null {
-  return result.kind === 'refused' || result.kind === 'unexpected' ? null : result.usage;
+  const hasNone = result.kind === 'refused' || result.kind === 'unexpected' || result.kind === 'joined';
+  return hasNone ? null : result.usage;
 }
 
 /** The cause of a failure, and what the upstream said of it, for the operator alone. */

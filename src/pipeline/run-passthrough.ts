@@ -93,7 +93,7 @@ async function passOn(
   const unpaid = await record(dispatched, exchange, ports);
   if (unpaid !== null) return refused(unpaid);
 
-  const [delivery] = exchange.deliveries;
+  const { delivery } = exchange;
   const { signal } = exchange.interruption;
   const startedMs = ports.clock.monotonicMs();
   const logged = dispatched.attempts.begin(upstream, path, startedMs - exchange.arrivedMs);

@@ -7,9 +7,12 @@ import { mostTokensOf } from '../domain/money/hold-estimate.ts';
 import type { Interruption, ExchangeResult } from './results.ts';
 import { admit } from './admission/admit.ts';
 import { freeSlots } from './admission/take-slots.ts';
-import { createAnswerWriter, watchDisconnect, conclude, rewrite } from './delivery/send-answer.ts';
+import { createAnswerWriter, conclude, rewrite } from './delivery/send-answer.ts';
+import type { Delivery } from './delivery/delivery.ts';
+import { watchDisconnect } from './delivery/watch-disconnect.ts';
 import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
+import { joinOrClaim, takeClaim } from './claims/claim-request.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { limitCost } from './money/limit-cost.ts';
 import { beginExchange, reach } from './exchange.ts';
@@ -60,20 +63,24 @@ export async function runRequest(
       return { kind: 'unexpected' };
     });
     exchange.permits?.end();
-    for (const delivery of exchange.deliveries) delivery.seal();
+    exchange.delivery.seal();
     const result = unlessInterrupted(worked, exchange);
     await conclude(await settle(result, exchange, ports), exchange);
   } catch (error) {
     telemetry.fault('end of an answer not sent', error);
     exchange.shadow?.requestEnded('crashed');
-    await Promise.all(exchange.deliveries.map((delivery) => delivery.tearDown()));
+    await Promise.all([exchange.delivery.tearDown(), exchange.claim?.answer.end(tearDown)]);
   } finally {
     unwatch();
     leave();
+    exchange.claim?.leave();
   }
 }
 
-/** The stages that all requests share: no work without a valid key, and no body is read without a slot. */
+/**
+ * The stages that all requests share: no work without a valid key, and no body is read without a slot, but for those that may be
+ * joined, which are few at a time.
+ */
 async function admitAndWork(
   exchange: Exchange,
   ports: Ports,
@@ -88,6 +95,10 @@ async function admitAndWork(
   const misplaced = refuseAddress(key, client);
   if (misplaced !== null) return refused(misplaced);
   client.recognize();
+  if (client.claim !== undefined && exchange.protocol !== 'passthrough') {
+    const joined = await joinOrClaim(client.claim, identified, exchange, ports);
+    if (joined !== null) return joined;
+  }
   const admitted = reach(exchange, await admit(identified, exchange, ports));
   if (isRefusal(admitted)) return refused(admitted);
   if (admitted.stage === 'limited') return refused(admitted.refusal);
@@ -108,7 +119,10 @@ async function answerText(
   const ready = await makeReady(protocol, admitted, exchange, ports);
   if (ready.kind !== 'permitted') return ready;
   const { key, admission, work } = ready.now;
-  for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(work.request, exchange));
+  exchange.delivery.begin(createAnswerWriter(work.request, exchange));
+  const { claim } = exchange;
+  const unclaimed = claim === null ? null : await takeClaim(claim, work.request, exchange, ports);
+  if (unclaimed !== null) return refused(unclaimed);
   const dispatched = dispatch({ key, admission }, work, exchange, ports);
   const recording = record(dispatched, exchange, ports);
   if (begun !== null || isSpendingLimited(key, admission.group) || !ports.records.takesWrites) {
@@ -204,7 +218,7 @@ export async function record(
 ): Promise<Refusal | null> {
   const recorded = reach(exchange, await reserve(dispatched, exchange, ports));
   if (isRefusal(recorded)) return recorded;
-  for (const delivery of exchange.deliveries) delivery.permit();
+  exchange.delivery.permit();
   return null;
 }
 
@@ -213,15 +227,18 @@ function isHoldBound({ stage }: Exchange, { balanceMode }: Ports): boolean {
   return balanceMode === 'strict' && stage.stage === 'recorded' && stage.reservation.holdNanos !== null;
 }
 
+const tearDown = (delivery: Delivery): Promise<void> => delivery.tearDown();
+
 /** Replaces a failure by its reason when the client disconnected or the request was stopped. */
 function unlessInterrupted(
   result: ExchangeResult,
-  { interruption: { signal }, deliveries }: Exchange,
+  { interruption: { signal }, delivery, claim }: Exchange,
 ): ExchangeResult {
   const usage = usageOf(result);
-  if (signal.aborted && result.kind !== 'finished') return interruptedBy(signal, usage);
-  const haveAllLeft = deliveries.every(({ hasLeft }) => hasLeft);
-  return haveAllLeft && !signal.aborted
+  if (signal.aborted && result.kind !== 'finished' && result.kind !== 'joined')
+    return interruptedBy(signal, usage);
+  // An answer under a claim is for those who come back, too.
+  return delivery.hasLeft && claim === null && !signal.aborted
     ? { kind: 'interrupted', interruption: 'client_closed', usage }
     : result;
 }

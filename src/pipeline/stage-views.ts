@@ -45,6 +45,10 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'arrived') return noFacts;
   const { id: keyId, name: keyName } = stage.key;
   if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
+  if (stage.stage === 'joined') {
+    const { stream, stripped } = stage.asked.request;
+    return { ...noFacts, keyId, keyName, mode: stream ? 'stream' : 'sync', stripped };
+  }
   const { admittedMs, limiterMs, slotWaitMs, tag } = stage.admission;
   const request = requestOf(stage);
   return {
@@ -62,8 +66,9 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
 }
 
 /** The request for text; `null` before it is read, and for one that is passed on. */
-function requestOf(stage: Stage): TextRequest | null {
+function requestOf(stage: Stage): Pick<TextRequest, 'stream' | 'stripped'> | null {
   if (stage.stage === 'asked') return stage.request;
+  if (stage.stage === 'joined') return stage.asked.request;
   const work = workOf(stage);
   return work?.kind === 'text' ? work.request : null;
 }
@@ -97,6 +102,8 @@ export function requestedModelOf(stage: Stage, authorization: string | undefined
   switch (stage.stage) {
     case 'asked':
       return shownUnlessKey(stage.request.model, authorization);
+    case 'joined':
+      return shownUnlessKey(stage.asked.request.model, authorization);
     case 'routed':
     case 'dispatched':
     case 'recorded':
@@ -124,16 +131,27 @@ function shownPart(name: string): string {
   return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
 }
 
+const noHeadFacts: HeadFacts = {
+  decision: null,
+  limits: null,
+  tokens: null,
+  balanceNanos: null,
+  queueMs: 0,
+  stripped: [],
+  replayOf: null,
+};
+
 /**
  * What the head of an answer says at this stage; `permitWaitMs` is how long the request waited for upstreams, in milliseconds.
  */
 export function headFactsOf(stage: Stage, permitWaitMs: number): HeadFacts {
-  if (stage.stage === 'arrived' || stage.stage === 'identified')
-    return { decision: null, limits: null, tokens: null, balanceNanos: null, queueMs: 0, stripped: [] };
+  const stripped = requestOf(stage)?.stripped ?? noFacts.stripped;
+  if (stage.stage === 'joined') return { ...noHeadFacts, stripped, replayOf: stage.requestId };
+  if (stage.stage === 'arrived' || stage.stage === 'identified') return noHeadFacts;
   const { decision, limits, tokens, slotWaitMs } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  const stripped = requestOf(stage)?.stripped ?? noFacts.stripped;
-  return { decision, limits, tokens, balanceNanos, queueMs: slotWaitMs + permitWaitMs, stripped };
+  const queueMs = slotWaitMs + permitWaitMs;
+  return { decision, limits, tokens, balanceNanos, queueMs, stripped, replayOf: null };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */

@@ -8,6 +8,7 @@ import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Price } from '../domain/money/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { TokenState } from '../domain/limits/token-limits.ts';
+import type { Asked as AskedBefore } from './claims/claimed-run.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { ReceivedAnswer } from './attempts/received-answer.ts';
 
@@ -18,6 +19,7 @@ import type { ReceivedAnswer } from './attempts/received-answer.ts';
 export type Stage =
   | { readonly stage: 'arrived' }
   | Identified
+  | Joined
   | Limited
   | Admitted
   | Asked
@@ -29,6 +31,14 @@ export type Stage =
 export interface Identified {
   readonly stage: 'identified';
   readonly key: ApiKey;
+}
+
+/** The client gets the answer of another request, which it has named before. */
+interface Joined extends Omit<Identified, 'stage'> {
+  readonly stage: 'joined';
+  readonly asked: AskedBefore;
+  /** The other request. */
+  readonly requestId: string;
 }
 
 /** What the key's limits decided. */

@@ -1,8 +1,13 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 /** SHA-256 of a text in UTF-8, as 64 hexadecimal digits. */
 export function digest(text: string): string {
   return hash('sha256', text);
+}
+
+/** SHA-256 of a text and of bytes behind it, likewise. */
+export function digestOf(text: string, bytes: Uint8Array): string {
+  return createHash('sha256').update(text).update(bytes).digest('hex');
 }
 
 /**

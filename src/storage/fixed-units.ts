@@ -1,3 +1,4 @@
+import { beginClaim, freeClaim } from './claims.ts';
 import type { FixedUnit, FixedUnitName } from './engine.ts';
 import { endLease, renewLease } from './leases.ts';
 import { openingUnits, openRecord } from './records/open-record.ts';
@@ -31,6 +32,8 @@ export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } =
   open_record: openRecord,
   ...openingUnits,
   ...settlementUnits,
+  begin_claim: beginClaim,
+  free_claim: freeClaim,
   renew_lease: renewLease,
   end_lease: endLease,
   check_writes: checkWrites,

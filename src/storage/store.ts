@@ -1,9 +1,11 @@
 import type { Accounts } from '../domain/ports/accounts.ts';
+import type { Claims } from '../domain/ports/claims.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { RecordPages, OpenRecords, OrderedRecords } from '../domain/ports/records.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import type { Engine } from './engine.ts';
+import { createClaims } from './claims.ts';
 import { createDeclarationStore } from './keys/declarations.ts';
 import { createKeyStore } from './keys/key-store.ts';
 import { createLeases } from './leases.ts';
@@ -19,6 +21,7 @@ export interface Store
     KeyStore,
     DeclarationStore,
     Accounts,
+    Claims,
     OrderedRecords,
     OpenRecords,
     BegunRecords,
@@ -45,6 +48,7 @@ export function createStore(engine: Engine, options: StoreOptions): Store {
     ...createAccounts(engine, nextId, now),
     ...createRecordStore(engine, { now, owner, ...others }),
     ...createRecordPages(engine),
+    ...createClaims(engine, owner),
     ...createLeases(engine, owner, nextId),
   };
 }

@@ -1,4 +1,4 @@
-import type { Outcome } from '../domain/money/consumption.ts';
+import type { EndOutcome } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';
@@ -19,7 +19,7 @@ interface Second {
   number: number;
   requests: number;
   outputTokens: number;
-  readonly endings: Map<Outcome, number>;
+  readonly endings: Map<EndOutcome, number>;
   /** How many first texts came within each bound. */
   readonly firstTexts: Uint32Array;
 }
@@ -98,8 +98,8 @@ function addFirstTexts(seconds: readonly Second[]): EndingCounts['firstTexts'] {
   return [...sums.entries()].filter(([, times]) => times > 0);
 }
 
-function addEndings(all: readonly Iterable<readonly [Outcome, number]>[]): EndingCounts['endings'] {
-  const sums: Partial<Record<Outcome, number>> = {};
+function addEndings(all: readonly Iterable<readonly [EndOutcome, number]>[]): EndingCounts['endings'] {
+  const sums: Partial<Record<EndOutcome, number>> = {};
   for (const endings of all)
     for (const [outcome, times] of endings) sums[outcome] = (sums[outcome] ?? 0) + times;
   return sums;
@@ -114,7 +114,7 @@ export function addUpEndings(all: readonly EndingCounts[]): RecentEndings {
     requests: sum(({ requests }) => requests),
     outputTokens: sum(({ outputTokens }) => outputTokens),
     firstTextMs: quantiles(all.flatMap(({ firstTexts }) => firstTexts)),
-    endings: addEndings(all.map(({ endings }) => Object.entries(endings) as [Outcome, number][])),
+    endings: addEndings(all.map(({ endings }) => Object.entries(endings) as [EndOutcome, number][])),
   };
 }
 

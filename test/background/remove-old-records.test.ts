@@ -44,6 +44,7 @@ async function startRemover(settings: RetentionSettings, isOurs = true) {
     ready: Promise.resolve(),
     clock,
     settings: () => settings,
+    claims: store,
     duty: { isOurs: async () => isOurs },
     onRemoved: (count) => void removed.push(count),
     onRun: (removal, beforeMs) => void runs.push([removal, new Date(beforeMs).toISOString()]),

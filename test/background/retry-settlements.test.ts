@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
+import { ClaimLostError } from '../../src/domain/ports/claims.ts';
 import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';
 import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import { createStore } from '../../src/storage/store.ts';
@@ -63,6 +64,74 @@ async function keep(
 const opened: OpenedRecord = { ...openedRecord, requestId: 'b', hold: { nanos: 0, leastNanos: 1 } };
 
 const record = (id: string): SettledRecord => ({ ...settledRecord, requestId: id });
+
+describe('a settlement with a claim', () => {
+  const claimed = (id: string): SettledRecord => ({ ...record(id), claim: { name: 'n', isFreed: false } });
+  const away = new StorageError('the database is away');
+
+  /** Keeps settlements with a spool that takes as long as the test says. */
+  async function keepSlowly(records: ReturnType<typeof startRecords>['records']) {
+    const clock = createFakeClock();
+    const writing = Promise.withResolvers<void>();
+    const spool: SettlementSpool = {
+      open: async () => ({ records: [], damaged: 0 }),
+      append: async () => writing.promise,
+      clear: async () => {},
+      close: async () => {},
+    };
+    const tools = { clock, onFault: () => {}, isBroken: () => false, isLost: () => false };
+    const kept = retrySettlements(records, { ...tools, spool, ready: Promise.resolve() });
+    await kept.recover();
+    return { kept, written: () => writing.resolve() };
+  }
+
+  test('resolves once it is made, also when that is before it is in the spool', async () => {
+    const { records, state } = startRecords();
+    const { kept, written } = await keepSlowly(records);
+    state.fault = away;
+    const settling = kept.settle(claimed('a'));
+    await setImmediate();
+    state.fault = null;
+    expect(await kept.flush()).toBe(0);
+    written();
+    expect(await settling).toBe(0);
+  });
+
+  test('waits as long as the database does not take it', async () => {
+    const { records, state } = startRecords();
+    const kept = await keep(records, createFakeClock());
+    state.fault = away;
+    let isSettled = false;
+    const settling = kept.settle(claimed('a')).then((unbooked) => {
+      isSettled = true;
+      return unbooked;
+    });
+    await setImmediate();
+    expect(await kept.flush()).toBe(1);
+    expect(isSettled).toBe(false);
+    state.fault = null;
+    await kept.flush();
+    expect(await settling).toBe(0);
+  });
+
+  test('rejects when its claim was freed meanwhile, or when the process ends', async () => {
+    const { records, state } = startRecords();
+    const { kept, written } = await keepSlowly(records);
+    state.fault = away;
+    const settling = Promise.allSettled([kept.settle(claimed('a')), kept.settle(claimed('b'))]);
+    await setImmediate();
+    records.settle = async ({ requestId }) => {
+      throw requestId === 'a' ? new ClaimLostError('a') : away;
+    };
+    await kept.flush();
+    const closing = kept.close();
+    written();
+    expect(await closing).toEqual({ spooled: 1, lost: 0 });
+    expect(
+      (await settling).map((end) => (end.status === 'rejected' ? String(end.reason) : end.status)),
+    ).toEqual([expect.stringContaining('was freed'), expect.stringContaining('closed')]);
+  });
+});
 
 describe('settlements that the database does not take', () => {
   test('are kept in order, and made once it takes them again', async () => {

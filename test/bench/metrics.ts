@@ -48,6 +48,7 @@ for (const protocol of ['chat', 'responses'] as const)
             requestedModel: `model-${model}`,
             upstream,
             outcome,
+            replayOf: null,
             status: 200,
             refusal: null,
             cause: null,

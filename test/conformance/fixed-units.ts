@@ -1,27 +1,38 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Engine } from '../../src/storage/engine.ts';
+import type { Engine, FixedUnit } from '../../src/storage/engine.ts';
 import { fixedUnits, checkWrites } from '../../src/storage/fixed-units.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { fixedUnitValues, locksOf, runOneByOne } from '../support/fixed-units.ts';
+import { fixedUnitCalls, locksOf, runOneByOne } from '../support/fixed-units.ts';
 import { payingKey } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
 
 /** A balance that has room for the hold and the charge, in nano-USD. */
 const balanceNanos = 1_000;
 
-const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnitValues[unit.name] }));
+const units = fixedUnitCalls.map(([name, values]) => ({ unit: fixedUnits[name] as FixedUnit, values }));
 
 /** Everything that the fixed units change, but for the times of leases: each database has its own clock. */
 const readAll = [
-  ...['accounts', 'budgets', 'record_kinds', 'open_rows', 'record_rows', 'ledger_rows', 'migrations'].map(
-    (table) => say(`SELECT * FROM ${table}`),
-  ),
+  ...[
+    'accounts',
+    'budgets',
+    'record_kinds',
+    'open_rows',
+    'record_rows',
+    'claim_rows',
+    'ledger_rows',
+    'migrations',
+  ].map((table) => say(`SELECT * FROM ${table}`)),
   say('SELECT id FROM owners'),
   say('SELECT key_id, length_ms, tokens FROM token_use'),
 ];
 
 /** What every engine must make of the fixed units, however it keeps them. */
 export function describeFixedUnits(name: string, open: () => Promise<Engine>): void {
+  test(`${name}: every fixed unit is called here`, () => {
+    expect(new Set(units.map(({ unit }) => unit))).toEqual(new Set(Object.values(fixedUnits)));
+  });
+
   test(`${name}: a fixed unit does what its statements do one by one`, async () => {
     const engines = [await open(), await open()] as const;
     for (const engine of engines) {

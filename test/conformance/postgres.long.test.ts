@@ -6,6 +6,7 @@ import { onServer, openPostgres, postgresAbsence } from '../support/test-postgre
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
+import { describeClaimRows } from './claims.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
@@ -73,6 +74,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeFixedUnits('PostgreSQL', open);
   describeStore('PostgreSQL', open);
   describeKeyPages('PostgreSQL', open);
+  describeClaimRows('PostgreSQL', openTimedPostgres);
   describeLeases('PostgreSQL', openTimedPostgres);
   describeDeclarations('PostgreSQL', open);
   describeManyDeclarations('PostgreSQL', open);

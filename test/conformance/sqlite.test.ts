@@ -8,6 +8,7 @@ import { openTestEngine, openThreadedEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
+import { describeClaimRows } from './claims.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
@@ -54,6 +55,7 @@ describeEngine('SQLite in a file', {
 describeFixedUnits('SQLite in a file', () => open());
 describeStore('SQLite in a file', () => open());
 describeKeyPages('SQLite in a file', () => open());
+describeClaimRows('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', () => open());
 describeManyDeclarations('SQLite in a file', () => open());

@@ -33,7 +33,7 @@ describe('the example', () => {
 });
 
 describe('the commands of the page', () => {
-  const [variables, whole, limited, streamed, reads, ...rest] = blocksOf(examplesPage, 'sh').map(
+  const [variables, whole, limited, streamed, named, reads, ...rest] = blocksOf(examplesPage, 'sh').map(
     ({ text }) => text,
   );
 
@@ -57,6 +57,18 @@ describe('the commands of the page', () => {
   test('print the events of a streamed answer', async () => {
     const events = await outputOf('sh', '-c', streamed ?? '');
     expect(events.match(/^event: \S+$/gm)?.at(-1)).toBe('event: response.completed');
+  });
+
+  test('print the same answer when a request is sent again', async () => {
+    const first = await outputOf('sh', '-c', named ?? '');
+    const again = await outputOf('sh', '-c', named ?? '');
+    const [, body] = first.split('\r\n\r\n');
+    expect(body).toContain('Hello there.');
+    expect(again.split('\r\n\r\n')[1]).toBe(body);
+    expect([first, again].map((answer) => answer.includes('x-textgate-replayed: true'))).toEqual([
+      false,
+      true,
+    ]);
   });
 
   test("print the models, the key and its requests' receipts", async () => {

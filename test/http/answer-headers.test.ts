@@ -64,6 +64,7 @@ describe('an answer’s headers', () => {
     decision: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
+    replayOf: null,
     chargeNanos: null,
     tokens: null,
     queueMs: 0,
@@ -98,6 +99,14 @@ describe('an answer’s headers', () => {
 
   test('have the wait in queues, in whole milliseconds, of a request that waited', () => {
     expect(answerHeaders({ ...head, queueMs: 1_200.2 })).toMatchObject({ 'x-textgate-queue-ms': '1201' });
+  });
+
+  test('name the request whose answer it is, if it is not their own, and no charge', () => {
+    expect(answerHeaders({ ...head, replayOf: 'req_1', chargeNanos: 5 })).toMatchObject({
+      'x-textgate-replayed': 'true',
+      'x-textgate-original-request': 'req_1',
+      'x-textgate-charge': '0.00',
+    });
   });
 
   test('leave out limits, balance and stripped parameters where there are none', () => {

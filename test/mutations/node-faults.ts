@@ -287,8 +287,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a sweep that closes the records of running requests',
     file: 'src/background/monitor-ledger.ts',
-    find: 'closable.filter((requestId) => !isPending(requestId))',
-    replace: 'closable.filter(() => true || isPending)',
+    find: '.filter((requestId) => !isPending(requestId))',
+    replace: '.filter(() => true || isPending)',
     ...simulation,
   },
   {

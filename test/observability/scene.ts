@@ -108,6 +108,7 @@ export async function openScene(): Promise<Scene> {
   await before.gateway.close();
   const { gateway, url, adminUrl } = await open();
 
+  let rounds = 0;
   return {
     adminUrl,
     async playRound() {
@@ -150,7 +151,8 @@ export async function openScene(): Promise<Scene> {
       await settled();
       await leave();
       await cancel();
-      return samples + answers.length + 2;
+      await repeat(`round-${++rounds}`);
+      return samples + answers.length + 6;
     },
     async close() {
       await gateway.close();
@@ -165,8 +167,9 @@ export async function openScene(): Promise<Scene> {
     key = secret,
     signal: AbortSignal | null = null,
     to = url,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more };
     return fetch(to + path, { method: 'POST', body: JSON.stringify(body), headers, signal });
   }
 
@@ -184,9 +187,10 @@ export async function openScene(): Promise<Scene> {
   }
 
   /** Opens a stream without end, and reads its beginning. */
-  async function openStream(signal: AbortSignal | null = null): Promise<Response> {
+  async function openStream(signal: AbortSignal | null = null, more = {}): Promise<Response> {
     const messages = [{ role: 'user', content: 'hang' }];
-    return post('/v1/chat/completions', { model: 'small', messages, stream: true }, secret, signal);
+    const body = { model: 'small', messages, stream: true };
+    return post('/v1/chat/completions', body, secret, signal, url, more);
   }
 
   async function leave(): Promise<void> {
@@ -195,11 +199,25 @@ export async function openScene(): Promise<Scene> {
     leaving.abort();
   }
 
-  async function cancel(): Promise<void> {
-    const response = await openStream();
-    await post(`/v1/key/requests/${response.headers.get('x-request-id')}/cancel`, {});
+  async function cancel(response?: Response): Promise<void> {
+    const cancelled = response ?? (await openStream());
+    await post(`/v1/key/requests/${cancelled.headers.get('x-request-id')}/cancel`, {});
     // A cancelled stream breaks off.
-    await response.text().catch(() => '');
+    await cancelled.text().catch(() => '');
+  }
+
+  /** Sends a request again while it runs, and another one after its end. */
+  async function repeat(name: string): Promise<void> {
+    const named = { 'idempotency-key': `${name}-joined` };
+    const [first, second] = [await openStream(null, named), await openStream(null, named)];
+    await cancel(first);
+    await second.text().catch(() => '');
+    for (let sent = 0; sent < 2; sent++)
+      await (
+        await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, url, {
+          'idempotency-key': name,
+        })
+      ).text();
   }
 }
 

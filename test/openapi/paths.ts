@@ -61,7 +61,7 @@ function withCharge(responses: object): object {
   return Object.fromEntries(
     Object.entries(responses).map(([status, answer]) => [
       status,
-      { ...(answer as object), headers: { ...requestId, ...charge } },
+      { ...(answer as object), headers: { ...requestId, ...charge, ...replay } },
     ]),
   );
 }
@@ -69,6 +69,21 @@ function withCharge(responses: object): object {
 function body(name: string): object {
   return { required: true, content: jsonOf(name) };
 }
+
+const replay = {
+  'x-textgate-replayed': {
+    description: 'On the answer of an earlier request with the same `Idempotency-Key`.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+  'x-textgate-original-request': { description: 'The id of that request.', schema: { type: 'string' } },
+};
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'A name for the request: it runs once and is paid once, however often it is sent.',
+  schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
+};
 
 const tag = {
   name: 'x-textgate-tag',
@@ -95,7 +110,7 @@ function generation(
   };
   const content = { ...jsonOf(whole), ...stream };
   const responses = withCharge(answers(content));
-  const parameters = [...query, tag, maxCost];
+  const parameters = [...query, tag, maxCost, idempotencyKey];
   return {
     post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
   };

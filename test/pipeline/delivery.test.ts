@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { OpenedAnswer } from '../../src/pipeline/attempts/first-part.ts';
-import { watchDisconnect, conclude, rewrite } from '../../src/pipeline/delivery/send-answer.ts';
+import { rewrite } from '../../src/pipeline/delivery/send-answer.ts';
+import { watchDisconnect } from '../../src/pipeline/delivery/watch-disconnect.ts';
 import { Delivery } from '../../src/pipeline/delivery/delivery.ts';
 import { ReceivedAnswer } from '../../src/pipeline/attempts/received-answer.ts';
 import { createChatResultWriter, createChatStreamWriter } from '../../src/protocol/chat/write-answer.ts';
@@ -44,6 +45,7 @@ function openDelivery(): Delivery {
     address: '127.0.0.1',
     loggedAddress: null,
     tag: undefined,
+    claim: undefined,
     headFault: null,
     maxCost: undefined,
     recognize: () => {},
@@ -71,6 +73,7 @@ function openDelivery(): Delivery {
       balanceNanos: null,
       queueMs: 0,
       stripped: [],
+      replayOf: null,
     }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),
@@ -87,7 +90,7 @@ describe('a delivery', () => {
     delivery.permit();
     delivery.send(['a', 'b']);
     delivery.send(['c']);
-    await delivery.finish(finished, null);
+    await delivery.finish(finished, null, 1);
     expect(calls).toEqual(['open 200 true', 'opened', 'send text', 'send text', 'end']);
     expect([delivery.wasOpened, delivery.sentStatus]).toEqual([true, 200]);
   });
@@ -99,7 +102,7 @@ describe('a delivery', () => {
     delivery.send(['a']);
     delivery.open();
     expect(calls).toEqual([]);
-    await delivery.finish(finished, null);
+    await delivery.finish(finished, null, 1);
     expect(calls).toEqual(['answer 200 {"id":"c']);
   });
 
@@ -140,8 +143,8 @@ describe('a delivery', () => {
     delivery.begin(streamWriter());
     expect(() => delivery.begin(streamWriter())).toThrow('delivery law broken');
     delivery.permit();
-    await delivery.finish(finished, null);
-    expect(() => delivery.finish(finished, null)).toThrow('delivery law broken');
+    await delivery.finish(finished, null, 1);
+    expect(() => delivery.finish(finished, null, 1)).toThrow('delivery law broken');
     expect(() => delivery.fail(failure, null)).toThrow('delivery law broken: a second end');
     expect(() => delivery.abandon()).toThrow('delivery law broken: a second end');
     expect(() => delivery.send(['late'])).toThrow('delivery law broken');
@@ -183,7 +186,7 @@ describe('a delivery', () => {
     expect(calls).toHaveLength(5);
     delivery.seal();
     clock.advance(60_000);
-    await delivery.finish(finished, null);
+    await delivery.finish(finished, null, 1);
     expect(calls.slice(5)).toEqual(['end']);
     expect([clock.scheduled, faults]).toEqual([0, []]);
   });
@@ -198,7 +201,7 @@ describe('a delivery', () => {
     expect(calls.at(-1)).toBe('send text');
     clock.advance(1);
     expect(calls.at(-1)).toBe('send comment');
-    await delivery.finish(finished, null);
+    await delivery.finish(finished, null, 1);
   });
 
   test('is full until the last of its writes has drained', async () => {
@@ -257,30 +260,26 @@ describe('a delivery', () => {
   });
 });
 
-describe('an exchange with two clients', () => {
+describe('an exchange', () => {
   const setUp = () => {
-    const deliveries = [openDelivery(), openDelivery()] as const;
+    const delivery = openDelivery();
     const interruption = new AbortController();
-    const exchange = { deliveries: [...deliveries] as [Delivery, Delivery], interruption, stage: arrived };
+    const exchange = { delivery, interruption, stage: { stage: 'arrived' } as const, claim: null };
     const unwatch = watchDisconnect(exchange, clock);
-    for (const delivery of deliveries) {
-      delivery.begin(streamWriter());
-      delivery.permit();
-    }
-    return { exchange, deliveries, interruption, unwatch };
+    delivery.begin(streamWriter());
+    delivery.permit();
+    return { exchange, interruption, unwatch };
   };
-  const arrived = { stage: 'arrived' } as const;
 
-  test('stops when the last of them leaves, and not before', () => {
+  test('stops when its client leaves', () => {
     const { interruption, unwatch } = setUp();
-    leaves[1]?.();
     expect(interruption.signal.aborted).toBe(false);
     leaves[0]?.();
     expect(interruption.signal.reason).toBe('client_closed');
     unwatch();
   });
 
-  test('that is full stops the reading until it has drained, on both paths', async () => {
+  test('with a client that is full stops the reading until it has drained, on both paths', async () => {
     const { exchange } = setUp();
     const drained = Promise.withResolvers<void>();
     write = () => drained.promise;
@@ -313,31 +312,5 @@ describe('an exchange with two clients', () => {
       () => {},
     );
     expect(reads).toEqual([true, true, false]);
-  });
-
-  test('sends its answer to both, and to the one that is left when the other leaves', async () => {
-    const { exchange } = setUp();
-    const received = new ReceivedAnswer();
-    const parts = [
-      { deltas: ['b'], ending: null },
-      { deltas: ['c'], ending: finished },
-    ];
-    const answer: OpenedAnswer = {
-      kind: 'opened',
-      first: { deltas: ['a'], ending: null },
-      async readOn(send) {
-        if (parts.length === 1) leaves[0]?.();
-        const { deltas, ending } = parts.shift() ?? { deltas: [], ending: finished };
-        send(deltas);
-        return ending;
-      },
-      release: () => {},
-      whenOver: () => {},
-    };
-    const result = await rewrite(answer, received, exchange, { clock, fastPath: true }, () => {});
-    await conclude({ result, chargeNanos: null }, exchange);
-    expect(calls.filter((call) => call === 'send text')).toHaveLength(2 + 2 + 1);
-    expect(calls.filter((call) => call === 'end')).toHaveLength(1);
-    expect(received.text.beginning).toBe('abc');
   });
 });

@@ -30,6 +30,7 @@ async function prepareWith({ body = good, ports = {}, client = {} }: Scene) {
     holdTokens: 10,
   };
   const exchange = {
+    claim: null,
     requestId: 'req_1',
     protocol: 'chat',
     arrivedMs: 0,

@@ -121,6 +121,8 @@ const settled: SettledRecord = {
   totalMs: 1,
 };
 
+const claim = { keyId: key.id, name: 'c1'.repeat(32), request: 'a5'.repeat(32) };
+
 /** Every combination of filters, with and without a cursor. */
 async function listAllWays(store: Store): Promise<void> {
   const [newest] = (await store.listRecords({}, 1, null))?.records ?? [];
@@ -141,6 +143,10 @@ async function listAllWays(store: Store): Promise<void> {
 
 /** Each of the store's methods, in a way that leads to all of its statements. */
 const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown> } = {
+  findClaim: (store) => store.findClaim(claim),
+  beginClaim: (store) => store.beginClaim(claim, requestIdFor('claimed')),
+  freeClaim: (store) => store.freeClaim(claim, requestIdFor('claimed')),
+  removeClaims: (store) => store.removeClaims(1),
   openingOf: async (store) => store.openingOf({ ...openedRecord, keyId: key.id }),
   createKey: (store) => store.createKey(key, 'hash', 1_000),
   createFirstKey: (store) => store.createFirstKey({ ...key, id: 'key_first' }, 'hash of the first'),

@@ -195,6 +195,11 @@ describe('the spool of settlements', () => {
     ['says in part how it was begun', intact([1, { ...record('x'), begun }])],
     ['has no settlement', intact([1, 5])],
     ['names another form', intact([2, record('x')])],
+    [
+      'has a claim in the form without one',
+      intact([1, { ...record('x'), claim: { name: 'n', isFreed: true } }]),
+    ],
+    ['has a part of a claim', intact([2, { ...record('x'), claim: { name: 'n' } }])],
     ['names no form, as before there was one', intact(record('x'))],
     ['is of a single value', intact(1)],
   ])('refuses to open with an intact line that %s, and keeps it', async (_name, line) => {

@@ -15,6 +15,7 @@ export function clientFacts(
     address: '127.0.0.1',
     loggedAddress: null,
     tag: undefined,
+    claim: undefined,
     headFault: null,
     maxCost: undefined,
     recognize: () => {},

@@ -91,14 +91,26 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'this upstream is being checked already (admin API)',
     'send it again when that run has ended',
   ],
+  request_in_progress: [
+    'the request with this `Idempotency-Key` runs in another process of the gateway',
+    'send it again after `retry-after`',
+  ],
+  replay_unavailable: [
+    'the request with this `Idempotency-Key` was answered before, or is too long to be joined: see [Exactly once](exactly-once.md)',
+    'look its receipt up; to have it answered anew, send another key',
+  ],
   request_too_large: ['the body is larger than `server.maxBody`', 'send less'],
   unsupported_content_type: ['the body is not declared as JSON', 'send `content-type: application/json`'],
   expectation_failed: [
     'the request has an `Expect` other than `100-continue`',
     'send `Expect: 100-continue`, or leave the header out',
   ],
+  idempotency_key_reused: [
+    'another request was sent with this `Idempotency-Key`',
+    'send a new key with each new request',
+  ],
   concurrency_limit_exceeded: [
-    'the key has as many requests in progress as it may',
+    'the key has as many requests in progress as it may, or as many clients wait for the same answers',
     'send it again after `retry-after`, or when one of them has ended',
   ],
   rate_limit_exceeded: [

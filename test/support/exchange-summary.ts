@@ -14,6 +14,7 @@ export const summary: ExchangeSummary = {
   requestedModel: 'small',
   upstream: 'local',
   outcome: 'completed',
+  replayOf: null,
   status: 200,
   refusal: null,
   cause: null,

@@ -9,8 +9,10 @@ import type {
 } from '../../src/storage/engine.ts';
 import { openingOf } from '../../src/storage/records/open-record.ts';
 import { openKind } from '../../src/storage/records/record-kinds.ts';
-import type { SettledRecord } from '../../src/domain/money/consumption.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/money/consumption.ts';
+import { requestKeyOf } from '../../src/storage/records/request-key.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-record.ts';
+import { requestIdFor } from './request-ids.ts';
 import {
   beginningOf,
   budgetedRecord,
@@ -29,7 +31,27 @@ function settlement(record: SettledRecord, settledAtMs: number) {
   return { ...record, kind, settledAtMs, described: null, isUnwritten: false };
 }
 
-/** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */
+const claimName = 'c1'.repeat(32);
+
+/** How a request under a claim is settled, and how its claim is begun or freed before that. */
+function claimed(record: OpenedRecord, number: number) {
+  const requestId = requestIdFor(`claimed ${number}`);
+  const { createdAtMs, tail } = requestKeyOf(requestId);
+  const named = ['next owner', record.keyId, `${claimName.slice(0, -1)}${number}`, createdAtMs, tail];
+  const claim = { name: String(named[2]), isFreed: number === 1 };
+  return {
+    begin: [...named, 'a5'.repeat(32)],
+    free: named,
+    settle: valuesToSettle(settlement({ ...settlementOf({ ...record, requestId }), claim }, 10 + number)),
+  };
+}
+const plainClaim = claimed(openedRecord, 1);
+const budgetedClaim = claimed(budgetedRecord, 2);
+const groupedClaim = claimed(groupedRecord, 3);
+const twiceBudgetedClaim = claimed(twiceBudgetedRecord, 4);
+const freedClaim = claimed(openedRecord, 5);
+
+/** Values of each fixed unit, for `payingKey`. */
 export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
   number_kind: [kind, ...openKind(beginningOf(openedRecord))],
   open_record: openingOf(openedRecord, kind, 'owner').values,
@@ -40,11 +62,46 @@ export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlVa
   settle_grouped: valuesToSettle(settlement(settlementOf(groupedRecord), 9)),
   open_both: openingOf(twiceBudgetedRecord, kind, 'owner').values,
   settle_both: valuesToSettle(settlement(settlementOf(twiceBudgetedRecord), 10)),
+  settle_claimed: plainClaim.settle,
+  settle_claimed_budgeted: budgetedClaim.settle,
+  settle_claimed_grouped: groupedClaim.settle,
+  settle_claimed_both: twiceBudgetedClaim.settle,
+  begin_claim: freedClaim.begin,
+  free_claim: freedClaim.free,
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],
   check_writes: [],
   add_tokens: ['key_payer', 9],
 };
+
+/** Calls of all fixed units, in an order in which each has something to do for `payingKey`. */
+export const fixedUnitCalls: readonly (readonly [FixedUnitName, readonly SqlValue[]])[] = [
+  ...(
+    [
+      'number_kind',
+      'open_record',
+      'settle_record',
+      'open_budgeted',
+      'settle_budgeted',
+      'open_grouped',
+      'settle_grouped',
+      'open_both',
+      'settle_both',
+      'renew_lease',
+    ] as const
+  ).map((name) => [name, fixedUnitValues[name]] as const),
+  ['begin_claim', plainClaim.begin],
+  ['settle_claimed', plainClaim.settle],
+  ['begin_claim', budgetedClaim.begin],
+  ['settle_claimed_budgeted', budgetedClaim.settle],
+  ['begin_claim', groupedClaim.begin],
+  ['settle_claimed_grouped', groupedClaim.settle],
+  ['begin_claim', twiceBudgetedClaim.begin],
+  ['settle_claimed_both', twiceBudgetedClaim.settle],
+  ...(['begin_claim', 'free_claim', 'end_lease', 'check_writes', 'add_tokens'] as const).map(
+    (name) => [name, fixedUnitValues[name]] as const,
+  ),
+];
 
 /** The statements of a fixed unit, locks included, as those of any other unit; what is decided in it is null. */
 export function statementsOf(unit: FixedUnit, values: readonly SqlValue[]): readonly Statement[] {

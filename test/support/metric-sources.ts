@@ -16,4 +16,5 @@ export const noSources: MetricSources = {
   topGroups: () => [],
   ledgerRoot: () => null,
   logLinesDropped: () => 0,
+  keptAnswerBytes: () => 0,
 };

@@ -13,6 +13,7 @@ import { UpstreamHealth } from '../../src/domain/upstreams/upstream-health.ts';
 import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
+import { RunningClaims } from '../../src/pipeline/claims/running-claims.ts';
 import { InFlight } from '../../src/pipeline/in-flight.ts';
 import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
@@ -138,6 +139,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     tracer: untraced,
     groups: () => new Map(),
     inFlight: new InFlight(),
+    claims: new RunningClaims({ store, clock, settings: () => ({ graceMs: 10_000, replayMs: 120_000 }) }),
     health: new UpstreamHealth(clock),
     upstreamLimiters: new MemoryUpstreamLimiters(clock, new Map()),
     hedges: new HedgeBudgets(),

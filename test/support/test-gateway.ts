@@ -81,6 +81,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly webhooks?: ConfigInput['webhooks'];
   readonly events?: ConfigInput['events'];
   readonly metering?: ConfigInput['metering'];
+  readonly resume?: ConfigInput['resume'];
   readonly compatibility?: ConfigInput['compatibility'];
   readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
@@ -142,6 +143,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     webhooks: options.webhooks,
     events: options.events,
     metering: options.metering,
+    resume: options.resume,
     compatibility: options.compatibility,
     metrics: options.metrics,
     upstreams: {

@@ -53,6 +53,7 @@ export function startBackgroundWork(
     ...basics,
     duty: shared?.removalDuty ?? null,
     settings: () => active().retention,
+    claims: store,
     onRemoved,
     onRun: (removal, beforeMs) =>
       log.notice('old records removed', { ...removal, before: isoTime(beforeMs) }),

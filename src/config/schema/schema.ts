@@ -9,6 +9,7 @@ import { groups } from './groups-schema.ts';
 import { metering } from './metering-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { records } from './records-schema.ts';
+import { resume } from './resume-schema.ts';
 import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
@@ -103,6 +104,7 @@ const sections = {
   storage: storage.prefault({}).describe('The database of keys, balances and the usage record.'),
   records: records.prefault({}).describe('How long the records of requests are kept.'),
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
+  resume: resume.prefault({}).describe('Requests that clients send again when a connection has broken.'),
   compatibility: compatibility
     .prefault({})
     .describe('How requests are read and answers written; a key may differ.'),

@@ -6,6 +6,8 @@ import { asWords } from './format.ts';
 const outcomeMoods: Readonly<Record<string, string>> = {
   completed: 'good',
   incomplete: 'good',
+  joined: 'good',
+  replayed: 'good',
   refused: 'plain',
   client_closed: 'plain',
   cancelled: 'plain',

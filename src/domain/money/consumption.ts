@@ -1,5 +1,6 @@
 import type { Protocol, UpstreamError, Usage } from '../../protocol/text.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
+import type { ClaimEnd } from '../ports/claims.ts';
 import type { BudgetTerms, CountedBudget, StoredPeriod } from '../budgets/budget.ts';
 import type { Price } from './pricing.ts';
 
@@ -48,6 +49,12 @@ export const outcomes = [
 ] as const;
 
 export type Outcome = (typeof outcomes)[number];
+
+/** How a request can end that has no record, as it got the answer of another one: while that ran, or afterwards. */
+const joins = ['joined', 'replayed'] as const;
+
+/** What logs and metrics say of the end of a request. */
+export type EndOutcome = Outcome | (typeof joins)[number];
 
 export type Mode = 'sync' | 'stream';
 
@@ -156,6 +163,8 @@ export interface SettledRecord {
   readonly totalMs: number;
   /** `null` or absent for a finished answer. */
   readonly failure?: RecordedFailure | null;
+  /** What it does with the claim of its request; absent for a request without one. */
+  readonly claim?: ClaimEnd;
 }
 
 /** A whole consumption record, as the holder of its key may read it. */

@@ -19,7 +19,7 @@ export interface Records {
    * the same way, once: the process that runs its request was taken for dead. Rejects when there is no such record, as
    * after an earlier settlement: a second one changes nothing. Resolves with the part of its charge that is not booked, in
    * nano-USD, because its key has spent as much as can be kept; with `null` when it is kept to be made later, and is not known to
-   * be booked.
+   * be booked. With a claim it resolves only once it is made, and rejects with `ClaimLostError` when the claim was freed.
    */
   settle(record: SettledRecord): Promise<number | null>;
 }

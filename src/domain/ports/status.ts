@@ -1,4 +1,4 @@
-import type { Outcome } from '../money/consumption.ts';
+import type { EndOutcome } from '../money/consumption.ts';
 
 /** What ended in the last seconds, at most 60. */
 interface Endings {
@@ -8,7 +8,7 @@ interface Endings {
   /** Of the requests that ended: those in progress count none yet. */
   readonly outputTokens: number;
   /** How many requests ended so; an outcome without any is absent. */
-  readonly endings: Readonly<Partial<Record<Outcome, number>>>;
+  readonly endings: Readonly<Partial<Record<EndOutcome, number>>>;
 }
 
 /** What ended on one process, in a form that can be added up. */

@@ -31,12 +31,19 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   if (head.decision !== null && head.limits !== null) addLimits(headers, head.decision, head.limits);
   if (head.tokens !== null) addTokens(headers, head.tokens);
   if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
-  if (head.chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(head.chargeNanos);
+  const chargeNanos = head.replayOf === null ? head.chargeNanos : 0;
+  if (chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(chargeNanos);
+  if (head.replayOf !== null) Object.assign(headers, replayHeaders(head.replayOf));
   if (head.queueMs > 0) headers['x-textgate-queue-ms'] = String(Math.ceil(head.queueMs));
   if (head.stripped.length > 0)
     headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
   if (head.refusal !== null) Object.assign(headers, refusalHeaders(head.refusal));
   return headers;
+}
+
+/** An answer that is another request's: it costs nothing here, and the receipt is that one's. */
+function replayHeaders(requestId: string): Record<string, string> {
+  return { 'x-textgate-replayed': 'true', 'x-textgate-original-request': requestId };
 }
 
 /** What HTTP requires of a 401: the scheme in which a key is sent. Every key and token is a Bearer token. */

@@ -19,6 +19,8 @@ const exposedHeaders = [
   'x-textgate-concurrency-limit',
   'x-textgate-concurrency-in-flight',
   'x-textgate-stripped',
+  'x-textgate-replayed',
+  'x-textgate-original-request',
 ];
 
 /** The headers that a page may send: those that are read here, and those that the clients of OpenAI's API add. */

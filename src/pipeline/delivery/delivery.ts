@@ -67,6 +67,11 @@ export class Delivery {
     return this.#hasLeft;
   }
 
+  /** Whether its end was sent, or it was cut off. */
+  get hasEnded(): boolean {
+    return this.#state.phase === 'ended';
+  }
+
   /** Whether a part of a stream was sent. */
   get wasOpened(): boolean {
     return this.#wasOpened;
@@ -144,10 +149,13 @@ export class Delivery {
     this.#stopKeepAlive?.();
   }
 
-  /** Sends the end of a finished answer with its charge. This and the other ends resolve when it is written, or can't be. */
-  finish(finished: FinishedAnswer, chargeNanos: number | null): Promise<void> {
+  /**
+   * Sends the end of a finished answer with its charge, and when it ended, in seconds since 1970. This and the other ends resolve
+   * when it is written, or can't be.
+   */
+  finish(finished: FinishedAnswer, chargeNanos: number | null, endedAtSeconds: number): Promise<void> {
     const writer = this.#writer();
-    const last = writer.finish(finished, Math.floor(this.#tools.clock.now() / 1_000), chargeNanos);
+    const last = writer.finish(finished, endedAtSeconds, chargeNanos);
     const { phase } = this.#end();
     if (phase === 'open') return this.#client.end(last);
     return this.#client.answer(this.#head(200, writer, chargeNanos, null), last);

@@ -1,4 +1,3 @@
-import type { Clock } from '../../domain/ports/clock.ts';
 import type { AnswerIdentity, AnswerWriter } from '../../protocol/answer-writer.ts';
 import { createChatResultWriter, createChatStreamWriter } from '../../protocol/chat/write-answer.ts';
 import {
@@ -9,7 +8,6 @@ import type { TextRequest } from '../../protocol/text.ts';
 import type { OpenedAnswer } from '../attempts/first-part.ts';
 import type { ReceivedAnswer } from '../attempts/received-answer.ts';
 import type { Exchange } from '../exchange.ts';
-import { disconnectRuleOf } from '../money/charge.ts';
 import type { Ports } from '../ports.ts';
 import { refusalOfResult } from '../results.ts';
 import type { AttemptEnding, Settled } from '../results.ts';
@@ -17,7 +15,7 @@ import type { Delivery } from './delivery.ts';
 
 /** Chooses the writer for the client's protocol and mode: a request with Responses extras is a Responses request. */
 export function createAnswerWriter(
-  { stream, includeUsage, responses, shownCharge, model }: TextRequest,
+  { stream, includeUsage, responses, shownCharge, model }: Omit<TextRequest, 'turns'>,
   { id, arrivedAtMs }: Pick<Exchange, 'id' | 'arrivedAtMs'>,
 ): AnswerWriter {
   const identity: AnswerIdentity = { id, createdAtSeconds: Math.floor(arrivedAtMs / 1_000), model };
@@ -30,35 +28,36 @@ export function createAnswerWriter(
     : createResponsesResultWriter(identity, responses, shownCharge);
 }
 
+/** Those who get an answer: a single client, or all clients of a claimed request. */
+type Audience = Pick<Delivery, 'hasLeft' | 'send' | 'drained' | 'open'>;
+
 /**
- * Sends an answer's text to its clients as it is read, and returns how it ended. Each read becomes one write, at the
- * moment of its arrival while all clients keep up; the slowest of them slows the upstream. The last frames are not sent
- * here but after the settlement. `onSlow` is called when a client does not keep up for the first time.
+ * Sends an answer's text as it is read, and returns how it ended. Each read becomes one write, at the moment of its arrival while
+ * the client keeps up; one that does not slows the upstream. The last frames are not sent here but after the settlement.
+ * `onSlow` is called when the client does not keep up for the first time.
  */
 export async function rewrite(
   answer: OpenedAnswer,
   received: ReceivedAnswer,
-  { deliveries }: Pick<Exchange, 'deliveries'>,
+  { delivery, claim }: Pick<Exchange, 'delivery' | 'claim'>,
   { clock, fastPath }: Pick<Ports, 'clock' | 'fastPath'>,
   onSlow: () => void,
 ): Promise<AttemptEnding> {
+  const audience: Audience = claim?.answer ?? delivery;
   let hasWaited = false;
   /** Returns whether more may be sent without a wait. */
   const send = (deltas: readonly string[]): boolean => {
-    // After the last client has disconnected, the answer is read on for its usage alone.
-    if (deliveries.every(({ hasLeft }) => hasLeft)) return true;
+    // After its client has disconnected, the answer is read on for its usage alone.
+    if (audience.hasLeft) return true;
     received.add(deltas, clock.monotonicMs());
-    let keepUp = fastPath;
-    for (const delivery of deliveries) keepUp = delivery.send(deltas) && keepUp;
-    return keepUp;
+    return audience.send(deltas) && fastPath;
   };
   const { first } = answer;
   if (first.deltas.length > 0) send(first.deltas);
   let { ending } = first;
   for (;;) {
-    for (const delivery of deliveries) {
-      const drained = delivery.drained();
-      if (drained === null) continue;
+    const drained = audience.drained();
+    if (drained !== null) {
       if (!hasWaited) onSlow();
       hasWaited = true;
       await drained;
@@ -66,38 +65,8 @@ export async function rewrite(
     if (ending !== null) break;
     ending = await answer.readOn(send);
   }
-  if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();
+  if (ending.kind === 'finished') audience.open();
   return ending;
-}
-
-/** How long an answer is still read for its usage after its last client disconnected, in milliseconds. */
-const maxReadOnMs = 30_000;
-
-/**
- * Stops the request when its last client disconnects, which saves the cost of the unwritten rest of the answer. On a
- * `drain` route, an answer that has begun is read on for its usage instead: some upstreams bill an aborted call in
- * full, and the charge then matches their bill. The returned function cancels the wait.
- */
-export function watchDisconnect(
-  exchange: Pick<Exchange, 'deliveries' | 'interruption' | 'stage'>,
-  clock: Clock,
-): () => void {
-  let cancel: (() => void) | null = null;
-  const stop = (): void => exchange.interruption.abort('client_closed');
-  for (const delivery of exchange.deliveries)
-    delivery.onLeft(() => {
-      if (exchange.deliveries.some(({ hasLeft }) => !hasLeft)) return;
-      if (isReadOn(exchange)) cancel = clock.schedule(maxReadOnMs, stop);
-      else stop();
-    });
-  return () => cancel?.();
-}
-
-function isReadOn({ stage }: Pick<Exchange, 'stage'>): boolean {
-  if (stage.stage !== 'recorded' || stage.work.kind !== 'text') return false;
-  const { request, received, routes } = stage.work;
-  const hasBegun = request.stream && received.text.chars > 0;
-  return hasBegun && disconnectRuleOf(routes, stage.attempts.upstream) === 'drain';
 }
 
 /**
@@ -106,15 +75,18 @@ function isReadOn({ stage }: Pick<Exchange, 'stage'>): boolean {
  */
 export async function conclude(
   settled: Settled,
-  { deliveries }: Pick<Exchange, 'deliveries'>,
+  { delivery, claim }: Pick<Exchange, 'delivery' | 'claim'>,
 ): Promise<void> {
-  await Promise.all(deliveries.map((delivery) => end(delivery, settled)));
+  const isShared = claim !== null && claim.asked !== null;
+  if (isShared) await claim.conclude((client) => end(client, settled));
+  // A client that has joined has its end already, and so has one whose connection broke while that was sent.
+  if (!delivery.hasEnded) await end(delivery, settled);
 }
 
-async function end(delivery: Delivery, { result, chargeNanos }: Settled): Promise<void> {
+async function end(delivery: Delivery, { result, chargeNanos, endedAtSeconds }: Settled): Promise<void> {
   if (delivery.hasLeft) return delivery.abandon();
   if (delivery.isPassing) return delivery.endPassing();
-  if (result.kind === 'finished') return delivery.finish(result, chargeNanos);
+  if (result.kind === 'finished') return delivery.finish(result, chargeNanos, endedAtSeconds);
   const refusal = refusalOfResult(result);
   if (refusal !== null) return delivery.fail(refusal, chargeNanos);
 }

@@ -7,10 +7,12 @@ import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import { outcomeOf, refusalOfResult, usageOf, wordsOf } from '../results.ts';
-import type { ExchangeResult, Settled } from '../results.ts';
+import { endOf, outcomeOf, refusalOfResult, usageOf, wordsOf } from '../results.ts';
+import type { ExchangeResult, OwnResult, Settled } from '../results.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from '../stage-views.ts';
 import type { Recorded } from '../stages.ts';
+import { comesToNothing, endClaim } from '../claims/end-claim.ts';
+import type { Closed } from '../claims/end-claim.ts';
 import { freeSlots } from '../admission/take-slots.ts';
 
 /** The recorded status when the client disconnected before it got one. */
@@ -30,8 +32,26 @@ const maxHeldForCallMs = 50;
 export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<Settled> {
   const { stage } = exchange;
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
-  const closed = stage.stage === 'recorded' ? await closeOrFree(stage, summary, exchange, ports) : null;
+  const wasBegun = stage.stage === 'recorded' && result.kind !== 'joined';
+  const closed = wasBegun ? await closeOrFree(stage, result, summary, exchange, ports) : null;
   await freeSlots(exchange, ports);
+  const { claim } = exchange;
+  if (claim === null || (await endClaim(claim, result, { wasBegun, closed }, ports)))
+    return tell(result, closed, summary, exchange, ports);
+  // Another process may run its claim by now, or settle it at the next start: its answer must not pass for complete.
+  const interruption = ports.inFlight.accepting ? 'lost' : 'drained';
+  const lost: ExchangeResult = { kind: 'interrupted', interruption, usage: null };
+  return tell(lost, null, summarize(lost, exchange, ports.clock.monotonicMs()), exchange, ports);
+}
+
+/** Tells all who follow requests how this one has ended, and returns what its client is told. */
+function tell(
+  result: ExchangeResult,
+  closed: Closed | null,
+  summary: Uncharged,
+  exchange: Exchange,
+  ports: Ports,
+): Settled {
   const charge = closed?.charge ?? null;
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
@@ -43,7 +63,11 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
       ports.telemetry.fault('a feature failed at a settled request', error);
     }
   const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
-  return { result: shown, chargeNanos: closed?.isBooked === true ? closed.charge.chargeNanos : null };
+  return {
+    result: shown,
+    chargeNanos: closed?.isBooked === true ? closed.charge.chargeNanos : null,
+    endedAtSeconds: Math.floor(ports.clock.now() / 1_000),
+  };
 }
 
 /**
@@ -52,6 +76,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
  */
 async function closeOrFree(
   recorded: Recorded,
+  result: OwnResult,
   summary: Uncharged,
   exchange: Exchange,
   ports: Ports,
@@ -59,7 +84,7 @@ async function closeOrFree(
   const heldMs = ports.limiter.beginsRecords === true ? maxHeldForCallMs : maxHeldMs;
   const cancel = ports.clock.schedule(heldMs, () => void freeSlots(exchange, ports));
   try {
-    return await closeRecord(recorded, summary, exchange, ports);
+    return await closeRecord(recorded, result, summary, exchange, ports);
   } finally {
     cancel();
   }
@@ -68,11 +93,13 @@ async function closeOrFree(
 /** Closes the record; returns its charge, if it is known. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
+  result: OwnResult,
   summary: Uncharged,
-  { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
+  { requestId, delivery: { sentStatus: passedStatus }, claim }: Exchange,
   ports: Ports,
-): Promise<{ readonly charge: Charge; readonly isBooked: boolean } | null> {
-  const { outcome, usage: reported, upstream, status, firstTextMs, totalMs } = summary;
+): Promise<Closed | null> {
+  const outcome = outcomeOf(result);
+  const { usage: reported, upstream, status, firstTextMs, totalMs } = summary;
   let charge: Charge | null = null;
   try {
     charge = await chargeFor({ outcome, usage: reported, passedStatus }, recorded, ports);
@@ -95,6 +122,9 @@ async function closeRecord(
       price,
       chargeNanos,
       failure: failureOf(summary),
+      ...(claim?.isStored === true
+        ? { claim: { name: claim.claim.name, isFreed: comesToNothing(result, chargeNanos) } }
+        : {}),
     });
     // What is logged, and shown to the client once it is booked, is what its receipt has.
     const booked = { ...charge, chargeNanos: chargeNanos - (unbookedNanos ?? 0) };
@@ -117,11 +147,10 @@ function failureOf(summary: Uncharged): RecordedFailure | null {
 type Uncharged = Omit<ExchangeSummary, 'chargeNanos'> & { chargeNanos: number };
 
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
-  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace, permits } = exchange;
-  const [delivery] = deliveries;
+  const { stage, client, arrivedMs, delivery, requestId, protocol, trace, permits } = exchange;
   const attempts = attemptsOf(stage);
   const firstTextMs = firstTextOf(stage);
-  const outcome = outcomeOf(result);
+  const outcome = endOf(result);
   const refusal = refusalOfResult(result);
   const facts = stageFacts(stage, arrivedMs);
   const { keyId, keyName, tag, mode, model, stripped, admittedMs, limiterMs, slotWaitMs, queuedMs } = facts;
@@ -146,6 +175,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     protocol,
     upstream: attempts?.upstream ?? null,
     outcome,
+    replayOf: stage.stage === 'joined' ? stage.requestId : null,
     status: delivery.sentStatus ?? statusToSend(outcome, refusal),
     refusal,
     cause,

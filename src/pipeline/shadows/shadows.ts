@@ -7,6 +7,7 @@ import type { UpstreamRequest } from '../../protocol/text.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports, ShadowPort } from '../ports.ts';
 import type { ExchangeResult } from '../results.ts';
+import { outcomeOf } from '../results.ts';
 import { attemptsOf } from '../stage-views.ts';
 import { RunningShadow } from './running-shadow.ts';
 import type { ShadowPorts } from './running-shadow.ts';
@@ -98,12 +99,13 @@ export function tellShadow(
   if (shadow === null) return;
   if (result.kind === 'interrupted') return shadow.requestEnded(result.interruption);
   const isAnswer = result.kind === 'finished' || result.kind === 'failed';
-  shadow.requestEnded(isAnswer ? factsOf(summary, stage) : 'crashed');
+  shadow.requestEnded(isAnswer ? factsOf(outcomeOf(result), summary, stage) : 'crashed');
 }
 
 /** The answer that the client got, without the attempts that failed before it and without the wait for a slot. */
 function factsOf(
-  { outcome, finishReason, firstTextMs, chargeNanos }: ExchangeSummary,
+  outcome: AnswerFacts['outcome'],
+  { finishReason, firstTextMs, chargeNanos }: ExchangeSummary,
   stage: Exchange['stage'],
 ): AnswerFacts {
   const served = attemptsOf(stage)?.reported ?? null;

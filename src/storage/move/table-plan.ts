@@ -76,6 +76,7 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'claim_rows',
   // Before the settings of events: levels that budgets have reached are no news to the target.
   'budgets',
   'event_settings',

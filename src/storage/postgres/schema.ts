@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { claimRows } from '../schema/claims.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { filled, id, sql } from '../schema/parts.ts';
@@ -212,5 +213,12 @@ export const migrations: readonly Migration[] = [
     // An earlier version counts the slots that it finds: none after a crash.
     runsWith: 1,
     sql: unlogged,
+  },
+  {
+    number: 3,
+    name: 'claims of requests',
+    // An earlier version knows of no claims, and frees those of processes that have ended no sooner than a later one.
+    runsWith: 1,
+    sql: claimRows('postgres'),
   },
 ];

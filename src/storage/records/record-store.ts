@@ -2,7 +2,9 @@ import { budgetOwners } from '../../domain/budgets/budget.ts';
 import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { OpenedRecord, SettledRecord } from '../../domain/money/consumption.ts';
 import type { OpenRecords, OrderedRecords } from '../../domain/ports/records.ts';
+import { ClaimLostError } from '../../domain/ports/claims.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { freeClaims, lockClaimed } from '../claims.ts';
 import type { Engine, ResultRow, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
@@ -74,6 +76,7 @@ export function createRecordStore(
     },
     async settle(record, handingIn = () => false) {
       const settled = readSettlement(await settle(record, handingIn));
+      if (settled === null && record.claim !== undefined) throw new ClaimLostError(record.requestId);
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       const isUsual = settled.found === 'open' && settled.unbookedNanos === 0;
       if (!isUsual) onUnusual(record.begun.keyId);
@@ -140,12 +143,14 @@ function reportUnusual(requestId: string, { found, unbookedNanos }: Settled, rep
 }
 
 /**
- * The open requests that one owner may close: those of others without a lease, and its own that were begun before a
- * time or after another one, whether it has its lease or not.
+ * The open requests that one owner may close, and those whose claims it may free: those of others without a lease, and its own
+ * that were begun before a time or after another one, whether it has its lease or not.
  */
 function selectClosable(owner: string, ownBeforeMs: number, ownAfterMs: number): Statement {
-  return sql`SELECT request_id FROM open_requests
-    WHERE (owner = ${owner} AND (created_at < ${ownBeforeMs} OR created_at > ${ownAfterMs})) OR (owner <> ${owner} AND ${raw(hasNoLease)})`;
+  const mayBeClosed = sql`(owner = ${owner} AND (created_at < ${ownBeforeMs} OR created_at > ${ownAfterMs}))
+      OR (owner <> ${owner} AND ${raw(hasNoLease)})`;
+  return sql`SELECT request_id FROM open_requests WHERE ${mayBeClosed}
+    UNION ALL SELECT request_id FROM claims WHERE owner IS NOT NULL AND (${mayBeClosed})`;
 }
 
 /** Closes as lost the open requests whose owners have no lease. */
@@ -171,13 +176,15 @@ const kept = raw(
 
 /**
  * Closes open requests under a condition: their holds go back, and nothing is charged. Their records are not settled, so that a
- * true settlement may still overtake the closing. The accounts are locked first, like that of every money unit. Then
- * the requests are marked: what the condition finds may become another set while the unit runs, where others run beside it.
- * One that is marked without a lock of its account may meet its own settlement in a deadlock, which undoes one of the two.
+ * true settlement may still overtake the closing, unless it has a claim, which is free then. The accounts are locked first, like
+ * that of every money unit. Then the requests are marked: what the condition finds may become another set while the unit runs,
+ * where others run beside it. One that is marked without a lock of its account may meet its own settlement in a deadlock, which
+ * undoes one of the two.
  */
 function closeAsLost(condition: Statement): readonly Statement[] {
   return [
     sql`UPDATE accounts SET held = held WHERE number IN (SELECT account FROM open_rows WHERE ${condition})`,
+    lockClaimed(condition),
     sql`UPDATE open_rows SET owner = ${closing} WHERE ${condition}`,
     sql`UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
         last_request = NULL, last_hold = NULL
@@ -186,6 +193,7 @@ function closeAsLost(condition: Statement): readonly Statement[] {
     // A settlement that overtook the beginning has written the record already.
     sql`INSERT INTO record_rows (${kept}) SELECT ${kept} FROM open_rows WHERE owner = ${closing} ON CONFLICT DO NOTHING`,
     ...budgetOwners.map(giveBackIn),
+    freeClaims(condition),
     sql`DELETE FROM open_rows WHERE owner = ${closing} RETURNING created_at`,
   ];
 }

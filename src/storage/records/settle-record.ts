@@ -2,6 +2,7 @@ import type { BudgetOwner, CountedBudget } from '../../domain/budgets/budget.ts'
 import type { Attempt, SettledRecord } from '../../domain/money/consumption.ts';
 import { maxWarningLevels } from '../../shared/max-warning-levels.ts';
 import { maxNanos } from '../../shared/money.ts';
+import { claimChanges, endedClaim, isClaimOfRequest } from '../claims.ts';
 import { takeValues, typesOf } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement, Taken } from '../engine.ts';
 import { sql } from '../statements.ts';
@@ -111,7 +112,12 @@ function settlingIn(owner: BudgetOwner, at: number) {
 const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - :charge THEN ${maxNanos} - spent
   ELSE CAST(:charge AS BIGINT) END)`;
 
-type SettlementName = 'settle_record' | 'settle_budgeted' | 'settle_grouped' | 'settle_both';
+type SettlementName =
+  | 'settle_record'
+  | 'settle_budgeted'
+  | 'settle_grouped'
+  | 'settle_both'
+  | `settle_claimed${'' | `_${'budgeted' | 'grouped' | 'both'}`}`;
 
 /** How a record's beginning was found, in its column `late`, where that is not as usual. */
 const lateness = { wasLost: 1, wasForgotten: 2 } as const;
@@ -144,17 +150,25 @@ const ofAccount = (value: string): string => `(SELECT ${value} FROM accounts WHE
  * partition, and an insert without a named column for its conflict the least (nothing else of theirs is unique). The one
  * row of the removals is found by its id: a table that is read whole counts as so expensive in this function that the server
  * would compile the statement first, for half a second.
+ *
+ * A request with a claim is settled only as long as the claim is its own.
  */
 function settlementOf<Name extends SettlementName>(
   name: Name,
   owners: readonly BudgetOwner[],
+  hasClaim = false,
 ): FixedUnit<Name> {
+  const ifClaimed = hasClaim ? `AND EXISTS (SELECT 1 FROM claim_rows WHERE ${isClaimOfRequest})` : '';
   const budgets = owners.map(settlingIn);
   const columns = budgets.map((budget) => budget.columns).join('');
   const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    takes: { ...typesOf(settled), ...typesOf(owners.flatMap((owner) => counts[owner])) },
+    takes: {
+      ...typesOf(settled),
+      ...typesOf(hasClaim ? endedClaim : []),
+      ...typesOf(owners.flatMap((owner) => counts[owner])),
+    },
     spreadBy: 'key_id',
     mayBeForgotten: false,
     locks: [{ table: 'accounts', where: 'key_id = :key_id' }],
@@ -167,7 +181,7 @@ function settlementOf<Name extends SettlementName>(
        CASE WHEN begun.hold IS NULL AND :unwritten = 0 THEN ${lateness.wasForgotten} END, :queued_ms, coalesce(begun.hold, :hold),
        ${listed(endedColumns, (column) => `:${column}`)}${values}
      FROM accounts LEFT JOIN open_rows AS begun ON begun.created_at = :created_at AND begun.tail = unhex(:tail)
-     WHERE accounts.key_id = :key_id AND ${kindIsKnown}
+     WHERE accounts.key_id = :key_id AND ${kindIsKnown} ${ifClaimed}
        AND (begun.hold IS NOT NULL OR :unwritten = 1 OR :created_at >=
          coalesce((SELECT removed_before FROM record_removals WHERE id = 1), :created_at))
      ON CONFLICT DO NOTHING ${returning(`CASE WHEN late IS NOT NULL THEN 0 WHEN :unwritten = 0 THEN hold ELSE ${openHold} END`)}`,
@@ -175,7 +189,7 @@ function settlementOf<Name extends SettlementName>(
        charge = ${ofAccount(chargeable)}, charge_number = ${ofAccount(chargeNumber)},
        unbooked = nullif(:charge - ${ofAccount(chargeable)}, 0),
        ${listed(endedColumns, (column) => `${column} = :${column}`)}
-     WHERE ${isThisRequest} AND settled_ms IS NULL AND ${kindIsKnown}
+     WHERE ${isThisRequest} AND settled_ms IS NULL AND ${kindIsKnown} ${ifClaimed}
      ${returning(openHold)}`,
     ],
     decided: { charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
@@ -185,35 +199,45 @@ function settlementOf<Name extends SettlementName>(
      WHERE key_id = :key_id`,
       ...budgets.map(({ change }) => change),
       `DELETE FROM open_rows WHERE ${isThisRequest}`,
+      ...(hasClaim ? claimChanges : []),
     ],
     columns: ['late', 'unbooked'],
   };
 }
 
-/** Settles a record that counts in no budget. */
-const settleRecord = settlementOf('settle_record', []);
+/** In which budgets a record may count, by the end of the names of the units that settle it. */
+const budgetsOf = { budgeted: ['key'], grouped: ['group'], both: ['key', 'group'] } as const;
 
 /** The units that settle a record, by what it counts in: nothing, the budget of its key, that of the group, or both. */
 export const settlementUnits = {
-  settle_record: settleRecord,
-  settle_budgeted: settlementOf('settle_budgeted', ['key']),
-  settle_grouped: settlementOf('settle_grouped', ['group']),
-  settle_both: settlementOf('settle_both', ['key', 'group']),
+  settle_record: settlementOf('settle_record', []),
+  settle_budgeted: settlementOf('settle_budgeted', budgetsOf.budgeted),
+  settle_grouped: settlementOf('settle_grouped', budgetsOf.grouped),
+  settle_both: settlementOf('settle_both', budgetsOf.both),
+  settle_claimed: settlementOf('settle_claimed', [], true),
+  settle_claimed_budgeted: settlementOf('settle_claimed_budgeted', budgetsOf.budgeted, true),
+  settle_claimed_grouped: settlementOf('settle_claimed_grouped', budgetsOf.grouped, true),
+  settle_claimed_both: settlementOf('settle_claimed_both', budgetsOf.both, true),
 };
 
-/** The unit that settles a record, by how it was begun. */
-export function settlementFor({ begun }: Pick<SettledRecord, 'begun'>): FixedUnit {
+/** The unit that settles a record, by how it was begun, and whether it has a claim. */
+export function settlementFor({ begun, claim }: Pick<SettledRecord, 'begun' | 'claim'>): FixedUnit {
   const [first, second] = begun.budgets ?? [];
-  if (first === undefined) return settleRecord;
-  if (second !== undefined) return settlementUnits.settle_both;
-  return first.owner === 'group' ? settlementUnits.settle_grouped : settlementUnits.settle_budgeted;
+  const units = settlementUnits;
+  if (first === undefined) return claim === undefined ? units.settle_record : units.settle_claimed;
+  if (second !== undefined) return claim === undefined ? units.settle_both : units.settle_claimed_both;
+  if (first.owner === 'group')
+    return claim === undefined ? units.settle_grouped : units.settle_claimed_grouped;
+  return claim === undefined ? units.settle_budgeted : units.settle_claimed_budgeted;
 }
 
 /** The values of `settlementFor`. */
 export function valuesToSettle(settlement: Settlement): readonly SqlValue[] {
+  const { claim, begun } = settlement;
   return [
     ...takeValues(settled, settlement),
-    ...(settlement.begun.budgets ?? []).flatMap((budget) => takeValues(counts[budget.owner], budget)),
+    ...(claim === undefined ? [] : takeValues(endedClaim, claim)),
+    ...(begun.budgets ?? []).flatMap((budget) => takeValues(counts[budget.owner], budget)),
   ];
 }
 

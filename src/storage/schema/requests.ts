@@ -63,7 +63,7 @@ CREATE INDEX records_by_group_budget ON record_rows (group_budget, group_period,
 `;
 
 /** The id of the request that a row is of, as it was given to the client. */
-const requestIdOf = (row: string): Part =>
+export const requestIdOf = (row: string): Part =>
   either(
     `'req_' || printf('%012x', ${row}.created_at) || lower(hex(${row}.tail))`,
     `'req_' || lpad(to_hex(${row}.created_at), 12, '0') || encode(${row}.tail, 'hex')`,

@@ -1,4 +1,5 @@
 import type { RecordBeginning, SettledRecord } from '../../domain/money/consumption.ts';
+import type { ClaimEnd } from '../../domain/ports/claims.ts';
 import type { Price } from '../../domain/money/pricing.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import { parseJson } from '../../shared/parse-json.ts';
@@ -7,9 +8,12 @@ import { findRequestKey } from '../records/request-key.ts';
 /** The form of a line, which is in it. A settlement in another one is not read: what is meant by other fields would be lost. */
 const form = 1;
 
+/** That of a settlement with a claim, which a version that knows of none would make without it. */
+const claimedForm = 2;
+
 /** Writes a settlement as one line: a checksum, a space, and its form and itself as JSON. */
 export function writeSpoolLine(record: SettledRecord): string {
-  const json = JSON.stringify([form, record]);
+  const json = JSON.stringify([record.claim === undefined ? form : claimedForm, record]);
   return `${checksumOf(json)} ${json}\n`;
 }
 
@@ -44,7 +48,7 @@ function readLine(line: string, path: string): SettledRecord | null {
   if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
   const read = parseJson(json);
   const [found, record] = Array.isArray(read) ? (read as readonly unknown[]) : [];
-  if (found === form && isSettledRecord(record)) return record;
+  if (isSettledRecord(record) && found === (record.claim === undefined ? form : claimedForm)) return record;
   throw new UnknownLineError(path);
 }
 
@@ -65,8 +69,15 @@ function isSettledRecord(value: unknown): value is SettledRecord {
     Array.isArray(record.attempts) &&
     typeof record.usage === 'object' &&
     (record.upstream === null || typeof record.upstream === 'string') &&
-    (record.firstTextMs === null || typeof record.firstTextMs === 'number')
+    (record.firstTextMs === null || typeof record.firstTextMs === 'number') &&
+    (record.claim === undefined || isClaimEnd(record.claim))
   );
+}
+
+function isClaimEnd(value: unknown): value is ClaimEnd {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, isFreed } = value as Partial<Record<keyof ClaimEnd, unknown>>;
+  return typeof name === 'string' && typeof isFreed === 'boolean';
 }
 
 function isBeginning(value: unknown): value is RecordBeginning {

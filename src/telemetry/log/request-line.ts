@@ -32,6 +32,7 @@ function fieldsOf(summary: ExchangeSummary): object {
     requestedModel: summary.requestedModel,
     upstream: summary.upstream,
     outcome: summary.outcome,
+    replayOf: summary.replayOf === null ? undefined : summary.replayOf,
     status: summary.status,
     code: codeOf(summary),
     cause: summary.cause,

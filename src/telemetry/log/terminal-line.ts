@@ -139,7 +139,7 @@ const shortProtocols: ReadonlyMap<string, string> = new Map([
 
 /** By outcome, and not by status: a stream that began with 200 may have failed. */
 function styleOf({ outcome, status }: LineFields): Style {
-  if (outcome === 'completed') return 'green';
+  if (outcome === 'completed' || outcome === 'joined' || outcome === 'replayed') return 'green';
   if (outcome === 'incomplete') return 'cyan';
   if (outcome === 'refused') return Number(status) >= 500 ? 'red' : 'yellow';
   return outcome === 'client_closed' || outcome === 'cancelled' || outcome === 'drained' ? 'yellow' : 'red';

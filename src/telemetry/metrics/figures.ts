@@ -37,6 +37,8 @@ export interface MetricSources {
   readonly topGroups: () => readonly TopGroup[];
   /** Since the start. */
   readonly logLinesDropped: () => number;
+  /** Of requests that clients have named. */
+  readonly keptAnswerBytes: () => number;
 }
 
 /** What makes metrics of figures that are read at a scrape. */

@@ -3,7 +3,7 @@ import { connectionRefusals, edgeRefusals } from '../../domain/edge.ts';
 import type { ConnectionRefusal, EdgeRefusal } from '../../domain/edge.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import { limitOf } from '../../domain/limits/limits.ts';
-import type { Outcome } from '../../domain/money/consumption.ts';
+import type { EndOutcome } from '../../domain/money/consumption.ts';
 import type { UpstreamCounts } from '../../domain/ports/status.ts';
 import type { Telemetry } from '../../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../../protocol/contract/registry.ts';
@@ -23,7 +23,7 @@ const unknownLabel = 'none';
 const operation = 'chat';
 
 /** The `ending` label of a stream, by the outcome of its request. */
-const streamEndings: Readonly<Record<Outcome, string>> = {
+const streamEndings: Readonly<Record<EndOutcome, string>> = {
   completed: 'completed',
   incomplete: 'incomplete',
   refused: 'upstream_failed',
@@ -37,6 +37,8 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
   drained: 'drained',
   crashed: 'server_error',
   lost: 'upstream_failed',
+  joined: 'joined',
+  replayed: 'replayed',
   server_error: 'server_error',
 };
 

@@ -146,6 +146,12 @@ function eventInstruments({ counterBy }: Constructors, { figure }: Figures) {
     'Attempts to deliver an event to a webhook, by result: delivered, failed, and dead for one that was the last.',
   );
   figure(
+    'textgate_kept_answer_bytes',
+    'Memory for the answers to requests with an Idempotency-Key, while they run and for resume.replay afterwards.',
+    'sum',
+    ({ keptAnswerBytes }) => keptAnswerBytes(),
+  );
+  figure(
     'textgate_outbox_oldest_age_seconds',
     'Age of the oldest event that waits for its delivery; 0 when none waits, absent without webhooks.',
     'sum',

@@ -1,0 +1,143 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ClaimName } from '../../domain/ports/claims.ts';
+import type { TextRequest } from '../../protocol/text.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import { SharedAnswer } from './shared-answer.ts';
+import type { AnswerMemory } from './shared-answer.ts';
+
+/** What the answers of a run are written from, for each of its clients. The prompt is no part of it. */
+export interface Asked {
+  readonly request: Omit<TextRequest, 'turns'>;
+  /** 32 hexadecimal digits, from which the ids in the answer are made, and when its request arrived: see `AnswerIdentity`. */
+  readonly id: string;
+  readonly arrivedAtMs: number;
+}
+
+type Phase = 'asking' | 'running' | 'stopping' | 'ended' | 'freed';
+
+/** How a run is stopped. */
+interface Stops {
+  /** Its last client has left, and none has come back in time. Returns what calls the stop off, where that takes a while. */
+  readonly left: () => () => void;
+  /** Its process has lost the lease under which it has its claim. */
+  readonly lost: () => void;
+}
+
+interface RunOptions {
+  readonly clock: Clock;
+  readonly memory: AnswerMemory;
+  /** How long it goes on without a client, in milliseconds. */
+  readonly graceMs: () => number;
+  readonly onFreed: () => void;
+}
+
+/**
+ * One request of a claim in this process, from the moment at which it asks for the claim:
+ *
+ * - `asking`: it is admitted and read, and its claim is written; others wait for what becomes of it;
+ * - `running`: it has the claim, and its upstream may be called; others join it;
+ * - `stopping`: it was stopped, and others wait for what becomes of its claim;
+ * - `ended`: it was charged, and its answer is kept for a while;
+ * - `freed`: it has come to nothing, or its answer is gone: others ask for the claim themselves.
+ */
+export class ClaimedRun {
+  readonly claim: ClaimName;
+  readonly requestId: string;
+  readonly answer: SharedAnswer;
+  readonly #options: RunOptions;
+  #known = Promise.withResolvers<void>();
+  /** SHA-256 of all that it asks; `null` before that is read. */
+  request: string | null = null;
+  /** Whether its claim may be stored. */
+  isStored = false;
+  /** How many clients join it, or wait to. */
+  joins = 0;
+  #phase: Phase = 'asking';
+  #asked: Asked | null = null;
+  #first: Promise<boolean> | null = null;
+  #stops: Stops | null = null;
+  #cancelGrace: (() => void) | null = null;
+
+  constructor(claim: ClaimName, requestId: string, options: RunOptions) {
+    this.claim = claim;
+    this.requestId = requestId;
+    this.#options = options;
+    this.answer = new SharedAnswer(options.memory, (count) => this.#countListeners(count));
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** What it asks, and its id: `null` before it runs. */
+  get asked(): Asked | null {
+    return this.#asked;
+  }
+
+  /** Resolves when it can be joined, or is freed. */
+  get known(): Promise<void> {
+    return this.#known.promise;
+  }
+
+  /** It has its claim, and its answer goes to the client that asked first, and to those that join it. */
+  run(asked: Asked, delivery: Delivery, stops: Stops): void {
+    this.#asked = asked;
+    this.#stops = stops;
+    this.#phase = 'running';
+    this.#first = this.answer.listen(delivery);
+    this.#known.resolve();
+  }
+
+  /** It was stopped: its clients are told so, and no other one joins it. */
+  stop(): void {
+    if (this.#phase !== 'running') return;
+    this.#phase = 'stopping';
+    this.#known = Promise.withResolvers();
+  }
+
+  /** Gives all clients their end; resolves when they have it. Rejects when the first one can't be sent what there is for it. */
+  async conclude(end: (delivery: Delivery) => Promise<void>): Promise<void> {
+    await Promise.all([this.answer.end(end), this.#first]);
+  }
+
+  /** Its process has lost its lease: others may run its claim. */
+  lose(): void {
+    if (this.#phase === 'running') this.#stops?.lost();
+  }
+
+  /** It was charged, and its answer is there for those who ask again, also where it was stopped too late. */
+  ended(): void {
+    this.#cancelGrace?.();
+    // They lead to all that its request was made of.
+    this.#stops = null;
+    this.#first = null;
+    this.#phase = 'ended';
+    this.#known.resolve();
+  }
+
+  /** It has come to nothing, or its answer is not to be had any more. Those who have it are sent the rest. */
+  free(): void {
+    if (this.#phase === 'freed') return;
+    this.#cancelGrace?.();
+    this.#phase = 'freed';
+    this.#options.onFreed();
+    this.#known.resolve();
+  }
+
+  /** Its request is over. */
+  leave(): void {
+    if (this.#phase === 'ended') return;
+    this.free();
+    this.answer.forget();
+  }
+
+  #countListeners(count: number): void {
+    this.#cancelGrace?.();
+    this.#cancelGrace = null;
+    if (count > 0 || this.#phase !== 'running') return;
+    const { clock, graceMs } = this.#options;
+    this.#cancelGrace = clock.schedule(graceMs(), () => {
+      this.#cancelGrace = this.#stops?.left() ?? null;
+    });
+  }
+}

@@ -1,0 +1,175 @@
+import type { ClaimName, Claims } from '../../domain/ports/claims.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { RecordPages } from '../../domain/ports/records.ts';
+import { ClaimedRun } from './claimed-run.ts';
+
+/** How much of all answers is kept, in bytes as `maxAnswerBytes` of one answer counts them. */
+const maxKeptBytes = 64 * 1_048_576;
+
+/** What a run takes beside the text of its answer, in bytes, where that is kept. */
+const runBytes = 4_096;
+
+/** How many clients may join one request, and how many of a key may join any, or wait to, at a time. */
+export const maxJoinsOfRequest = 8;
+export const maxJoinsOfKey = 16;
+
+/** How many requests of a key may be looked up in the database at a time: no start bounds those. */
+const maxLookUpsOfKey = 64;
+
+/** What the config says of claimed requests. */
+export interface ResumeSettings {
+  /** How long a request goes on whose last client has left, in milliseconds. */
+  readonly graceMs: number;
+  /** How long an answer that has ended can be had again, in milliseconds. */
+  readonly replayMs: number;
+}
+
+interface RunningClaimsOptions {
+  readonly store: Claims & Pick<RecordPages, 'findRecord'>;
+  readonly clock: Clock;
+  /** Of the config in force. */
+  readonly settings: () => ResumeSettings;
+}
+
+/** The claimed requests of this process that run, or whose answers are kept. */
+export class RunningClaims {
+  readonly store: RunningClaimsOptions['store'];
+  readonly #clock: Clock;
+  readonly #settings: () => ResumeSettings;
+  readonly #runs = new Map<string, ClaimedRun>();
+  /** Those of them that have ended, the oldest first, each with what cancels its end. */
+  readonly #ended = new Map<ClaimedRun, () => void>();
+  readonly #joins = new Turns(maxJoinsOfKey);
+  readonly #lookUps = new Turns(maxLookUpsOfKey);
+  #keptBytes = 0;
+  /** How often the lease was lost under which claims are begun. */
+  #lostLeases = 0;
+
+  constructor({ store, clock, settings }: RunningClaimsOptions) {
+    this.store = store;
+    this.#clock = clock;
+    this.#settings = settings;
+  }
+
+  /** How much of answers is kept, in bytes. */
+  get keptBytes(): number {
+    return this.#keptBytes;
+  }
+
+  find(claim: ClaimName): ClaimedRun | undefined {
+    return this.#runs.get(nameOf(claim));
+  }
+
+  /** A request asks for a claim of which there is no run here. */
+  begin(claim: ClaimName, requestId: string): ClaimedRun {
+    const name = nameOf(claim);
+    const run: ClaimedRun = new ClaimedRun(claim, requestId, {
+      clock: this.#clock,
+      memory: {
+        take: (bytes) => this.#take(bytes),
+        giveBack: (bytes) => void (this.#keptBytes -= bytes),
+      },
+      graceMs: () => this.#settings().graceMs,
+      onFreed: () => {
+        this.#runs.delete(name);
+        this.#ended.get(run)?.();
+        this.#ended.delete(run);
+      },
+    });
+    this.#runs.set(name, run);
+    return run;
+  }
+
+  /** The answer of a run is complete and paid for: it can be had again for a while, if all of it is kept. */
+  keep(run: ClaimedRun): void {
+    run.ended();
+    const { replayMs } = this.#settings();
+    const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
+    if (run.asked === null || !run.answer.isWhole || replayMs === 0 || !this.#take(bytes)) return run.free();
+    const cancel = this.#clock.schedule(replayMs, () => drop(run));
+    this.#ended.set(run, () => {
+      cancel();
+      this.#keptBytes -= bytes;
+    });
+  }
+
+  /** A client joins a request, or waits to; returns what ends that, or `null` where there are too many. */
+  join(run: ClaimedRun): (() => void) | null {
+    const leave = run.joins >= maxJoinsOfRequest ? null : this.#joins.take(run.claim.keyId);
+    if (leave === null) return null;
+    run.joins++;
+    return () => {
+      run.joins--;
+      leave();
+    };
+  }
+
+  /** A client of a key has its body read without a slot; likewise. */
+  read(keyId: string): (() => void) | null {
+    return this.#joins.take(keyId);
+  }
+
+  /** A request of a key is looked up in the database; likewise. */
+  lookUp(keyId: string): (() => void) | null {
+    return this.#lookUps.take(keyId);
+  }
+
+  /** How often the lease was lost under which claims are begun. */
+  get lostLeases(): number {
+    return this.#lostLeases;
+  }
+
+  /** The lease of this process has ended: what it runs under claims may be run by others, and is stopped. */
+  leaseEnded(): void {
+    this.#lostLeases++;
+    for (const run of this.#runs.values()) run.lose();
+  }
+
+  /** Drops all answers that are kept. */
+  close(): void {
+    for (const run of this.#ended.keys()) drop(run);
+  }
+
+  /** Takes memory for text; the oldest answers that have ended give theirs up for it. */
+  #take(bytes: number): boolean {
+    for (const run of this.#ended.keys()) {
+      if (this.#keptBytes + bytes <= maxKeptBytes) break;
+      drop(run);
+    }
+    if (this.#keptBytes + bytes > maxKeptBytes) return false;
+    this.#keptBytes += bytes;
+    return true;
+  }
+}
+
+/** Turns at something, of which each key may have some at a time. */
+class Turns {
+  readonly #most: number;
+  readonly #taken = new Map<string, number>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Takes a turn; returns what gives it back, or `null` where there is none. */
+  take(keyId: string): (() => void) | null {
+    const taken = this.#taken.get(keyId) ?? 0;
+    if (taken >= this.#most) return null;
+    this.#taken.set(keyId, taken + 1);
+    return () => {
+      const left = (this.#taken.get(keyId) ?? 1) - 1;
+      if (left === 0) this.#taken.delete(keyId);
+      else this.#taken.set(keyId, left);
+    };
+  }
+}
+
+/** The answer of a run that has ended is not kept any longer. A client that is being sent it is cut off. */
+function drop(run: ClaimedRun): void {
+  run.free();
+  run.answer.forget();
+}
+
+function nameOf({ keyId, name }: ClaimName): string {
+  return `${keyId} ${name}`;
+}

@@ -1,0 +1,200 @@
+import { KeptText } from '../../protocol/kept-text.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+
+/**
+ * How much of an answer is kept, in bytes as they are counted here: two for each UTF-16 code unit, and eight for each delta. It
+ * is about 16,000 tokens of English. A longer answer goes on, and can't be joined any more.
+ */
+const maxAnswerBytes = 262_144;
+
+/** The size of a delta as it is kept, in bytes. */
+const sizeOf = (delta: string): number => 2 * delta.length + 8;
+
+/** Memory for the texts of all answers that are kept. */
+export interface AnswerMemory {
+  /** Takes some bytes; returns whether there are as many. */
+  take(bytes: number): boolean;
+  giveBack(bytes: number): void;
+}
+
+/** A client of an answer. */
+interface Listener {
+  readonly delivery: Delivery;
+  /** How many deltas it was sent. */
+  sent: number;
+  /** Whether it has to read before it gets more. */
+  isBehind: boolean;
+  /** Resolves with whether it has all of the answer. */
+  readonly gone: PromiseWithResolvers<boolean>;
+}
+
+/**
+ * The answer of a claimed request, whose text is kept, so that clients may join it: each gets all of its deltas from the first
+ * one on, as the first client does. Each reads at its own pace, and the fastest one sets the pace of the upstream: a connection
+ * that broke without a word would otherwise hold up the client that has come back.
+ */
+export class SharedAnswer {
+  readonly #memory: AnswerMemory;
+  /** `null` once it is not kept: what has been sent can't be sent again. */
+  #text: KeptText | null = new KeptText();
+  /** Where each delta ends in the text. */
+  #ends: number[] = [];
+  #bytes = 0;
+  #count = 0;
+  readonly #listeners = new Set<Listener>();
+  #moved: PromiseWithResolvers<void> | null = null;
+  /** Ends a client's side, once the answer has ended; the first one counts. */
+  #end: ((delivery: Delivery) => Promise<void>) | null = null;
+  /** Called when the last client has left before the end, and when one has come. */
+  readonly #onListeners: (count: number) => void;
+
+  constructor(memory: AnswerMemory, onListeners: (count: number) => void) {
+    this.#memory = memory;
+    this.#onListeners = onListeners;
+  }
+
+  /** Whether a client that comes now gets all of it. */
+  get isWhole(): boolean {
+    return this.#text !== null;
+  }
+
+  /** How many clients get it. */
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  /** Its text is kept for clients that come later, so it goes on without any. */
+  get hasLeft(): boolean {
+    return false;
+  }
+
+  /**
+   * Sends all of it to a client, whose writer is set. Resolves with true when the client has the end; with false when it is cut
+   * off, as it is too far behind, or has left, or when the signal is raised; rejects when it can't be sent.
+   */
+  listen(delivery: Delivery, signal: AbortSignal | null = null): Promise<boolean> {
+    const listener: Listener = { delivery, sent: 0, isBehind: false, gone: Promise.withResolvers() };
+    // The first client's is awaited at the end alone.
+    listener.gone.promise.catch(() => {});
+    this.#listeners.add(listener);
+    this.#onListeners(this.#listeners.size);
+    delivery.onLeft(() => this.#remove(listener));
+    signal?.addEventListener('abort', () => this.#remove(listener));
+    this.#feed(listener);
+    return listener.gone.promise;
+  }
+
+  /** Adds deltas, and sends them to all clients that keep up. Returns whether one does, or there is none. */
+  send(deltas: readonly string[]): boolean {
+    this.#keep(deltas);
+    this.#count += deltas.length;
+    for (const listener of this.#listeners) if (!listener.isBehind) this.#send(listener, deltas);
+    return this.#keepsUp;
+  }
+
+  /** Resolves when one of the clients keeps up, or none is left; `null` while that is so. */
+  drained(): Promise<void> | null {
+    if (this.#keepsUp) return null;
+    this.#moved ??= Promise.withResolvers();
+    return this.#moved.promise;
+  }
+
+  /** Sends the head of a stream that ended without text. */
+  open(): void {
+    for (const { delivery } of this.#listeners) delivery.open();
+  }
+
+  /** No text follows: `end` gives a client its end, as soon as it has all of the text. Resolves when all who listen have it. */
+  async end(end: (delivery: Delivery) => Promise<void>): Promise<void> {
+    this.#end ??= end;
+    const listeners = [...this.#listeners];
+    for (const listener of listeners) this.#feed(listener);
+    await Promise.allSettled(listeners.map(({ gone }) => gone.promise));
+  }
+
+  /** Drops the text. */
+  forget(): void {
+    this.#text = null;
+    this.#ends = [];
+    this.#memory.giveBack(this.#bytes);
+    this.#bytes = 0;
+  }
+
+  get #keepsUp(): boolean {
+    if (this.#listeners.size === 0) return true;
+    for (const { isBehind } of this.#listeners) if (!isBehind) return true;
+    return false;
+  }
+
+  #keep(deltas: readonly string[]): void {
+    for (const delta of deltas) {
+      const text = this.#text;
+      if (text === null) return;
+      const size = sizeOf(delta);
+      if (this.#bytes + size > maxAnswerBytes || !this.#memory.take(size)) return this.forget();
+      this.#bytes += size;
+      text.add(delta);
+      this.#ends.push(text.length);
+    }
+  }
+
+  /** Sends a client what it has not got, until it has to read, and its end behind that. */
+  #feed(listener: Listener): void {
+    while (!listener.isBehind && listener.sent < this.#count) {
+      const missing = this.#deltasFrom(listener.sent);
+      if (missing === null) return this.#cutOff(listener);
+      this.#send(listener, missing);
+    }
+    if (listener.isBehind || this.#end === null || !this.#listeners.delete(listener)) return;
+    this.#end(listener.delivery).then(() => listener.gone.resolve(true), listener.gone.reject);
+  }
+
+  #send(listener: Listener, deltas: readonly string[]): void {
+    listener.sent = this.#count;
+    // What goes wrong with one client is nothing to the others.
+    try {
+      if (listener.delivery.send(deltas)) return;
+    } catch (error) {
+      listener.gone.reject(error);
+      return this.#remove(listener);
+    }
+    listener.isBehind = true;
+    void listener.delivery.drained()?.then(() => {
+      listener.isBehind = false;
+      if (this.#listeners.has(listener)) this.#feed(listener);
+      this.#noteMove();
+    });
+  }
+
+  /** The deltas from one on; `null` where they are not kept. */
+  #deltasFrom(first: number): readonly string[] | null {
+    if (this.#text === null) return null;
+    let begin = first === 0 ? 0 : (this.#ends[first - 1] ?? 0);
+    const text = this.#text.from(begin);
+    const offset = begin;
+    return this.#ends.slice(first).map((end) => {
+      const delta = text.slice(begin - offset, end - offset);
+      begin = end;
+      return delta;
+    });
+  }
+
+  /** A client that did not keep up with an answer of which not all is kept can't get the rest. */
+  #cutOff(listener: Listener): void {
+    listener.delivery.tearDown().catch(listener.gone.reject);
+    this.#remove(listener);
+  }
+
+  #remove(listener: Listener): void {
+    if (!this.#listeners.delete(listener)) return;
+    listener.gone.resolve(false);
+    this.#noteMove();
+    this.#onListeners(this.#listeners.size);
+  }
+
+  #noteMove(): void {
+    if (!this.#keepsUp) return;
+    this.#moved?.resolve();
+    this.#moved = null;
+  }
+}

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { RunningClaims } from '../../src/pipeline/claims/running-claims.ts';
+import type { ClaimedRun } from '../../src/pipeline/claims/claimed-run.ts';
+import type { Delivery } from '../../src/pipeline/delivery/delivery.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const silent = { onLeft: () => {}, send: () => true, drained: () => null } as unknown as Delivery;
+
+function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
+  const clock = createFakeClock();
+  const claims = new RunningClaims({
+    store: {} as never,
+    clock,
+    settings: () => ({ graceMs, replayMs }),
+  });
+  let runs = 0;
+  const stopped: string[] = [];
+  /** A run whose answer has a text. */
+  const run = (text: string, keyId = 'key'): ClaimedRun => {
+    const begun = claims.begin({ keyId, name: String(++runs) }, `req_${runs}`);
+    const request = { stream: true, model: 'small', responses: null } as never;
+    begun.run({ request, id: '0', arrivedAtMs: 0 }, silent, {
+      left: () => {
+        stopped.push(`left ${begun.requestId}`);
+        return () => {};
+      },
+      lost: () => void stopped.push(`lost ${begun.requestId}`),
+    });
+    begun.answer.send([text]);
+    return begun;
+  };
+  return { clock, claims, run, stopped };
+}
+
+describe('the claims of a process', () => {
+  test('keep an answer that has ended for a while, and give its memory back', () => {
+    const { clock, claims, run } = setUp();
+    const kept = run('x'.repeat(1_000));
+    claims.keep(kept);
+    expect(claims.keptBytes).toBeGreaterThan(2_000 + 4_096);
+    clock.advance(119_999);
+    expect(claims.find(kept.claim)).toBe(kept);
+    clock.advance(1);
+    expect([claims.find(kept.claim), claims.keptBytes, clock.scheduled]).toEqual([undefined, 0, 0]);
+  });
+
+  test('keep no answer where the time for it is 0', () => {
+    const { claims, run } = setUp({ replayMs: 0 });
+    const ended = run('x');
+    claims.keep(ended);
+    ended.leave();
+    expect([claims.find(ended.claim), claims.keptBytes]).toEqual([undefined, 0]);
+  });
+
+  test('drop the oldest answers that have ended where memory is used up, and never one that runs', () => {
+    const { claims, run } = setUp();
+    const text = 'x'.repeat(100_000);
+    const running = run(text);
+    const ended = Array.from({ length: 400 }, () => {
+      const one = run(text);
+      claims.keep(one);
+      return one;
+    });
+    expect(claims.keptBytes).toBeLessThanOrEqual(64 * 1_048_576);
+    expect(claims.keptBytes).toBeGreaterThan(63 * 1_048_576);
+    expect(claims.find(running.claim)).toBe(running);
+    expect(running.answer.isWhole).toBe(true);
+    const left = ended.filter(({ claim }) => claims.find(claim) !== undefined);
+    expect(left).toEqual(ended.slice(-left.length));
+    claims.close();
+    expect([...ended].filter(({ claim }) => claims.find(claim) !== undefined)).toEqual([]);
+  });
+
+  test('bound the clients that join one request, and those of a key', () => {
+    const { claims, run } = setUp();
+    const [one, two, three] = [run('a'), run('b'), run('c')];
+    const leaving = Array.from({ length: 8 }, () => claims.join(one));
+    expect(leaving).not.toContain(null);
+    expect(claims.join(one)).toBe(null);
+    for (let joined = 0; joined < 8; joined++) expect(claims.join(two)).not.toBe(null);
+    expect(claims.join(three)).toBe(null);
+    expect(claims.join(run('d', 'other'))).not.toBe(null);
+    leaving[0]?.();
+    expect(claims.join(three)).not.toBe(null);
+  });
+
+  test('stop what runs when the lease on them has ended, and not what has ended', () => {
+    const { claims, run, stopped } = setUp();
+    const [running, ended] = [run('a'), run('b')];
+    claims.keep(ended);
+    claims.leaseEnded();
+    expect(stopped).toEqual([`lost ${running.requestId}`]);
+    expect(claims.lostLeases).toBe(1);
+  });
+});
