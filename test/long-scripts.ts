@@ -16,6 +16,7 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
   chaos: {
     kills: 'chaos/kill.ts',
     archive: 'chaos/kill-archive.ts',
+    cuts: 'chaos/cuts/run.ts',
     edge: 'chaos/hostile-edge.ts',
     everything: 'chaos/everything/run.ts',
     nodes: 'chaos/nodes/run.ts',
