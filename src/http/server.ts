@@ -133,16 +133,22 @@ export function createHttpServer(
   return server;
 }
 
+/**
+ * How many connections may wait to be accepted, as far as the system allows (`net.core.somaxconn`). Where more come than that
+ * at a time, the system drops what opens them, and a client tries again a second later: Node's own 511 are few for a burst.
+ */
+const backlog = 4_096;
+
 /** Starts listening; resolves with the actual port, which the system chooses for port 0. */
 export async function startListening(server: Server, host: string, port: number): Promise<number> {
-  server.listen({ host, port });
+  server.listen({ host, port, backlog });
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
 
 /** Starts listening on a unix socket, whose file gets the permissions `mode`. */
 export async function startListeningAt(server: Server, path: string, mode: number): Promise<void> {
-  server.listen({ path });
+  server.listen({ path, backlog });
   await once(server, 'listening');
   await promises.chmod(path, mode);
 }
