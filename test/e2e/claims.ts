@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { readLive } from '../support/live-answer.ts';
+import type { LiveAnswer } from '../support/live-answer.ts';
 import {
   chatFrames,
   cut,
@@ -24,7 +25,7 @@ const price = { input: '1', output: '2' };
 const cost = '0.000025';
 
 /** How much time passes at once, in milliseconds. */
-const stepMs = 3_000;
+const stepMs = 1_000;
 
 const question = { role: 'user', content: 'x' };
 const requests = {
@@ -117,6 +118,15 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     });
     return held.promise;
   };
+  /** Waits for the end of an answer, and lets time pass in which a settlement is tried again. */
+  const endOf = async (answer: LiveAnswer): Promise<void> => {
+    let isEnded = false;
+    void answer.ended.then(() => (isEnded = true));
+    await eventually('the answer ends', () => {
+      clock.advance(10);
+      return isEnded;
+    });
+  };
   /** Lets time pass, in steps in which leases are renewed on a server. */
   const pass = async (ms: number): Promise<void> => {
     for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {
@@ -205,7 +215,7 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     // The first one's grace is over, and another client is there.
     await pass(9_000);
     stream.finish();
-    await second.ended;
+    await endOf(second);
     expect(second.broken).toBe(false);
     expect(second.text).toContain('[DONE]');
     expect(stream.isCut()).toBe(false);
@@ -246,7 +256,10 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
       clock.advance(1);
       return stream.isCut();
     });
-    await eventually('it is settled', async () => (await records())[0]?.outcome === 'client_closed');
+    await eventually('it is settled', async () => {
+      clock.advance(10);
+      return (await records())[0]?.outcome === 'client_closed';
+    });
     const second = await ask();
     expect(second.status).toBe(409);
     expect(upstream.seen.length).toBe(1);
