@@ -185,6 +185,7 @@ export function runningView(
   const { keyId, keyName, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
   // The body of a request that waits for a slot has not been read.
+  const isJoined = stage.stage === 'joined';
   const isRead = stage.stage === 'asked' || stage.stage === 'routed' || isSent(stage);
   const isDecided = stage.stage === 'limited' || stage.stage === 'admitted';
   const hasSlot = isRead || (isDecided && stage.admission.decision.verdict === 'granted');
@@ -197,8 +198,8 @@ export function runningView(
     groupId: groupSlot?.groupId ?? null,
     hasSlot,
     permitWait: permits === null ? null : upstreamLimiters.waiting(requestId),
-    mode: isRead && protocol !== 'passthrough' ? mode : null,
-    model,
+    mode: isJoined || (isRead && protocol !== 'passthrough') ? mode : null,
+    model: isJoined ? stage.asked.request.model : model,
     upstream: attemptsOf(stage)?.upstream ?? null,
     firstTextMs: firstTextMs === null ? null : firstTextMs - arrivedMs,
     node: null,

@@ -401,6 +401,11 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     const stream = await holding;
     const second = read();
     await eventually('both have text', () => [first, second].every(({ text }) => text.includes('"a"')));
+    const { data: running } = (await askAdmin(gateway, 'GET', '/in-flight')).body;
+    expect(running).toMatchObject([
+      { waits_for: null, mode: 'stream', model: 'small' },
+      { waits_for: null, mode: 'stream', model: 'small' },
+    ]);
     const id = second.headers.get('x-request-id');
     expect((await gateway.post(`/v1/key/requests/${id}/cancel`, {})).status).toBe(200);
     await second.ended;

@@ -4,7 +4,10 @@ import type { ClaimedRun } from '../../src/pipeline/claims/claimed-run.ts';
 import type { Delivery } from '../../src/pipeline/delivery/delivery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-const silent = { onLeft: () => {}, send: () => true, drained: () => null } as unknown as Delivery;
+/** The side of a client that reads all that it gets. */
+function silentDelivery(onLeft: (left: () => void) => void = () => {}): Delivery {
+  return { onLeft, send: () => true, drained: () => null } as unknown as Delivery;
+}
 
 function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
   const clock = createFakeClock();
@@ -19,7 +22,7 @@ function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
   const run = (text: string, keyId = 'key'): ClaimedRun => {
     const begun = claims.begin({ keyId, name: String(++runs) }, `req_${runs}`);
     const request = { stream: true, model: 'small', responses: null } as never;
-    begun.run({ request, id: '0', arrivedAtMs: 0 }, silent, {
+    begun.run({ request, id: '0', arrivedAtMs: 0 }, silentDelivery(), {
       left: () => {
         stopped.push(`left ${begun.requestId}`);
         return () => {};
@@ -82,6 +85,38 @@ describe('the claims of a process', () => {
     expect(claims.join(run('d', 'other'))).not.toBe(null);
     leaving[0]?.();
     expect(claims.join(three)).not.toBe(null);
+  });
+
+  test('stop a run without clients at once when its answer is too long to be kept, and else after the grace', () => {
+    const { clock, claims, stopped } = setUp();
+    const leaves: (() => void)[] = [];
+    const begin = (name: string): ClaimedRun => {
+      const begun = claims.begin({ keyId: 'key', name }, name);
+      const delivery = silentDelivery((left) => void leaves.push(left));
+      begun.run({ request: {} as never, id: '0', arrivedAtMs: 0 }, delivery, {
+        left: () => {
+          stopped.push(name);
+          return () => {};
+        },
+        lost: () => {},
+      });
+      return begun;
+    };
+    const tooLong = 'x'.repeat(131_072);
+    begin('long before').answer.send([tooLong]);
+    leaves.pop()?.();
+    expect(stopped).toEqual(['long before']);
+    const later = begin('long afterwards');
+    leaves.pop()?.();
+    expect(stopped).toHaveLength(1);
+    later.answer.send([tooLong]);
+    expect(stopped).toEqual(['long before', 'long afterwards']);
+    begin('short').answer.send(['x']);
+    leaves.pop()?.();
+    clock.advance(9_999);
+    expect(stopped).toHaveLength(2);
+    clock.advance(1);
+    expect(stopped).toEqual(['long before', 'long afterwards', 'short']);
   });
 
   test('stop what runs when the lease on them has ended, and not what has ended', () => {

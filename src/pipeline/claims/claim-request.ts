@@ -239,7 +239,7 @@ function tooManyJoins(): Refusal {
 function tooLongToJoin(): Refusal {
   return refuse(
     'replay_unavailable',
-    `The request with this '${claimHeader}' is running, and its answer is too long to be kept: it can't be joined any more. Its first client gets it.`,
+    `The request with this '${claimHeader}' is running, and its answer is too long to be kept: it can't be joined any more.`,
     { param: claimHeader },
   );
 }

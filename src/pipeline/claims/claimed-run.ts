@@ -136,8 +136,9 @@ export class ClaimedRun {
     this.#cancelGrace = null;
     if (count > 0 || this.#phase !== 'running') return;
     const { clock, graceMs } = this.#options;
-    this.#cancelGrace = clock.schedule(graceMs(), () => {
-      this.#cancelGrace = this.#stops?.left() ?? null;
-    });
+    const stop = (): void => void (this.#cancelGrace = this.#stops?.left() ?? null);
+    // What is not kept can't be joined again: to go on would cost its key something for nothing.
+    if (!this.answer.isWhole) stop();
+    else this.#cancelGrace = clock.schedule(graceMs(), stop);
   }
 }

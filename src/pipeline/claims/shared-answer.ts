@@ -131,7 +131,12 @@ export class SharedAnswer {
       const text = this.#text;
       if (text === null) return;
       const size = sizeOf(delta);
-      if (this.#bytes + size > maxAnswerBytes || !this.#memory.take(size)) return this.forget();
+      if (this.#bytes + size > maxAnswerBytes || !this.#memory.take(size)) {
+        this.forget();
+        // Those who would have come back can't have it any more.
+        if (this.#listeners.size === 0) this.#onListeners(0);
+        return;
+      }
       this.#bytes += size;
       text.add(delta);
       this.#ends.push(text.length);
