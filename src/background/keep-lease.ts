@@ -15,12 +15,16 @@ const renewMs = 5_000;
  * lease was over. A renewal that failed is repeated as soon.
  */
 const lookMs = 500;
+const lookTimes = { firstMs: lookMs, delayMs: lookMs };
 
 /**
  * How long this process ends no lease of another after a failure of the database, in milliseconds. The leases of others may
  * have run out while it was away, and they need as long to reach it again: their connections pause between two attempts.
  */
 const graceMs = 5_000;
+
+/** The longest pause in which an outage of the database is seen, in milliseconds: a process that stood still has seen none. */
+const maxUnseenMs = 2 * lookMs;
 
 /** How long the end of the own lease is waited for when the process ends, in milliseconds: without one it runs out. */
 const endMs = 2_000;
@@ -59,11 +63,10 @@ export function keepLease(
   const stopping = new AbortController();
   const { signal } = stopping;
   const faults = watchFaults(onFault, clock);
-  /** When the last renewal began. */
-  let renewedMs = Number.NEGATIVE_INFINITY;
+  let renewalBegunMs = Number.NEGATIVE_INFINITY;
   let hasLost = false;
   const followers: (() => void)[] = [];
-  const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewedMs < ageMs;
+  const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewalBegunMs < ageMs;
 
   let renewing: Promise<void> | null = null;
   // One at a time: of two that find the lease ended, each would take another one.
@@ -72,7 +75,7 @@ export function keepLease(
     const begunMs = clock.monotonicMs();
     try {
       const hadEnded = await leases.renewLease();
-      renewedMs = begunMs;
+      renewalBegunMs = begunMs;
       if (!hadEnded) return;
       for (const tell of followers) tell();
       onFault(lostMessage, `it goes on as ${leases.owner()}`);
@@ -84,6 +87,7 @@ export function keepLease(
     if (!isYoungerThan(renewMs)) await renew();
   };
   const endOthers = async (): Promise<void> => {
+    faults.noteLook();
     if (!isYoungerThan(leaseMs)) return;
     const hadLost = hasLost;
     // They may be ended although the answer is lost, and no process ends them a second time.
@@ -106,8 +110,7 @@ export function keepLease(
     tasks = [() => first];
     await first;
     if (signal.aborted) return;
-    const times = { firstMs: lookMs, delayMs: lookMs };
-    tasks = [repeat(renewInTime, times, clock, signal), repeat(endOthers, times, clock, signal)];
+    tasks = [renewInTime, endOthers].map((task) => repeat(task, lookTimes, clock, signal));
   });
   taken.catch(() => {});
 
@@ -124,7 +127,7 @@ export function keepLease(
         isYoungerThan(leaseMs) ? leases.endLease() : undefined,
       );
       await inTime(ended, endMs, clock);
-      renewedMs = Number.NEGATIVE_INFINITY;
+      renewalBegunMs = Number.NEGATIVE_INFINITY;
     },
   };
 }
@@ -133,7 +136,14 @@ export function keepLease(
 function watchFaults(onFault: ReportFault, clock: Clock) {
   const report = sumFaults('leases could not be renewed or ended', onFault, clock);
   let lastMs = Number.NEGATIVE_INFINITY;
+  let lookedMs = clock.monotonicMs();
   return {
+    /** Notes that it is looked now. After a pause the database may have been away until a moment ago. */
+    noteLook(): void {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - lookedMs > maxUnseenMs) lastMs = nowMs;
+      lookedMs = nowMs;
+    },
     note(error: unknown): void {
       lastMs = clock.monotonicMs();
       report(error);

@@ -221,6 +221,19 @@ describe('the leases of others', () => {
     await keeper.stop();
   });
 
+  test('are not ended for five seconds after a pause of this process, in which the database may have been away', async () => {
+    const { clock, state, asked, pass } = await start();
+    await pass(1_000);
+    clock.advance(8_000);
+    await setImmediate();
+    asked.length = 0;
+    state.over = ['other'];
+    await pass(4_500);
+    expect(asked.filter((what) => what.startsWith('look'))).toEqual([]);
+    await pass(1_000);
+    expect(state.over).toEqual([]);
+  });
+
   test('are not looked at by a process that does not hold its own', async () => {
     const { keeper, asked, pass } = await start(
       {},

@@ -48,8 +48,11 @@ async function startProcess(url: string) {
     closedLater: () => closed,
     /** Does what is due within a time. */
     async look(durationMs: number) {
-      clock.advance(durationMs);
-      await eventually('the looks are done', () => clock.scheduled === 2);
+      // In the steps in which it looks: a longer one is a pause in which it stood still.
+      for (let passedMs = 0; passedMs < durationMs; passedMs += 500) {
+        clock.advance(500);
+        await eventually('the looks are done', () => clock.scheduled === 2);
+      }
     },
     async stop() {
       await lease.stop();
