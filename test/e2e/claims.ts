@@ -384,10 +384,16 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
 
   test('is passed on as any other on a passthrough path, and is no claim there', async () => {
     await open({ passthrough: [{ path: '/rerank', upstream: 'local', free: true }] });
+    const waiting: ServerResponse[] = [];
+    upstream.play((response) => void waiting.push(response));
+    const passOn = (name: string): Promise<Response> =>
+      gateway.post('/rerank', {}, { headers: { 'idempotency-key': name } });
+    const passed = [passOn('once'), passOn('once')];
+    await eventually('neither waits for the other one', () => waiting.length === 2);
+    for (const response of waiting) sendJson(response, 200, '{"done":true}');
+    for (const one of passed) expect(await (await one).json()).toEqual({ done: true });
     upstream.play((response) => sendJson(response, 200, '{"done":true}'));
-    const headers = { 'idempotency-key': 'once' };
-    for (let sent = 0; sent < 2; sent++)
-      expect(await (await gateway.post('/rerank', {}, { headers })).json()).toEqual({ done: true });
+    expect((await passOn('no name of a claim')).status).toBe(200);
     upstream.play(sayTexts(['Hello']));
     const answered = await ask();
     expect(await answered.text()).toContain('Hello');
