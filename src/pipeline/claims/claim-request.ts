@@ -14,7 +14,7 @@ import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import type { Identified } from '../stages.ts';
 import type { ClaimedRun } from './claimed-run.ts';
-import { maxJoinsOfKey, maxJoinsOfRequest } from './running-claims.ts';
+import { maxJoinsOfKey, maxJoinsOfRequest, maxLookUpsOfKey } from './running-claims.ts';
 
 /** The header in which a client names a request that is to run once, however often it is sent. It is never forwarded. */
 export const claimHeader = 'idempotency-key';
@@ -25,7 +25,7 @@ const claimPattern = /^[\x21-\x7e]{1,255}$/;
 /** How long a write of a claim is waited for, in milliseconds: a request that waits holds its slot. */
 const maxWriteMs = 10_000;
 
-/** When a client is to ask again for what runs elsewhere, or for what too many ask, in milliseconds. */
+/** When a client is to send a request again that runs elsewhere, or that too many wait for, in milliseconds. */
 const retryMs = 1_000;
 
 /**
@@ -108,11 +108,11 @@ async function begin(
   exchange: Exchange,
   ports: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
 ): Promise<ExchangeResult | null> {
-  const found = ports.claims.lookUp(claim.keyId);
-  if (found === null) return refused(tooManyJoins());
+  const endLookUp = ports.claims.lookUp(claim.keyId);
+  if (endLookUp === null) return refused(tooManyLookUps());
   const run = ports.claims.begin(claim, exchange.requestId);
   exchange.claim = run;
-  const refusal = await refuseStored(run, exchange, ports).catch(refuseIfAway).finally(found);
+  const refusal = await refuseStored(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
   if (refusal === null) return null;
   run.leave();
   exchange.claim = null;
@@ -232,6 +232,14 @@ function tooManyJoins(): Refusal {
   return refuse(
     'concurrency_limit_exceeded',
     `Too many clients wait for the same answers: ${maxJoinsOfRequest} may join one request, and ${maxJoinsOfKey} all requests of a key.`,
+    { retryAfterMs: retryMs },
+  );
+}
+
+function tooManyLookUps(): Refusal {
+  return refuse(
+    'concurrency_limit_exceeded',
+    `Too many requests of this key with an '${claimHeader}' came at a time: ${maxLookUpsOfKey} of them are looked up at once.`,
     { retryAfterMs: retryMs },
   );
 }

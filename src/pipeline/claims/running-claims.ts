@@ -14,7 +14,7 @@ export const maxJoinsOfRequest = 8;
 export const maxJoinsOfKey = 16;
 
 /** How many requests of a key may be looked up in the database at a time: no start bounds those. */
-const maxLookUpsOfKey = 64;
+export const maxLookUpsOfKey = 64;
 
 /** What the config says of claimed requests. */
 export interface ResumeSettings {
