@@ -155,6 +155,18 @@ describe('a shared answer', () => {
     expect(listeners).toEqual([1, 0]);
   });
 
+  test('waits for no client any more when its request is stopped', async () => {
+    const answer = share();
+    const stalled = connect();
+    void answer.listen(stalled.delivery);
+    stalled.fill();
+    expect(answer.send(['a'])).toBe(false);
+    const drained = answer.drained();
+    answer.stop();
+    await drained;
+    expect(answer.drained()).toBe(null);
+  });
+
   test('that is too long is not kept: clients who keep up get all of it, one that has fallen behind is cut off', async () => {
     const answer = share();
     const [slow, fast] = [connect(), connect()];

@@ -92,6 +92,7 @@ export class ClaimedRun {
   stop(): void {
     if (this.#phase !== 'running') return;
     this.#phase = 'stopping';
+    this.answer.stop();
     this.#known = Promise.withResolvers();
   }
 

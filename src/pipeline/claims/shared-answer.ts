@@ -43,6 +43,8 @@ export class SharedAnswer {
   #count = 0;
   readonly #listeners = new Set<Listener>();
   #moved: PromiseWithResolvers<void> | null = null;
+  /** Whether its request was stopped. */
+  #isStopped = false;
   /** Ends a client's side, once the answer has ended; the first one counts. */
   #end: ((delivery: Delivery) => Promise<void>) | null = null;
   /** Called when the last client has left before the end, and when one has come. */
@@ -92,11 +94,17 @@ export class SharedAnswer {
     return this.#keepsUp;
   }
 
-  /** Resolves when one of the clients keeps up, or none is left; `null` while that is so. */
+  /** Resolves when one of the clients keeps up, none is left, or the request was stopped; `null` while that is so. */
   drained(): Promise<void> | null {
     if (this.#keepsUp) return null;
     this.#moved ??= Promise.withResolvers();
     return this.#moved.promise;
+  }
+
+  /** Its request was stopped: it waits for no client that does not read. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#noteMove();
   }
 
   /** Sends the head of a stream that ended without text. */
@@ -121,7 +129,7 @@ export class SharedAnswer {
   }
 
   get #keepsUp(): boolean {
-    if (this.#listeners.size === 0) return true;
+    if (this.#isStopped || this.#listeners.size === 0) return true;
     for (const { isBehind } of this.#listeners) if (!isBehind) return true;
     return false;
   }
