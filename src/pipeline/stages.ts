@@ -8,7 +8,7 @@ import type { LimitDecision, Limits } from '../domain/limits/limits.ts';
 import type { Price } from '../domain/money/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { TokenState } from '../domain/limits/token-limits.ts';
-import type { Asked as AskedBefore } from './claims/claimed-run.ts';
+import type { AnswerSource } from './claims/claimed-run.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
 import type { ReceivedAnswer } from './attempts/received-answer.ts';
 
@@ -36,7 +36,7 @@ export interface Identified {
 /** The client gets the answer of another request, which it has named before. */
 interface Joined extends Omit<Identified, 'stage'> {
   readonly stage: 'joined';
-  readonly asked: AskedBefore;
+  readonly asked: AnswerSource;
   /** The other request. */
   readonly requestId: string;
 }

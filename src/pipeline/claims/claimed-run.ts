@@ -6,7 +6,7 @@ import { SharedAnswer } from './shared-answer.ts';
 import type { AnswerMemory } from './shared-answer.ts';
 
 /** What the answers of a run are written from, for each of its clients. The prompt is no part of it. */
-export interface Asked {
+export interface AnswerSource {
   readonly request: Omit<TextRequest, 'turns'>;
   /** 32 hexadecimal digits, from which the ids in the answer are made, and when its request arrived: see `AnswerIdentity`. */
   readonly id: string;
@@ -53,7 +53,7 @@ export class ClaimedRun {
   /** How many clients join it, or wait to. */
   joins = 0;
   #phase: Phase = 'asking';
-  #asked: Asked | null = null;
+  #asked: AnswerSource | null = null;
   #first: Promise<boolean> | null = null;
   #stops: Stops | null = null;
   #cancelGrace: (() => void) | null = null;
@@ -70,7 +70,7 @@ export class ClaimedRun {
   }
 
   /** What it asks, and its id: `null` before it runs. */
-  get asked(): Asked | null {
+  get asked(): AnswerSource | null {
     return this.#asked;
   }
 
@@ -80,7 +80,7 @@ export class ClaimedRun {
   }
 
   /** It has its claim, and its answer goes to the client that asked first, and to those that join it. */
-  run(asked: Asked, delivery: Delivery, stops: Stops): void {
+  run(asked: AnswerSource, delivery: Delivery, stops: Stops): void {
     this.#asked = asked;
     this.#stops = stops;
     this.#phase = 'running';

@@ -217,7 +217,7 @@ export const migrations: readonly Migration[] = [
   {
     number: 3,
     name: 'claims of requests',
-    // An earlier version knows of no claims, and frees those of processes that have ended no sooner than a later one.
+    // An earlier version knows of no claims: a later one frees those of processes that have ended.
     runsWith: 1,
     sql: claimRows('postgres'),
   },
