@@ -8,7 +8,7 @@ import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticateAt } from '../pipeline/admission/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { tagHeader } from '../pipeline/admission/admit.ts';
-import { claimHeader } from '../pipeline/claims/claim-request.ts';
+import { claimHeader, placeHeader } from '../pipeline/claims/claim-refusals.ts';
 import { answerHeaders } from './answers/answer-headers.ts';
 import { arrivedBytes, readBody } from './body.ts';
 import type { ClientAddresses } from './heads/client-addresses.ts';
@@ -90,6 +90,10 @@ export class HttpClientConnection implements ClientConnection {
   get claim(): string | undefined {
     // A request for a try-out is the operator's own.
     return this.triedKeyId === null ? sentOnce(this.#request.headers[claimHeader]) : undefined;
+  }
+
+  get lastEventId(): string | undefined {
+    return sentOnce(this.#request.headers[placeHeader]);
   }
 
   get otherKeyHeader(): string | null {

@@ -15,6 +15,7 @@ import { createPassthroughRouter } from './passthrough/passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough/passthrough.ts';
 import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
 import type { Prepare } from './answers/prepare-answers.ts';
+import { createResponseRoutes } from './response-routes.ts';
 import { createStatementKeyRoutes } from './statement-routes.ts';
 import { suggestV1, unknownUrl } from './heads/unknown-url.ts';
 import { listModels, readModel } from './offered-models.ts';
@@ -48,6 +49,7 @@ export function createPublicRouter(
     answerModels(request, response, readers, (key) => readModel(modelIdOf(request), key, ports)),
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
+  router.use(createResponseRoutes(ports, settings));
   router.use(createOwnKeyRoutes(ownKey));
   router.use(createStatementKeyRoutes(ownKey.statements));
   router.use('/v1', unknownUrl);

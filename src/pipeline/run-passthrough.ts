@@ -19,7 +19,7 @@ import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
 import { acquirePermit, openPermits } from './permits/acquire-permit.ts';
-import { dispatch, record, runRequest } from './run-request.ts';
+import { admitAndWork, dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
 
 /** One path of an upstream that is offered to clients verbatim. */
@@ -61,8 +61,8 @@ export function runPassthrough(
   transport: PassthroughTransport,
   ports: Ports,
 ): Promise<void> {
-  return runRequest('passthrough', client, ports, (admitted, exchange) =>
-    passOn(path, transport, admitted, exchange, ports),
+  return runRequest('passthrough', client, ports, (exchange) =>
+    admitAndWork(exchange, ports, (admitted) => passOn(path, transport, admitted, exchange, ports)),
   );
 }
 

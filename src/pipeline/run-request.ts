@@ -27,25 +27,25 @@ import type { Permitted } from './permits/acquire-permit.ts';
 import { refuseModel, route } from './route.ts';
 import { settle } from './money/settle.ts';
 import { runningView } from './stage-views.ts';
-import type { Admitted, Dispatched, Routed, TextWork } from './stages.ts';
+import type { Admitted, Dispatched, Identified, Routed, TextWork } from './stages.ts';
 import { toUpstreamRequest, tryRoutes } from './attempts/try-routes.ts';
 
 /** Answers one request for text in the client's protocol. Never rejects. */
 export function runTextRequest(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
-  return runRequest(protocol, client, ports, (admitted, exchange) =>
-    answerText(protocol, admitted, exchange, ports),
+  return runRequest(protocol, client, ports, (exchange) =>
+    admitAndWork(exchange, ports, (admitted) => answerText(protocol, admitted, exchange, ports)),
   );
 }
 
 /**
- * The frame of every request: its key is admitted, `work` makes the answer, the request is settled exactly once, and
- * only then does the client get the end. Never rejects.
+ * The frame of every request: `work` makes the answer, the request is settled exactly once, and only then does the client get the
+ * end. Never rejects.
  */
 export async function runRequest(
   kind: RequestKind,
   client: ClientConnection,
   ports: Ports,
-  work: (admitted: Admitted, exchange: Exchange) => Promise<ExchangeResult>,
+  work: (exchange: Exchange) => Promise<ExchangeResult>,
 ): Promise<void> {
   const { inFlight, telemetry } = ports;
   const exchange = beginExchange(kind, client, ports);
@@ -58,7 +58,7 @@ export async function runRequest(
   const unwatch = watchDisconnect(exchange, ports.clock);
   telemetry.exchangeBegan(kind);
   try {
-    const worked = await admitAndWork(exchange, ports, work).catch((error: unknown): ExchangeResult => {
+    const worked = await work(exchange).catch((error: unknown): ExchangeResult => {
       telemetry.fault('request failed unexpectedly', error);
       return { kind: 'unexpected' };
     });
@@ -77,32 +77,43 @@ export async function runRequest(
   }
 }
 
-/**
- * The stages that all requests share: no work without a valid key, and no body is read without a slot, but for those that may be
- * joined, which are few at a time.
- */
-async function admitAndWork(
+/** Finds the key of a request, or says why there is none that may be used. */
+export async function identify(
   exchange: Exchange,
-  ports: Ports,
-  work: (admitted: Admitted, exchange: Exchange) => Promise<ExchangeResult>,
-): Promise<ExchangeResult> {
+  { keys }: Pick<Ports, 'keys'>,
+): Promise<Identified | Refusal> {
   const { client } = exchange;
-  if (client.headFault !== null) return refused(client.headFault);
-  const key = await authenticate(client, ports.keys);
-  if (isRefusal(key)) return refused(key);
+  if (client.headFault !== null) return client.headFault;
+  const key = await authenticate(client, keys);
+  if (isRefusal(key)) return key;
   const identified = { stage: 'identified', key } as const;
   exchange.stage = identified;
   const misplaced = refuseAddress(key, client);
-  if (misplaced !== null) return refused(misplaced);
+  if (misplaced !== null) return misplaced;
   client.recognize();
-  if (client.claim !== undefined && exchange.protocol !== 'passthrough') {
-    const joined = await joinOrClaim(client.claim, identified, exchange, ports);
+  return identified;
+}
+
+/**
+ * The stages that nearly all requests share: no work without a valid key, and no body is read without a slot, but for those that
+ * may be joined, which are few at a time.
+ */
+export async function admitAndWork(
+  exchange: Exchange,
+  ports: Ports,
+  work: (admitted: Admitted) => Promise<ExchangeResult>,
+): Promise<ExchangeResult> {
+  const identified = await identify(exchange, ports);
+  if (isRefusal(identified)) return refused(identified);
+  const { claim, lastEventId } = exchange.client;
+  if ((claim ?? lastEventId) !== undefined && exchange.protocol !== 'passthrough') {
+    const joined = await joinOrClaim(identified, exchange, ports);
     if (joined !== null) return joined;
   }
   const admitted = reach(exchange, await admit(identified, exchange, ports));
   if (isRefusal(admitted)) return refused(admitted);
   if (admitted.stage === 'limited') return refused(admitted.refusal);
-  return work(admitted, exchange);
+  return work(admitted);
 }
 
 /**
@@ -119,8 +130,9 @@ async function answerText(
   const ready = await makeReady(protocol, admitted, exchange, ports);
   if (ready.kind !== 'permitted') return ready;
   const { key, admission, work } = ready.now;
-  exchange.delivery.begin(createAnswerWriter(work.request, exchange));
   const { claim } = exchange;
+  const numbers = claim === null ? null : { idPrefix: claim.eventIds, after: -1 };
+  exchange.delivery.begin(createAnswerWriter(work.request, exchange, numbers));
   const unclaimed = claim === null ? null : await takeClaim(claim, work.request, exchange, ports);
   if (unclaimed !== null) return refused(unclaimed);
   const dispatched = dispatch({ key, admission }, work, exchange, ports);

@@ -14,6 +14,26 @@ export interface AnswerIdentity {
   readonly model: string;
 }
 
+/** How the events of a stream are numbered, from 0, so that a client can go on behind one of them. */
+export interface EventNumbers {
+  /** What the id of an event begins with, before its number; `null` for events without ids. */
+  readonly idPrefix: string | null;
+  /** The last event that is left out, because the client has it; -1 for none. */
+  readonly after: number;
+}
+
+/** Numbers the events of a stream: it is called with each in its order, and returns what to send of it. */
+export function numberEvents(numbers: EventNumbers | null): (frame: string) => string {
+  if (numbers === null) return (frame) => frame;
+  const { idPrefix, after } = numbers;
+  let next = 0;
+  return (frame) => {
+    const number = next++;
+    if (number <= after) return '';
+    return idPrefix === null ? frame : `id: ${idPrefix}${number}\n${frame}`;
+  };
+}
+
 /**
  * Writes one answer in a client's protocol. The calls follow the order law: `delta` any number of times, then
  * `finish` or `fail` once. Each returns the text to send now, which may be empty.
@@ -43,9 +63,17 @@ export const keepAliveComment = ': keep-alive\n';
 /** Neither. */
 export const hiddenCharge: ShownCharge = { usageCost: false, chargeComment: false };
 
-/** The comment with the charge of a stream, before its last event; empty if it is not shown. One line break, as above. */
-export function chargeComment({ chargeComment: isShown }: ShownCharge, chargeNanos: number | null): string {
-  return isShown && chargeNanos !== null ? `: x-textgate-charge: ${formatUsd(chargeNanos)}\n` : '';
+/**
+ * Puts the comment with the charge of a stream before its last event, if it is shown, and there is one. One line break, as
+ * above.
+ */
+export function afterCharge(
+  last: string,
+  { chargeComment: isShown }: ShownCharge,
+  chargeNanos: number | null,
+): string {
+  const hasComment = last !== '' && isShown && chargeNanos !== null;
+  return hasComment ? `: x-textgate-charge: ${formatUsd(chargeNanos)}\n${last}` : last;
 }
 
 /** The field of a usage object that shows its charge; none if it is not shown. */

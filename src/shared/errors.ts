@@ -32,6 +32,7 @@ const errorTable = {
   read_only_token: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  response_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   webhook_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   upstream_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   event_not_found: { status: 404, type: 'invalid_request_error', retryable: false },

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdStream } from '../support/held-stream.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { readLive } from '../support/live-answer.ts';
@@ -35,15 +36,6 @@ const requests = {
 type ProtocolName = keyof typeof requests;
 const protocols = Object.keys(requests) as ProtocolName[];
 const ways = protocols.flatMap((protocol) => [true, false].map((stream) => ({ protocol, stream })));
-
-/** A stream that the test ends: some of its text has been sent. */
-interface HeldStream {
-  /** Sends one more frame. */
-  say(): void;
-  /** Sends the rest and ends. */
-  finish(): void;
-  readonly isCut: () => boolean;
-}
 
 /** What is to be so of claims, on an engine. `createDatabase` makes a database on a server, `null` stands for a file. */
 export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | null): void {
@@ -99,25 +91,7 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
       request_id: string;
     }[];
   const outcomes = () => log.filter(({ msg }) => msg === 'request').map(({ outcome }) => outcome);
-  /** Has the upstream begin a stream; resolves with it once a client has asked. */
-  const hold = (texts: readonly string[]): Promise<HeldStream> => {
-    const held = Promise.withResolvers<HeldStream>();
-    const frames = chatFrames(texts);
-    upstream.play((response) => {
-      let isCut = false;
-      let said = 2;
-      response.on('close', () => (isCut = !response.writableFinished));
-      sendStream(response, frames.slice(0, 2));
-      held.resolve({
-        say() {
-          response.write(frames[said++] ?? '');
-        },
-        finish: () => void response.end(frames.slice(said).join('')),
-        isCut: () => isCut,
-      });
-    });
-    return held.promise;
-  };
+  const hold = (texts: readonly string[]) => holdStream(upstream, texts);
   /** Waits for the end of an answer, and lets time pass in which a settlement is tried again. */
   const endOf = async (answer: LiveAnswer): Promise<void> => {
     let isEnded = false;

@@ -7,6 +7,7 @@ import { rootQuery } from '../../src/http/admin/statements.ts';
 import { tryOutQuery } from '../../src/http/admin/try-out.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
+import { responseQuery } from '../../src/http/response-routes.ts';
 import { statementQuery } from '../../src/http/statement-routes.ts';
 import { inputSchema } from './operator-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
@@ -85,6 +86,14 @@ const idempotencyKey = {
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
 };
 
+const lastEventId = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description:
+    'The `id` of the last event that was got of a stream with this `Idempotency-Key`, or its number: the stream goes on behind it.',
+  schema: { type: 'string', pattern: '^([0-9a-f]{8}-)?[0-9]{1,15}$' },
+};
+
 const tag = {
   name: 'x-textgate-tag',
   in: 'header',
@@ -92,6 +101,15 @@ const tag = {
   description: 'One of the tags of the key, by which its usage is added up. It is not sent to providers.',
   schema: { type: 'string', maxLength: 64 },
 };
+
+function streamOf(event: string): object {
+  return {
+    'text/event-stream': {
+      schema: { type: 'string', description: 'Server-sent events, each with one object in JSON.' },
+      'x-event': schemaRef(event),
+    },
+  };
+}
 
 /** A text, whole or as a stream. */
 function generation(
@@ -102,15 +120,9 @@ function generation(
   event: string,
   query: readonly object[] = [],
 ): PathItem {
-  const stream = {
-    'text/event-stream': {
-      schema: { type: 'string', description: 'Server-sent events, each with one object in JSON.' },
-      'x-event': schemaRef(event),
-    },
-  };
-  const content = { ...jsonOf(whole), ...stream };
+  const content = { ...jsonOf(whole), ...streamOf(event) };
   const responses = withCharge(answers(content));
-  const parameters = [...query, tag, maxCost, idempotencyKey];
+  const parameters = [...query, tag, maxCost, idempotencyKey, lastEventId];
   return {
     post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
   };
@@ -193,6 +205,23 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
     'Response',
     'ResponseEvent',
   ),
+  '/v1/responses/{id}': {
+    get: {
+      ...read(
+        'getResponse',
+        'Reads a response to a request with an `Idempotency-Key`, or goes on with its stream, while it is kept.',
+        'Response',
+        [inPath('id'), ...inQuery(responseQuery)],
+      ),
+      responses: answers({ ...jsonOf('Response'), ...streamOf('ResponseEvent') }),
+    },
+  },
+  '/v1/responses/{id}/cancel': {
+    post: change('cancelResponse', 'Cancels such a response, for all who wait for it.', {
+      answer: 'Response',
+      parameters: [inPath('id')],
+    }),
+  },
   '/v1/models': { get: read('listModels', 'Lists the models that the key may use.', 'ModelList') },
   '/v1/models/{model}': { get: read('getModel', 'Shows one model.', 'Model', [inPath('model')]) },
   '/v1/key': { get: read('getOwnKey', 'Shows the key itself: its limits and its balance.', 'OwnKey') },

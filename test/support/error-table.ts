@@ -91,6 +91,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'this upstream is being checked already (admin API)',
     'send it again when that run has ended',
   ],
+  response_not_found: [
+    'no response of this key with this id is kept: see [Exactly once](exactly-once.md)',
+    'send the request with an `Idempotency-Key`, and ask for its response while it runs or soon after',
+  ],
   request_in_progress: [
     'the request with this `Idempotency-Key` runs in another process of the gateway',
     'send it again after `retry-after`',

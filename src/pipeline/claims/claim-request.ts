@@ -1,23 +1,29 @@
-import { isRefusal, refuse } from '../../shared/errors.ts';
+import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { formatUsd } from '../../shared/money.ts';
 import { digest, digestOf } from '../../shared/digest.ts';
-import type { ClaimName, StoredClaim } from '../../domain/ports/claims.ts';
+import type { ClaimName } from '../../domain/ports/claims.ts';
 import { refuseIfAway, storageUnavailable } from '../../domain/storage-refusal.ts';
 import { inTime } from '../../domain/time-limit.ts';
 import type { TextRequest } from '../../protocol/text.ts';
-import { createAnswerWriter } from '../delivery/send-answer.ts';
 import { stopWithoutClients } from '../delivery/watch-disconnect.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import { interruptedBy, refused } from '../results.ts';
+import { refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import type { Identified } from '../stages.ts';
+import {
+  malformedName,
+  nothingToGoOnWith,
+  otherRequest,
+  replayUnavailable,
+  runsElsewhere,
+  tooManyJoins,
+  tooManyLookUps,
+} from './claim-refusals.ts';
 import type { ClaimedRun } from './claimed-run.ts';
-import { maxJoinsOfKey, maxJoinsOfRequest, maxLookUpsOfKey } from './running-claims.ts';
-
-/** The header in which a client names a request that is to run once, however often it is sent. It is never forwarded. */
-export const claimHeader = 'idempotency-key';
+import { readPlace } from './event-place.ts';
+import { joinAnswer, waitForRun } from './join-answer.ts';
+import type { Joiner } from './join-answer.ts';
 
 /** What it may be. */
 const claimPattern = /^[\x21-\x7e]{1,255}$/;
@@ -25,28 +31,29 @@ const claimPattern = /^[\x21-\x7e]{1,255}$/;
 /** How long a write of a claim is waited for, in milliseconds: a request that waits holds its slot. */
 const maxWriteMs = 10_000;
 
-/** When a client is to send a request again that runs elsewhere, or that too many wait for, in milliseconds. */
-const retryMs = 1_000;
-
 /**
  * Looks for what the client of a request has named before: a request of this process that runs, or has ended, is joined, which
  * takes no slot, and costs nothing. Returns how that has ended, or why the request is refused; `null` where it is to run,
- * and then the exchange has the run that asks for the claim.
+ * and then the exchange has the run that asks for the claim, if it is named.
  */
 export async function joinOrClaim(
-  sent: string,
-  identified: Identified,
+  { key }: Identified,
   exchange: Exchange,
   ports: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
 ): Promise<ExchangeResult | null> {
-  if (!claimPattern.test(sent)) return refused(malformedName());
-  const claim = { keyId: identified.key.id, name: digest(sent) };
+  const { client } = exchange;
+  const place = readPlace(client);
+  if (isRefusal(place)) return refused(place);
+  if (client.claim === undefined) return null;
+  if (!claimPattern.test(client.claim)) return refused(malformedName());
+  const claim = { keyId: key.id, name: digest(client.claim) };
+  const joiner = { key, place };
   for (;;) {
     const known = ports.claims.find(claim);
     const result =
       known === undefined
-        ? await begin(claim, exchange, ports)
-        : await join(known, identified, exchange, ports);
+        ? await begin(claim, joiner, exchange, ports)
+        : await join(known, joiner, exchange, ports);
     if (result !== 'freed') return result;
   }
 }
@@ -105,6 +112,7 @@ function withoutPrompt({ turns: _turns, ...request }: TextRequest): Omit<TextReq
 /** Begins a run of a claim that this process does not know, unless another one runs it, or it was answered before. */
 async function begin(
   claim: ClaimName,
+  { place }: Joiner,
   exchange: Exchange,
   ports: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
 ): Promise<ExchangeResult | null> {
@@ -112,7 +120,9 @@ async function begin(
   if (endLookUp === null) return refused(tooManyLookUps());
   const run = ports.claims.begin(claim, exchange.requestId);
   exchange.claim = run;
-  const refusal = await refuseStored(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
+  const stored = await refuseStored(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
+  // The answer of another run would not be the rest of what the client has got.
+  const refusal = stored ?? (place === null ? null : nothingToGoOnWith());
   if (refusal === null) return null;
   run.leave();
   exchange.claim = null;
@@ -161,7 +171,7 @@ async function readBody(
 /** Has a client join a request of this process; `freed` where that has come to nothing, and the client's own one may run. */
 async function join(
   run: ClaimedRun,
-  { key }: Identified,
+  joiner: Joiner,
   exchange: Exchange,
   { claims }: Pick<Ports, 'claims'>,
 ): Promise<ExchangeResult | 'freed'> {
@@ -171,97 +181,15 @@ async function join(
     const body = exchange.body ?? (await exchange.client.readBody());
     if (isRefusal(body)) return refused(body);
     exchange.body = body;
-    const { signal } = exchange.interruption;
-    await Promise.race([run.known, raised(signal)]);
-    if (signal.aborted) return interruptedBy(signal, null);
-    const { asked, phase, answer } = run;
-    if (phase === 'freed') return 'freed';
+    const stopped = await waitForRun(run, exchange);
+    if (stopped !== null) return stopped;
+    const { asked } = run;
+    if (run.phase === 'freed') return 'freed';
     if (asked === null) throw new Error('a claim is known whose run is not');
     if (run.request !== requestDigest(exchange, body)) return refused(otherRequest());
     exchange.body = null;
-    if (!answer.isWhole) return refused(tooLongToJoin());
-    const isReplay = phase === 'ended';
-    exchange.stage = { stage: 'joined', key, asked, requestId: run.requestId };
-    const { delivery } = exchange;
-    delivery.begin(createAnswerWriter(asked.request, asked));
-    delivery.permit();
-    if (await answer.listen(delivery, signal)) return { kind: 'joined', isReplay };
-    // Else it was cut off, which its connection shows later.
-    return signal.aborted ? interruptedBy(signal, null) : cutOff;
+    return await joinAnswer(run, asked, joiner, exchange);
   } finally {
     leave();
   }
-}
-
-/** The end of a client that was too far behind an answer that is not kept. */
-const cutOff: ExchangeResult = { kind: 'interrupted', interruption: 'client_closed', usage: null };
-
-/** Resolves when a signal is raised. */
-function raised(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
-function malformedName(): Refusal {
-  return refuse(
-    'invalid_value',
-    `The header '${claimHeader}' must be 1 to 255 visible ASCII characters without spaces, such as a UUID.`,
-    { param: claimHeader },
-  );
-}
-
-function otherRequest(): Refusal {
-  return refuse(
-    'idempotency_key_reused',
-    `The header '${claimHeader}' was sent before with another request: another path, body, byte for byte, or 'x-textgate-max-cost'. Send a new one with each new request.`,
-    { param: claimHeader },
-  );
-}
-
-function runsElsewhere(): Refusal {
-  return refuse(
-    'request_in_progress',
-    `The request with this '${claimHeader}' is running in another process of this service. Send it again shortly.`,
-    { retryAfterMs: retryMs },
-  );
-}
-
-function tooManyJoins(): Refusal {
-  return refuse(
-    'concurrency_limit_exceeded',
-    `Too many clients wait for the same answers: ${maxJoinsOfRequest} may join one request, and ${maxJoinsOfKey} all requests of a key.`,
-    { retryAfterMs: retryMs },
-  );
-}
-
-function tooManyLookUps(): Refusal {
-  return refuse(
-    'concurrency_limit_exceeded',
-    `Too many requests of this key with an '${claimHeader}' came at a time: ${maxLookUpsOfKey} of them are looked up at once.`,
-    { retryAfterMs: retryMs },
-  );
-}
-
-function tooLongToJoin(): Refusal {
-  return refuse(
-    'replay_unavailable',
-    `The request with this '${claimHeader}' is running, and its answer is too long to be kept: it can't be joined any more.`,
-    { param: claimHeader },
-  );
-}
-
-async function replayUnavailable(
-  { requestId }: StoredClaim,
-  { keyId }: ClaimName,
-  store: Pick<Ports['claims']['store'], 'findRecord'>,
-): Promise<Refusal> {
-  const record = await store.findRecord(requestId, keyId);
-  const charge = record === null ? '' : ` and was charged ${formatUsd(record.chargeNanos)} USD`;
-  return refuse(
-    'replay_unavailable',
-    `The request with this '${claimHeader}' was answered before: it is ${requestId}${charge}. Its answer is not kept any more, or was cut off. To have it answered anew, send another '${claimHeader}'.`,
-    { param: claimHeader },
-  );
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { ClaimName } from '../../domain/ports/claims.ts';
 import type { TextRequest } from '../../protocol/text.ts';
 import type { Delivery } from '../delivery/delivery.ts';
+import type { Settled } from '../results.ts';
 import { SharedAnswer } from './shared-answer.ts';
 import type { AnswerMemory } from './shared-answer.ts';
 
@@ -28,7 +29,10 @@ interface RunOptions {
   readonly memory: AnswerMemory;
   /** How long it goes on without a client, in milliseconds. */
   readonly graceMs: () => number;
+  /** Its name is free. */
   readonly onFreed: () => void;
+  /** Its request is over, and its answer is not kept. */
+  readonly onOver: () => void;
 }
 
 /**
@@ -57,6 +61,8 @@ export class ClaimedRun {
   #first: Promise<boolean> | null = null;
   #stops: Stops | null = null;
   #cancelGrace: (() => void) | null = null;
+  #settled: Settled | null = null;
+  readonly #over = Promise.withResolvers<void>();
 
   constructor(claim: ClaimName, requestId: string, options: RunOptions) {
     this.claim = claim;
@@ -72,6 +78,21 @@ export class ClaimedRun {
   /** What it asks, and its id: `null` before it runs. */
   get asked(): AnswerSource | null {
     return this.#asked;
+  }
+
+  /** What the ids of the events of its stream begin with. */
+  get eventIds(): string {
+    return `${this.requestId.slice(-8)}-`;
+  }
+
+  /** How its request has ended; `null` before its clients are told. */
+  get settled(): Settled | null {
+    return this.#settled;
+  }
+
+  /** Resolves when its clients are told how its request has ended, or it is over without. */
+  get over(): Promise<void> {
+    return this.#over.promise;
   }
 
   /** Resolves when it can be joined, or is freed. */
@@ -97,8 +118,13 @@ export class ClaimedRun {
   }
 
   /** Gives all clients their end; resolves when they have it. Rejects when the first one can't be sent what there is for it. */
-  async conclude(end: (delivery: Delivery) => Promise<void>): Promise<void> {
-    await Promise.all([this.answer.end(end), this.#first]);
+  async conclude(
+    settled: Settled,
+    end: (delivery: Delivery, settled: Settled) => Promise<void>,
+  ): Promise<void> {
+    this.#settled = settled;
+    this.#over.resolve();
+    await Promise.all([this.answer.end((delivery) => end(delivery, settled)), this.#first]);
   }
 
   /** Its process has lost its lease: others may run its claim. */
@@ -127,9 +153,11 @@ export class ClaimedRun {
 
   /** Its request is over. */
   leave(): void {
+    this.#over.resolve();
     if (this.#phase === 'ended') return;
     this.free();
     this.answer.forget();
+    this.#options.onOver();
   }
 
   #countListeners(count: number): void {

@@ -36,9 +36,12 @@ export class RunningClaims {
   readonly store: RunningClaimsOptions['store'];
   readonly #clock: Clock;
   readonly #settings: () => ResumeSettings;
+  /** Those whose names are taken, by them. */
+  readonly #named = new Map<string, ClaimedRun>();
+  /** All of them, by the ids of their requests. */
   readonly #runs = new Map<string, ClaimedRun>();
-  /** Those of them that have ended, the oldest first, each with what cancels its end. */
-  readonly #ended = new Map<ClaimedRun, () => void>();
+  /** Those that have ended and are kept, the oldest first, each with what cancels its end. */
+  readonly #kept = new Map<ClaimedRun, () => void>();
   readonly #joins = new Turns(maxJoinsOfKey);
   readonly #lookUps = new Turns(maxLookUpsOfKey);
   #keptBytes = 0;
@@ -57,7 +60,13 @@ export class RunningClaims {
   }
 
   find(claim: ClaimName): ClaimedRun | undefined {
-    return this.#runs.get(nameOf(claim));
+    return this.#named.get(nameOf(claim));
+  }
+
+  /** The run of a request of a key. */
+  findRequest(keyId: string, requestId: string): ClaimedRun | undefined {
+    const run = this.#runs.get(requestId);
+    return run?.claim.keyId === keyId ? run : undefined;
   }
 
   /** A request asks for a claim of which there is no run here. */
@@ -70,27 +79,20 @@ export class RunningClaims {
         giveBack: (bytes) => void (this.#keptBytes -= bytes),
       },
       graceMs: () => this.#settings().graceMs,
-      onFreed: () => {
-        this.#runs.delete(name);
-        this.#ended.get(run)?.();
-        this.#ended.delete(run);
+      onFreed: () => void this.#named.delete(name),
+      onOver: () => {
+        if (!hasState(run) || !this.#hold(run)) this.#runs.delete(requestId);
       },
     });
-    this.#runs.set(name, run);
+    this.#named.set(name, run);
+    this.#runs.set(requestId, run);
     return run;
   }
 
   /** The answer of a run is complete and paid for: it can be had again for a while, if all of it is kept. */
   keep(run: ClaimedRun): void {
     run.ended();
-    const { replayMs } = this.#settings();
-    const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
-    if (run.asked === null || !run.answer.isWhole || replayMs === 0 || !this.#take(bytes)) return run.free();
-    const cancel = this.#clock.schedule(replayMs, () => drop(run));
-    this.#ended.set(run, () => {
-      cancel();
-      this.#keptBytes -= bytes;
-    });
+    if (!run.answer.isWhole || !this.#hold(run)) run.free();
   }
 
   /** A client joins a request, or waits to; returns what ends that, or `null` where there are too many. */
@@ -127,14 +129,36 @@ export class RunningClaims {
 
   /** Drops all answers that are kept. */
   close(): void {
-    for (const run of this.#ended.keys()) drop(run);
+    for (const run of this.#kept.keys()) this.#drop(run);
+  }
+
+  /** Keeps what is known of a run that has ended, for a while; returns whether there is room for it. */
+  #hold(run: ClaimedRun): boolean {
+    const { replayMs } = this.#settings();
+    const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
+    if (replayMs === 0 || !this.#take(bytes)) return false;
+    const cancel = this.#clock.schedule(replayMs, () => this.#drop(run));
+    this.#kept.set(run, () => {
+      cancel();
+      this.#keptBytes -= bytes;
+    });
+    return true;
+  }
+
+  /** What has ended is not kept any longer. A client that is being sent its answer is cut off. */
+  #drop(run: ClaimedRun): void {
+    run.free();
+    run.answer.forget();
+    this.#kept.get(run)?.();
+    this.#kept.delete(run);
+    this.#runs.delete(run.requestId);
   }
 
   /** Takes memory for text; the oldest answers that have ended give theirs up for it. */
   #take(bytes: number): boolean {
-    for (const run of this.#ended.keys()) {
+    for (const run of this.#kept.keys()) {
       if (this.#keptBytes + bytes <= maxKeptBytes) break;
-      drop(run);
+      this.#drop(run);
     }
     if (this.#keptBytes + bytes > maxKeptBytes) return false;
     this.#keptBytes += bytes;
@@ -164,10 +188,10 @@ class Turns {
   }
 }
 
-/** The answer of a run that has ended is not kept any longer. A client that is being sent it is cut off. */
-function drop(run: ClaimedRun): void {
-  run.free();
-  run.answer.forget();
+/** Whether the state of a request that has ended without an answer can be asked for: that of a response can. */
+function hasState({ asked, settled }: ClaimedRun): boolean {
+  const kind = settled?.result.kind;
+  return (asked?.request.responses ?? null) !== null && (kind === 'interrupted' || kind === 'failed');
 }
 
 function nameOf({ keyId, name }: ClaimName): string {

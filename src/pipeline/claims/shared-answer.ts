@@ -60,6 +60,11 @@ export class SharedAnswer {
     return this.#text !== null;
   }
 
+  /** All of its text so far; `null` where that is not kept. */
+  get text(): string | null {
+    return this.#text?.toString() ?? null;
+  }
+
   /** How many clients get it. */
   get listeners(): number {
     return this.#listeners.size;

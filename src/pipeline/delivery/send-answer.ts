@@ -1,4 +1,4 @@
-import type { AnswerIdentity, AnswerWriter } from '../../protocol/answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter, EventNumbers } from '../../protocol/answer-writer.ts';
 import { createChatResultWriter, createChatStreamWriter } from '../../protocol/chat/write-answer.ts';
 import {
   createResponsesResultWriter,
@@ -13,19 +13,35 @@ import { refusalOfResult } from '../results.ts';
 import type { AttemptEnding, Settled } from '../results.ts';
 import type { Delivery } from './delivery.ts';
 
-/** Chooses the writer for the client's protocol and mode: a request with Responses extras is a Responses request. */
+/** What the ids in an answer are made from, beside its model. */
+type Arrived = Pick<Exchange, 'id' | 'arrivedAtMs'>;
+
+/**
+ * Chooses the writer for the client's protocol and mode: a request with Responses extras is a Responses request. `numbers` are
+ * those of the events of a stream that a client may go on with; `null` for all others.
+ */
 export function createAnswerWriter(
-  { stream, includeUsage, responses, shownCharge, model }: Omit<TextRequest, 'turns'>,
-  { id, arrivedAtMs }: Pick<Exchange, 'id' | 'arrivedAtMs'>,
+  request: Omit<TextRequest, 'turns'>,
+  arrived: Arrived,
+  numbers: EventNumbers | null,
 ): AnswerWriter {
-  const identity: AnswerIdentity = { id, createdAtSeconds: Math.floor(arrivedAtMs / 1_000), model };
+  const { stream, includeUsage, responses, shownCharge } = request;
+  const identity = identityOf(request, arrived);
   if (responses === null)
     return stream
-      ? createChatStreamWriter(identity, includeUsage, shownCharge)
+      ? createChatStreamWriter(identity, includeUsage, shownCharge, numbers)
       : createChatResultWriter(identity, shownCharge);
   return stream
-    ? createResponsesStreamWriter(identity, responses, shownCharge)
+    ? createResponsesStreamWriter(identity, responses, shownCharge, numbers)
     : createResponsesResultWriter(identity, responses, shownCharge);
+}
+
+/** What the ids in an answer are made from. */
+export function identityOf(
+  { model }: Pick<TextRequest, 'model'>,
+  { id, arrivedAtMs }: Arrived,
+): AnswerIdentity {
+  return { id, createdAtSeconds: Math.floor(arrivedAtMs / 1_000), model };
 }
 
 /** Those who get an answer: a single client, or all clients of a claimed request. */
@@ -78,7 +94,7 @@ export async function conclude(
   { delivery, claim }: Pick<Exchange, 'delivery' | 'claim'>,
 ): Promise<void> {
   const isShared = claim !== null && claim.asked !== null;
-  if (isShared) await claim.conclude((client) => end(client, settled));
+  if (isShared) await claim.conclude(settled, end);
   // A client that has joined has its end already, and so has one whose connection broke while that was sent.
   if (!delivery.hasEnded) await end(delivery, settled);
 }

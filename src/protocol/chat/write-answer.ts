@@ -1,14 +1,15 @@
 import {
-  chargeComment,
+  afterCharge,
   createWholeAnswerWriter,
   eventStreamType,
   hiddenCharge,
   keepAliveComment,
+  numberEvents,
   systemFingerprint,
   usageCost,
   writeRefusal,
 } from '../answer-writer.ts';
-import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter, EventNumbers } from '../answer-writer.ts';
 import { writeDataFrame } from '../sse.ts';
 import type { ShownCharge, Usage } from '../text.ts';
 
@@ -45,7 +46,9 @@ export function createChatStreamWriter(
   identity: AnswerIdentity,
   includeUsage: boolean,
   shown: ShownCharge = hiddenCharge,
+  numbers: EventNumbers | null = null,
 ): AnswerWriter {
+  const event = numberEvents(numbers);
   const head =
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
     `"model":${JSON.stringify(identity.model)},"system_fingerprint":"${systemFingerprint}","choices":`;
@@ -57,9 +60,10 @@ export function createChatStreamWriter(
   const afterText = `},"logprobs":null,"finish_reason":null}]}\n\n`;
   let opening = chunk('{"role":"assistant","content":"","refusal":null}', 'null');
   const open = (): string => {
+    if (opening === '') return '';
     const first = opening;
     opening = '';
-    return first;
+    return event(first);
   };
   return {
     contentType: eventStreamType,
@@ -67,20 +71,24 @@ export function createChatStreamWriter(
     keepAlive: keepAliveComment,
     tearDownOnFailure: true,
     delta(text) {
-      const frame = beforeText + JSON.stringify(text) + afterText;
-      return opening === '' ? frame : open() + frame;
+      const first = open();
+      const frame = event(beforeText + JSON.stringify(text) + afterText);
+      return first === '' ? frame : first + frame;
     },
     finish({ reason, usage }, _finishedAtSeconds, chargeNanos) {
-      const last = chunk('{}', JSON.stringify(reason));
+      const text = open() + event(chunk('{}', JSON.stringify(reason)));
       const used =
         includeUsage && usage !== null
-          ? writeDataFrame(
-              `${head}[],"usage":${JSON.stringify(chatUsage(usage, usageCost(shown, chargeNanos)))}}`,
+          ? event(
+              writeDataFrame(
+                `${head}[],"usage":${JSON.stringify(chatUsage(usage, usageCost(shown, chargeNanos)))}}`,
+              ),
             )
           : '';
-      return open() + last + used + chargeComment(shown, chargeNanos) + writeDataFrame('[DONE]');
+      return text + used + afterCharge(event(writeDataFrame('[DONE]')), shown, chargeNanos);
     },
-    fail: (refusal, chargeNanos) => chargeComment(shown, chargeNanos) + writeDataFrame(writeRefusal(refusal)),
+    // A failure is no event of the answer: it has no number, and no client has it already.
+    fail: (refusal, chargeNanos) => afterCharge(writeDataFrame(writeRefusal(refusal)), shown, chargeNanos),
   };
 }
 

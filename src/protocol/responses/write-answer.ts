@@ -1,14 +1,15 @@
 import { errorBody } from '../../shared/errors.ts';
-import type { ErrorBody } from '../../shared/errors.ts';
+import type { ErrorBody, Refusal } from '../../shared/errors.ts';
 import {
-  chargeComment,
+  afterCharge,
   createWholeAnswerWriter,
   eventStreamType,
   hiddenCharge,
   keepAliveComment,
+  numberEvents,
   usageCost,
 } from '../answer-writer.ts';
-import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter, EventNumbers } from '../answer-writer.ts';
 import { KeptText } from '../kept-text.ts';
 import { writeDataFrame, writeEventFrame } from '../sse.ts';
 import type { FinishedAnswer, FinishReason, ResponsesExtras, ShownCharge, Usage } from '../text.ts';
@@ -26,6 +27,17 @@ export function createResponsesResultWriter(
   });
 }
 
+/** The `response` object of a request that has no answer yet, or was stopped, or has failed, as JSON. */
+export function writeResponseState(
+  identity: AnswerIdentity,
+  extras: ResponsesExtras,
+  state: 'in_progress' | 'cancelled' | Refusal,
+): string {
+  const told: ResponseState =
+    typeof state === 'string' ? { ...inProgress, status: state } : failedState(errorBody(state));
+  return JSON.stringify(responseObject(identity, extras, told));
+}
+
 /**
  * Writes the typed events of a text response: created, in_progress, the item and its part opened, the deltas, part and
  * item closed, and one terminal event. Sequence numbers run from 0 without a gap; ids are constant.
@@ -34,13 +46,16 @@ export function createResponsesStreamWriter(
   identity: AnswerIdentity,
   extras: ResponsesExtras,
   shown: ShownCharge = hiddenCharge,
+  numbers: EventNumbers | null = null,
 ): AnswerWriter {
+  const numbered = numberEvents(numbers);
   const item = { item_id: messageId(identity), output_index: 0, content_index: 0 };
   const deltaTail = `,${JSON.stringify(item).slice(1, -1)},"logprobs":[]}`;
   let sequence = 0;
   const text = new KeptText();
-  const event = (type: string, fields: Record<string, unknown>): string =>
+  const write = (type: string, fields: Record<string, unknown>): string =>
     writeEventFrame(type, JSON.stringify({ type, sequence_number: sequence++, ...fields }));
+  const event: typeof write = (type, fields) => numbered(write(type, fields));
   const response = (state: ResponseState): { response: Record<string, unknown> } => ({
     response: responseObject(identity, extras, state),
   });
@@ -64,7 +79,8 @@ export function createResponsesStreamWriter(
       const opening = open();
       text.add(more);
       const head = `{"type":"response.output_text.delta","sequence_number":${sequence++},"delta":`;
-      return opening + writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
+      const frame = writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
+      return opening + numbered(frame);
     },
     finish(finish, finishedAtSeconds, chargeNanos) {
       const whole = text.toString();
@@ -75,26 +91,25 @@ export function createResponsesStreamWriter(
         event('response.output_text.done', { ...item, text: whole, logprobs: [] }) +
         event('response.content_part.done', { ...item, part }) +
         event('response.output_item.done', { output_index: 0, item: state.output[0] }) +
-        chargeComment(shown, chargeNanos) +
-        event(`response.${state.status}`, response(state)) +
-        (extras.endsWithDone ? writeDataFrame('[DONE]') : '')
+        afterCharge(event(`response.${state.status}`, response(state)), shown, chargeNanos) +
+        (extras.endsWithDone ? numbered(writeDataFrame('[DONE]')) : '')
       );
     },
     fail(refusal, chargeNanos) {
       const error = errorBody(refusal);
       const { code, message, param } = error;
-      return (
-        chargeComment(shown, chargeNanos) +
-        event('error', { code, message, param, error }) +
-        event('response.failed', response({ ...inProgress, status: 'failed', error }))
-      );
+      // A failure is no event of the answer: it has no id, and no client has it already.
+      const frames =
+        write('error', { code, message, param, error }) +
+        write('response.failed', response(failedState(error)));
+      return afterCharge(frames, shown, chargeNanos);
     },
   };
 }
 
-/** The state of a response: running, or ended in one of three ways. */
+/** The state of a response: running, or ended in one of four ways. */
 interface ResponseState {
-  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
   readonly completedAt: number | null;
   readonly output: readonly unknown[];
   readonly usage: Usage | null;
@@ -113,6 +128,10 @@ const inProgress: ResponseState = {
   incompleteReason: null,
   error: null,
 };
+
+function failedState(error: ErrorBody): ResponseState {
+  return { ...inProgress, status: 'failed', error };
+}
 
 /** The final status for each finish reason: a text that was cut short is `incomplete`, not `completed`. */
 const statusByReason: Readonly<

@@ -1,0 +1,63 @@
+import { isRefusal } from '../../shared/errors.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import { createAnswerWriter } from '../delivery/send-answer.ts';
+import type { Exchange } from '../exchange.ts';
+import { interruptedBy, refused } from '../results.ts';
+import type { ExchangeResult } from '../results.ts';
+import { tooLongToJoin } from './claim-refusals.ts';
+import type { AnswerSource, ClaimedRun } from './claimed-run.ts';
+import { numbersFrom } from './event-place.ts';
+import type { EventPlace } from './event-place.ts';
+
+/** A client that wants the answer of a run. */
+export interface Joiner {
+  readonly key: ApiKey;
+  /** The event behind which it wants the answer to go on; `null` for all of it. */
+  readonly place: EventPlace | null;
+}
+
+/** Waits until a run can be joined, or came to nothing; returns how the own request of the client ends if that is stopped first. */
+export async function waitForRun(
+  run: ClaimedRun,
+  { interruption }: Exchange,
+): Promise<ExchangeResult | null> {
+  const { signal } = interruption;
+  await Promise.race([run.known, raised(signal)]);
+  return signal.aborted ? interruptedBy(signal, null) : null;
+}
+
+/**
+ * Sends a client the answer of a run that is known, which takes no slot, and costs nothing; resolves with how its own request has
+ * ended. `asked` is what the run asks, or the same as a stream.
+ */
+export async function joinAnswer(
+  run: ClaimedRun,
+  asked: AnswerSource,
+  { key, place }: Joiner,
+  exchange: Exchange,
+): Promise<ExchangeResult> {
+  const { answer, requestId } = run;
+  const { delivery, interruption } = exchange;
+  if (!answer.isWhole) return refused(tooLongToJoin());
+  const numbers = numbersFrom(run, asked, place);
+  if (isRefusal(numbers)) return refused(numbers);
+  const isReplay = run.phase === 'ended';
+  exchange.stage = { stage: 'joined', key, asked, requestId };
+  delivery.begin(createAnswerWriter(asked.request, asked, numbers));
+  delivery.permit();
+  const { signal } = interruption;
+  if (await answer.listen(delivery, signal)) return { kind: 'joined', isReplay };
+  // Else it was cut off, which its connection shows later.
+  return signal.aborted ? interruptedBy(signal, null) : cutOff;
+}
+
+/** The end of a client that was too far behind an answer that is not kept. */
+const cutOff: ExchangeResult = { kind: 'interrupted', interruption: 'client_closed', usage: null };
+
+/** Resolves when a signal is raised. */
+function raised(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
