@@ -16,7 +16,7 @@ export interface Joiner {
   readonly place: EventPlace | null;
 }
 
-/** Waits until a run can be joined, or came to nothing; returns how the own request of the client ends if that is stopped first. */
+/** Waits until a run can be joined, or came to nothing; returns how the client's own request ends if it is stopped first. */
 export async function waitForRun(
   run: ClaimedRun,
   { interruption }: Exchange,
