@@ -8,7 +8,6 @@ import type { Interruption, ExchangeResult } from './results.ts';
 import { admit } from './admission/admit.ts';
 import { freeSlots } from './admission/take-slots.ts';
 import { createAnswerWriter, conclude, rewrite } from './delivery/send-answer.ts';
-import type { Delivery } from './delivery/delivery.ts';
 import { watchDisconnect } from './delivery/watch-disconnect.ts';
 import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
@@ -69,7 +68,8 @@ export async function runRequest(
   } catch (error) {
     telemetry.fault('end of an answer not sent', error);
     exchange.shadow?.requestEnded('crashed');
-    await Promise.all([exchange.delivery.tearDown(), exchange.claim?.answer.end(tearDown)]);
+    exchange.claim?.answer.tearDown();
+    await exchange.delivery.tearDown();
   } finally {
     unwatch();
     leave();
@@ -238,8 +238,6 @@ export async function record(
 function isHoldBound({ stage }: Exchange, { balanceMode }: Ports): boolean {
   return balanceMode === 'strict' && stage.stage === 'recorded' && stage.reservation.holdNanos !== null;
 }
-
-const tearDown = (delivery: Delivery): Promise<void> => delivery.tearDown();
 
 /** Replaces a failure by its reason when the client disconnected or the request was stopped. */
 function unlessInterrupted(

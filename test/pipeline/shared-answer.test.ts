@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { SharedAnswer } from '../../src/pipeline/claims/shared-answer.ts';
 import { Delivery } from '../../src/pipeline/delivery/delivery.ts';
+import type { Settled } from '../../src/pipeline/results.ts';
 import { createChatStreamWriter } from '../../src/protocol/chat/write-answer.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { clientFacts } from '../support/client-facts.ts';
@@ -84,8 +85,11 @@ function share(): SharedAnswer {
   return new SharedAnswer(memory, (count) => void listeners.push(count));
 }
 
-const finish = (delivery: Delivery): Promise<void> =>
-  delivery.finish({ kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null }, null, 7);
+const finish: Settled = {
+  result: { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null },
+  chargeNanos: null,
+  endedAtSeconds: 7,
+};
 
 describe('a shared answer', () => {
   test('is the same for every client, whenever it comes and however it reads', async () => {
@@ -210,11 +214,11 @@ describe('a shared answer', () => {
     expect(late.text().endsWith('end')).toBe(true);
   });
 
-  test('has the end that it was given first, for all who come later', async () => {
+  test('has its end for all who come later, also when it was torn down for the others', async () => {
     const answer = share();
     answer.send(['a']);
     await answer.end(finish);
-    await answer.end((delivery) => delivery.tearDown());
+    answer.tearDown();
     const late = connect();
     expect(await answer.listen(late.delivery)).toBe(true);
     expect(late.text().endsWith('data: [DONE]\n\nend')).toBe(true);

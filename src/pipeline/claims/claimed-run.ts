@@ -118,13 +118,10 @@ export class ClaimedRun {
   }
 
   /** Gives all clients their end; resolves when they have it. Rejects when the first one can't be sent what there is for it. */
-  async conclude(
-    settled: Settled,
-    end: (delivery: Delivery, settled: Settled) => Promise<void>,
-  ): Promise<void> {
+  async conclude(settled: Settled): Promise<void> {
     this.#settled = settled;
     this.#over.resolve();
-    await Promise.all([this.answer.end((delivery) => end(delivery, settled)), this.#first]);
+    await Promise.all([this.answer.end(settled), this.#first]);
   }
 
   /** Its process has lost its lease: others may run its claim. */

@@ -1,5 +1,5 @@
 import { KeptText } from '../../protocol/kept-text.ts';
-import type { Delivery } from '../delivery/delivery.ts';
+import type { Settled } from '../results.ts';
 
 /**
  * How much of an answer is kept, in bytes as they are counted here: two for each UTF-16 code unit, and eight for each delta. It
@@ -17,9 +17,24 @@ export interface AnswerMemory {
   giveBack(bytes: number): void;
 }
 
+/** The side of a client that gets an answer: here, or by way of another process. */
+export interface Receiver {
+  /** Calls back when the client leaves before the end, or at once if it already has. */
+  onLeft(callback: () => void): void;
+  /** Sends text. Returns whether the client keeps up; if it does not, await `drained` before more is sent. */
+  send(deltas: readonly string[]): boolean;
+  drained(): Promise<void> | null;
+  /** Sends the head of a stream that ended without text. */
+  open(): void;
+  /** Sends the end; resolves when it is written, or can't be. */
+  conclude(settled: Settled): Promise<void>;
+  /** Cuts the client off. */
+  tearDown(): Promise<void>;
+}
+
 /** A client of an answer. */
 interface Listener {
-  readonly delivery: Delivery;
+  readonly receiver: Receiver;
   /** How many deltas it was sent. */
   sent: number;
   /** Whether it has to read before it gets more. */
@@ -45,8 +60,8 @@ export class SharedAnswer {
   #moved: PromiseWithResolvers<void> | null = null;
   /** Whether its request was stopped. */
   #isStopped = false;
-  /** Ends a client's side, once the answer has ended; the first one counts. */
-  #end: ((delivery: Delivery) => Promise<void>) | null = null;
+  /** How it has ended. */
+  #settled: Settled | null = null;
   /** Called when the last client has left before the end, and when one has come. */
   readonly #onListeners: (count: number) => void;
 
@@ -79,13 +94,13 @@ export class SharedAnswer {
    * Sends all of it to a client, whose writer is set. Resolves with true when the client has the end; with false when it is cut
    * off, as it is too far behind, or has left, or when the signal is raised; rejects when it can't be sent.
    */
-  listen(delivery: Delivery, signal: AbortSignal | null = null): Promise<boolean> {
-    const listener: Listener = { delivery, sent: 0, isBehind: false, gone: Promise.withResolvers() };
+  listen(receiver: Receiver, signal: AbortSignal | null = null): Promise<boolean> {
+    const listener: Listener = { receiver, sent: 0, isBehind: false, gone: Promise.withResolvers() };
     // The first client's is awaited at the end alone.
     listener.gone.promise.catch(() => {});
     this.#listeners.add(listener);
     this.#onListeners(this.#listeners.size);
-    delivery.onLeft(() => this.#remove(listener));
+    receiver.onLeft(() => this.#remove(listener));
     signal?.addEventListener('abort', () => this.#remove(listener));
     this.#feed(listener);
     return listener.gone.promise;
@@ -114,15 +129,20 @@ export class SharedAnswer {
 
   /** Sends the head of a stream that ended without text. */
   open(): void {
-    for (const { delivery } of this.#listeners) delivery.open();
+    for (const { receiver } of this.#listeners) receiver.open();
   }
 
-  /** No text follows: `end` gives a client its end, as soon as it has all of the text. Resolves when all who listen have it. */
-  async end(end: (delivery: Delivery) => Promise<void>): Promise<void> {
-    this.#end ??= end;
+  /** No text follows: each client gets its end as soon as it has all of the text. Resolves when all who listen have it. */
+  async end(settled: Settled): Promise<void> {
+    this.#settled = settled;
     const listeners = [...this.#listeners];
     for (const listener of listeners) this.#feed(listener);
     await Promise.allSettled(listeners.map(({ gone }) => gone.promise));
+  }
+
+  /** Cuts all clients off. */
+  tearDown(): void {
+    for (const listener of this.#listeners) this.#cutOff(listener);
   }
 
   /** Drops the text. */
@@ -163,21 +183,21 @@ export class SharedAnswer {
       if (missing === null) return this.#cutOff(listener);
       this.#send(listener, missing);
     }
-    if (listener.isBehind || this.#end === null || !this.#listeners.delete(listener)) return;
-    this.#end(listener.delivery).then(() => listener.gone.resolve(true), listener.gone.reject);
+    if (listener.isBehind || this.#settled === null || !this.#listeners.delete(listener)) return;
+    listener.receiver.conclude(this.#settled).then(() => listener.gone.resolve(true), listener.gone.reject);
   }
 
   #send(listener: Listener, deltas: readonly string[]): void {
     listener.sent = this.#count;
     // What goes wrong with one client is nothing to the others.
     try {
-      if (listener.delivery.send(deltas)) return;
+      if (listener.receiver.send(deltas)) return;
     } catch (error) {
       listener.gone.reject(error);
       return this.#remove(listener);
     }
     listener.isBehind = true;
-    void listener.delivery.drained()?.then(() => {
+    void listener.receiver.drained()?.then(() => {
       listener.isBehind = false;
       if (this.#listeners.has(listener)) this.#feed(listener);
       this.#noteMove();
@@ -199,7 +219,7 @@ export class SharedAnswer {
 
   /** A client that did not keep up with an answer of which not all is kept can't get the rest. */
   #cutOff(listener: Listener): void {
-    listener.delivery.tearDown().catch(listener.gone.reject);
+    listener.receiver.tearDown().catch(listener.gone.reject);
     this.#remove(listener);
   }
 

@@ -6,6 +6,8 @@ import type { FinishedAnswer } from '../../protocol/text.ts';
 import { statusOf } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { HeadFacts, AnswerHead, ClientConnection } from '../client-connection.ts';
+import { refusalOfResult } from '../results.ts';
+import type { Settled } from '../results.ts';
 
 /**
  * - `reading`: the request has not been read yet, so any answer is an HTTP error;
@@ -171,6 +173,15 @@ export class Delivery {
     }
     const last = before.writer.fail(refusal, chargeNanos);
     return before.writer.tearDownOnFailure ? this.#client.tearDown(last) : this.#client.end(last);
+  }
+
+  /** Sends the end of a settled request: that of its answer, or its failure. */
+  async conclude({ result, chargeNanos, endedAtSeconds }: Settled): Promise<void> {
+    if (this.#hasLeft) return this.abandon();
+    if (this.isPassing) return this.endPassing();
+    if (result.kind === 'finished') return this.finish(result, chargeNanos, endedAtSeconds);
+    const refusal = refusalOfResult(result);
+    if (refusal !== null) return this.fail(refusal, chargeNanos);
   }
 
   /** Notes that the upstream's own head was sent, without a writer. */

@@ -9,7 +9,6 @@ import type { OpenedAnswer } from '../attempts/first-part.ts';
 import type { ReceivedAnswer } from '../attempts/received-answer.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Ports } from '../ports.ts';
-import { refusalOfResult } from '../results.ts';
 import type { AttemptEnding, Settled } from '../results.ts';
 import type { Delivery } from './delivery.ts';
 
@@ -94,15 +93,7 @@ export async function conclude(
   { delivery, claim }: Pick<Exchange, 'delivery' | 'claim'>,
 ): Promise<void> {
   const isShared = claim !== null && claim.asked !== null;
-  if (isShared) await claim.conclude(settled, end);
+  if (isShared) await claim.conclude(settled);
   // A client that has joined has its end already, and so has one whose connection broke while that was sent.
-  if (!delivery.hasEnded) await end(delivery, settled);
-}
-
-async function end(delivery: Delivery, { result, chargeNanos, endedAtSeconds }: Settled): Promise<void> {
-  if (delivery.hasLeft) return delivery.abandon();
-  if (delivery.isPassing) return delivery.endPassing();
-  if (result.kind === 'finished') return delivery.finish(result, chargeNanos, endedAtSeconds);
-  const refusal = refusalOfResult(result);
-  if (refusal !== null) return delivery.fail(refusal, chargeNanos);
+  if (!delivery.hasEnded) await delivery.conclude(settled);
 }
