@@ -107,22 +107,28 @@ export const endedClaim: Taken<ClaimEnd> = [
   ['frees_claim', 'bigint', ({ isFreed }) => (isFreed ? 1 : 0)],
 ];
 
-/** What the settlement of a request changes of its claim. */
+/** What the settlement of a request changes of its claim. It keeps its owner, which has the answer. */
 export const claimChanges: readonly string[] = [
   `DELETE FROM claim_rows WHERE ${isClaimOfRequest} AND CAST(:frees_claim AS BIGINT) = 1`,
-  `UPDATE claim_rows SET owner = NULL, ended_at = CAST(:settled_at AS BIGINT)
+  `UPDATE claim_rows SET ended_at = CAST(:settled_at AS BIGINT)
    WHERE ${isClaimOfRequest} AND CAST(:frees_claim AS BIGINT) = 0`,
 ];
 
-/** Locks the accounts of the claims under a condition, as `freeClaims` has it. */
+/**
+ * The condition on a claim that it runs. One that has ended keeps its owner, and was charged: freed with the lease of its owner,
+ * it would run and be charged again. That a running one has an owner lets the index of those be searched.
+ */
+export const isRunningClaim = 'ended_at IS NULL AND owner IS NOT NULL';
+
+/** Locks the accounts of the running claims under a condition, as `freeClaims` has it. */
 export function lockClaimed(condition: Statement): Statement {
   return sql`UPDATE accounts SET held = held
-    WHERE key_id IN (SELECT key_id FROM claim_rows WHERE owner IS NOT NULL AND (${condition}))`;
+    WHERE key_id IN (SELECT key_id FROM claim_rows WHERE ${raw(isRunningClaim)} AND (${condition}))`;
 }
 
-/** Frees the claims under a condition on their owners, or on the requests that run them. */
+/** Frees the running claims under a condition on their owners, or on the requests that run them. */
 export function freeClaims(condition: Statement): Statement {
-  return sql`DELETE FROM claim_rows WHERE owner IS NOT NULL AND (${condition})`;
+  return sql`DELETE FROM claim_rows WHERE ${raw(isRunningClaim)} AND (${condition})`;
 }
 
 function selectClaim({ keyId, name }: ClaimName): Statement {
@@ -142,6 +148,7 @@ function readClaim(row: Row, own: string): StoredClaim {
   return {
     request: String(request),
     requestId: String(requestId),
+    owner: owner === null || owner === undefined ? null : String(owner),
     state: endedAt === null ? running : 'ended',
   };
 }

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { sweepOrphans } from '../../src/background/monitor-ledger.ts';
 import { ClaimLostError } from '../../src/domain/ports/claims.ts';
 import type { SettledRecord } from '../../src/domain/money/consumption.ts';
+import type { Engine } from '../../src/storage/engine.ts';
 import type { Store } from '../../src/storage/store.ts';
 import type { TimedDatabase } from '../support/timed-sqlite.ts';
 import { idOf, joinStore, key, opened, settled, startMs } from './store.ts';
@@ -11,6 +12,7 @@ const claim = { keyId: key.id, name: 'c1'.repeat(32), request: 'a5'.repeat(32) }
 
 /** Two processes on one database, each with its lease. The first one's is over once time has passed. */
 interface Pair {
+  readonly engine: Engine;
   readonly first: Store;
   readonly second: Store;
   /** Ends the lease of the first process, as it has stood still. */
@@ -31,6 +33,7 @@ export function describeClaimRows(name: string, open: () => Promise<TimedDatabas
     await first.createKey(key, 'hash', 1_000);
     for (const store of [first, second]) await store.renewLease();
     return {
+      engine,
       first,
       second,
       async endFirst() {
@@ -57,9 +60,10 @@ export function describeClaimRows(name: string, open: () => Promise<TimedDatabas
       expect(await first.findClaim(claim)).toEqual({
         request: claim.request,
         requestId: idOf('a'),
+        owner: first.owner(),
         state: 'own',
       });
-      expect(await stateOf(second)).toBe('running');
+      expect(await second.findClaim(claim)).toMatchObject({ state: 'running', owner: first.owner() });
       await first.open(opened('a', 10));
       await first.settle(ended('a'));
       expect([await stateOf(first), await stateOf(second)]).toEqual(['ended', 'ended']);
@@ -127,6 +131,32 @@ export function describeClaimRows(name: string, open: () => Promise<TimedDatabas
       expect(await second.closeLostRecords()).toBe(0);
       expect(await second.findClaim(claim)).toBe(null);
       await expect(first.settle(ended('a'))).rejects.toThrow(ClaimLostError);
+    });
+
+    test('keep their owner when they end, and neither the end of its lease nor a sweep frees them', async () => {
+      const { first, second, endFirst } = await setUp();
+      await first.beginClaim(claim, idOf('a'));
+      await first.open(opened('a', 10));
+      await first.settle(ended('a'));
+      const stored = { request: claim.request, requestId: idOf('a'), owner: first.owner(), state: 'ended' };
+      expect(await first.findClaim(claim)).toEqual(stored);
+      await sweepOrphans(first, () => false, startMs + 60_000);
+      await endFirst();
+      expect(await second.listClosable(0, 0)).toEqual([]);
+      await second.closeAsLost([idOf('a')]);
+      await second.closeLostRecords();
+      expect(await second.findClaim(claim)).toEqual(stored);
+      expect(await second.beginClaim(claim, idOf('b'))).toBe(false);
+      expect(await spent(second)).toBe(5);
+    });
+
+    test('that ended under an earlier version have no owner that is known', async () => {
+      const { engine, first } = await setUp();
+      await first.beginClaim(claim, idOf('a'));
+      await first.open(opened('a'));
+      await first.settle(ended('a'));
+      await engine.run([{ sql: 'UPDATE claim_rows SET owner = NULL', values: [] }]);
+      expect(await first.findClaim(claim)).toMatchObject({ state: 'ended', owner: null });
     });
 
     test('are not begun without a lease, which nothing would free', async () => {

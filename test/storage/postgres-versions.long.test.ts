@@ -8,6 +8,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/schema.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { expectClaimsOfBefore, rowsBeforeClaimOwners } from '../support/claims-of-before.ts';
 import { requestIdFor } from '../support/request-ids.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { eventually } from '../support/eventually.ts';
@@ -49,6 +50,35 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
     await expect(engine.ready).rejects.toThrow('the database was made by a newer version of textgate');
   });
 });
+
+describe.skipIf(postgresAbsence !== null)(
+  `a database from before the owners of ended claims on PostgreSQL${absent}`,
+  () => {
+    async function makeBefore(): Promise<string> {
+      const engine = await openPostgres({ steps: migrations.slice(0, 3) });
+      onTestFinished(() => engine.close());
+      await onServer(rowsBeforeClaimOwners, engine.database.url);
+      return engine.database.url;
+    }
+
+    test('keeps its claims, of which the ended ones have none', async () => {
+      const engine = createPostgresEngine({ url: await makeBefore(), clock: systemClock });
+      onTestFinished(() => engine.close());
+      await engine.ready;
+      await expectClaimsOfBefore(engine);
+    });
+
+    test('is refused by an earlier version from then on, which would free ended claims', async () => {
+      const url = await makeBefore();
+      const engine = createPostgresEngine({ url, clock: systemClock });
+      onTestFinished(() => engine.close());
+      await engine.ready;
+      const before = createPostgresEngine({ url, clock: systemClock, steps: migrations.slice(0, 3) });
+      onTestFinished(() => before.close());
+      await expect(before.ready).rejects.toThrow('the database was made by a newer version of textgate');
+    });
+  },
+);
 
 /** The steps of a later version, beside which this one still runs. */
 const laterSteps: readonly Migration[] = [

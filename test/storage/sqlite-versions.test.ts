@@ -9,6 +9,7 @@ import { checkSource } from '../../src/storage/move/sqlite-source.ts';
 import { migrate, migrations } from '../../src/storage/sqlite/schema.ts';
 import { restoreDatabase } from '../../src/storage/sqlite/restore.ts';
 import { fillDatabase } from '../support/filled-database.ts';
+import { expectClaimsOfBefore, rowsBeforeClaimOwners } from '../support/claims-of-before.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
@@ -129,6 +130,18 @@ describe('a SQLite database that a later version starts on', () => {
     );
     expect(readFileSync(file).equals(before)).toBe(true);
   });
+});
+
+test('a SQLite database from before the owners of ended claims keeps its claims, of which the ended ones have none', async () => {
+  const file = join(makeTemporaryFolder(), 'textgate.db');
+  start(file, migrations.slice(0, 2));
+  const database = open(file);
+  database.exec(rowsBeforeClaimOwners);
+  database.close();
+  const engine = openTestEngine(file);
+  onTestFinished(() => engine.close());
+  await engine.ready;
+  await expectClaimsOfBefore(engine);
 });
 
 describe('a SQLite database of a development version', () => {

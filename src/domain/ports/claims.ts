@@ -14,6 +14,8 @@ export type ClaimName = Pick<Claim, 'keyId' | 'name'>;
 export interface StoredClaim extends Pick<Claim, 'request'> {
   /** The request that runs it, or has run it. */
   readonly requestId: string;
+  /** The process that runs it, or has run it: `null` where that is not known, as it ended under an earlier version. */
+  readonly owner: string | null;
   /** Whether this process runs it, another one does, or it has ended with a charge. One whose owner has no lease is free. */
   readonly state: 'own' | 'running' | 'ended' | 'free';
 }

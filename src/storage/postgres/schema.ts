@@ -1,5 +1,5 @@
 import type { Migration } from '../migration.ts';
-import { claimRows } from '../schema/claims.ts';
+import { claimOwners, claimRows } from '../schema/claims.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { filled, id, sql } from '../schema/parts.ts';
@@ -220,5 +220,12 @@ export const migrations: readonly Migration[] = [
     // An earlier version knows of no claims: a later one frees those of processes that have ended.
     runsWith: 1,
     sql: claimRows('postgres'),
+  },
+  {
+    number: 4,
+    name: 'owners of ended claims',
+    // It runs with no earlier version: one with three steps takes each claim that has an owner for one that runs, and would
+    // free it, with its charge, once the lease of that owner ends.
+    sql: claimOwners('postgres'),
   },
 ];

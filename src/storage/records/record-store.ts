@@ -4,7 +4,7 @@ import type { OpenedRecord, SettledRecord } from '../../domain/money/consumption
 import type { OpenRecords, OrderedRecords } from '../../domain/ports/records.ts';
 import { ClaimLostError } from '../../domain/ports/claims.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import { freeClaims, lockClaimed } from '../claims.ts';
+import { freeClaims, isRunningClaim, lockClaimed } from '../claims.ts';
 import type { Engine, ResultRow, Row, Statement } from '../engine.ts';
 import { checkWrites } from '../fixed-units.ts';
 import { hasNoLease } from '../leases.ts';
@@ -150,7 +150,7 @@ function selectClosable(owner: string, ownBeforeMs: number, ownAfterMs: number):
   const mayBeClosed = sql`(owner = ${owner} AND (created_at < ${ownBeforeMs} OR created_at > ${ownAfterMs}))
       OR (owner <> ${owner} AND ${raw(hasNoLease)})`;
   return sql`SELECT request_id FROM open_requests WHERE ${mayBeClosed}
-    UNION ALL SELECT request_id FROM claims WHERE owner IS NOT NULL AND (${mayBeClosed})`;
+    UNION ALL SELECT request_id FROM claims WHERE ${raw(isRunningClaim)} AND (${mayBeClosed})`;
 }
 
 /** Closes as lost the open requests whose owners have no lease. */

@@ -49,7 +49,7 @@ CREATE TABLE api_keys (
   budget TEXT, -- JSON: what it may spend in a period of the calendar
   low_balance BIGINT, -- the balance below which it counts as low
   group_name ${id},
-  weight INTEGER -- its weight in the queues of upstreams
+  weight INTEGER -- its weight in the queues of upstreams; a further step adds join_retries_ms
 );
 CREATE INDEX api_keys_by_creation ON api_keys (created_at, id);
 CREATE UNIQUE INDEX api_keys_declared ON api_keys (name) WHERE declared = 1;
@@ -82,7 +82,7 @@ CREATE TABLE budgets (
   amount BIGINT -- in force at the last charge
 )${byKey}${filled(50)};
 
--- The processes that use the database, with their leases.
+-- The processes that use the database, with their leases. A further step adds the address of each.
 CREATE TABLE owners (
   id ${id} PRIMARY KEY,
   since BIGINT NOT NULL, -- from when on its lease was held without interruption
