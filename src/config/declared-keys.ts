@@ -123,5 +123,6 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     budget: declared.budget === undefined ? null : budgetOf(declared.budget),
     group: declared.group ?? null,
     weight: declared.weight ?? defaultWeight,
+    joinRetriesMs: declared.joinRetries ?? null,
   }));
 }

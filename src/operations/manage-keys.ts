@@ -127,6 +127,7 @@ function describeNewKey(
     budget,
     group,
     weight,
+    joinRetriesMs,
     ...limits
   }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
@@ -148,6 +149,7 @@ function describeNewKey(
     budget: budget ?? null,
     group: group ?? null,
     weight: weight ?? defaultWeight,
+    joinRetriesMs: joinRetriesMs ?? null,
     isDeclared: false,
   };
   return { key, secret };

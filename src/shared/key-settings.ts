@@ -15,6 +15,18 @@ import {
 /** The largest weight that a key may have in the queues of upstreams. */
 const maxWeight = 1_000;
 
+/** The bounds of how long a request goes on without its client, in milliseconds: what it generates then is paid. */
+const minJoinRetriesMs = 1_000;
+const maxJoinRetriesMs = 60_000;
+
+/** A time within these bounds in milliseconds; `null` for none, which is written `0s`. */
+const joinRetries = duration
+  .refine(
+    (ms) => ms === 0 || (ms >= minJoinRetriesMs && ms <= maxJoinRetriesMs),
+    'expected a duration from 1s to 60s, or 0s for off',
+  )
+  .transform((ms) => (ms === 0 ? null : ms));
+
 /** How an input writes numbers and switches: a config may have texts in their place, as the environment does. */
 interface Forms {
   readonly wholeNumber: (min: number, max: number) => z.ZodType<number, number>;
@@ -54,6 +66,11 @@ export function keySettingsOf({ wholeNumber, trueOrFalse }: Forms) {
         description:
           'The weight of the key in the queues of upstreams: with 2, twice as many turns as a key with 1; default: 1.',
         examples: [2],
+      }),
+      joinRetries: joinRetries.meta({
+        description:
+          'How long a request of the key goes on whose client has gone, so that a retry of an SDK (`X-Stainless-Retry-Count` of 1 or more, the same bytes) joins it instead of running anew: 1s to 60s. Off by default, as `0s`: it is a grace for every request of the key, and what is generated in it is paid.',
+        examples: ['10s'],
       }),
       lowBalance: usd.meta({
         description:

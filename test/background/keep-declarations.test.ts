@@ -18,6 +18,7 @@ function keyOf(name: string): DeclaredKey {
     budget: null,
     group: null,
     weight: 1,
+    joinRetriesMs: null,
     compatibility: {},
   };
 }

@@ -67,6 +67,7 @@ describe('a command about a key', () => {
     const gateway = await startCommanded();
     for (const [args, problem] of [
       [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
+      [['create', 'x', '--join-retries', '2m'], '--join-retries: expected a duration from 1s to 60s'],
       [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
       [['create', 'x', '--expires', '2020-01-01'], '--expires: expected a time to come'],
       [['create', 'x', '--model', 'demo*'], '--model: expected the name of one model'],
@@ -87,6 +88,19 @@ describe('a command about a key', () => {
     expect(await shown()).toMatch(/allowed from +10\.0\.0\.0\/8, 2001:db8::1\n/);
     await gateway.run('keys', 'update', 'office', '--allow-from', 'all');
     expect(await shown()).toMatch(/allowed from +all\n/);
+  });
+
+  test('keys have a time for retries to join, which is shown, and lifted by `off`', async () => {
+    const gateway = await startCommanded();
+    const id = await createKey(gateway, 'impatient', '--join-retries', '10s');
+    const shown = async (): Promise<string> => (await gateway.run('keys', 'show', id)).stdout;
+    expect(await shown()).toMatch(/time for retries +up to 10 s\n/);
+    for (const off of ['off', '0s']) {
+      await gateway.run('keys', 'update', 'impatient', '--join-retries', off);
+      expect(await shown()).toMatch(/time for retries +off\n/);
+      await gateway.run('keys', 'update', 'impatient', '--join-retries', '1500ms');
+      expect(await shown()).toMatch(/time for retries +up to 1\.5 s\n/);
+    }
   });
 
   test('keys rotate says until when the old secret works', async () => {

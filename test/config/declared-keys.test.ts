@@ -51,6 +51,7 @@ describe('declared keys', () => {
       requestsPerMinute: '40',
       queueWait: '5s',
       weight: '7',
+      joinRetries: '10s',
       tokensPerMinute: 900,
       tokensPerDay: '8000',
       models: ['small'],
@@ -97,6 +98,7 @@ describe('declared keys', () => {
         lowBalanceNanos: 2_500_000_000,
         group: 'research',
         weight: 7,
+        joinRetriesMs: 10_000,
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
@@ -114,11 +116,21 @@ describe('declared keys', () => {
         budget: null,
         group: null,
         weight: 1,
+        joinRetriesMs: null,
       },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);
     expect(JSON.stringify(read({ eve: { key } }))).not.toContain(key);
+  });
+
+  test.each([
+    ['1s', 1_000],
+    ['60s', 60_000],
+    ['1m', 60_000],
+    ['0s', null],
+  ])('may have a time for retries of %s', (joinRetries, joinRetriesMs) => {
+    expect(declarationsOf({ bob: { key, joinRetries } })).toMatchObject([{ joinRetriesMs }]);
   });
 
   test('may be issued keys', () => {
@@ -209,6 +221,16 @@ describe('declared keys', () => {
       'a long wait',
       { key, queueWait: '25d' },
       'queueWait: expected a duration such as 250ms, 5s or 10m, and at most 24d',
+    ],
+    ...['999ms', '60001ms', '2m'].map((joinRetries): [string, unknown, string] => [
+      `a time for retries of ${joinRetries}`,
+      { key, joinRetries },
+      'joinRetries: expected a duration from 1s to 60s, or 0s for off',
+    ]),
+    [
+      'a time for retries that is none',
+      { key, joinRetries: 'off' },
+      'joinRetries: expected a duration such as 250ms, 5s or 10m, and at most 24d',
     ],
   ])('are refused with %s, which is not quoted', (_what, declared, problem) => {
     const problems = problemsOf({ bob: declared });

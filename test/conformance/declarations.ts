@@ -23,6 +23,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     budget: null,
     group: null,
     weight: 1,
+    joinRetriesMs: null,
     compatibility: {},
     ...settings,
   };
@@ -76,6 +77,7 @@ function describeIdentity(start: Start): void {
       compatibility: { sampling: 'strict' },
       group: 'research',
       weight: 1_000,
+      joinRetriesMs: 60_000,
       budget: { amountNanos: 8, per: 'week', timeZone: 'Asia/Kathmandu', warnAt: [500], raise: null },
     } as const;
     await store.storeDeclarations(changeOf(declared('bob', 'h1', settings)), nowMs);
@@ -96,13 +98,14 @@ function describeIdentity(start: Start): void {
   test('lose the settings that are declared no more', async () => {
     const { store } = await start();
     await store.storeDeclarations(
-      changeOf(declared('bob', 'h1', { limits: { concurrency: 3 }, weight: 4 })),
+      changeOf(declared('bob', 'h1', { limits: { concurrency: 3 }, weight: 4, joinRetriesMs: 1_000 })),
       nowMs,
     );
     await store.storeDeclarations(changeOf(declared('bob', 'h1', { models: ['a'] })), nowMs + 1);
     expect(await store.findKeyByHash('h1')).toMatchObject({
       limits: {},
       weight: 1,
+      joinRetriesMs: null,
       models: ['a'],
       createdAtMs: nowMs,
     });

@@ -33,6 +33,7 @@ export const key: ApiKey = {
   budget: null,
   group: null,
   weight: 1,
+  joinRetriesMs: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
@@ -154,11 +155,17 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       expiresAt: startMs + 1,
       lowBalanceNanos: 9,
       weight: 3,
+      joinRetriesMs: 1_500,
       compatibility: { sampling: 'strip' },
     };
     await store.createKey(full, 'other hash', 5);
     expect(await store.findKeyByHash('other hash')).toEqual(full);
     expect(await store.findKeyById('key_a')).toEqual({ ...key, hasBalance: false });
+    expect(await store.updateKey('key_b', { joinRetriesMs: null })).toEqual({ ...full, joinRetriesMs: null });
+    expect(await store.updateKey('key_b', { joinRetriesMs: 2_000 })).toEqual({
+      ...full,
+      joinRetriesMs: 2_000,
+    });
   });
 
   test(`${name}: changes of a key's compatibility leave the other fields of it as they are`, async () => {

@@ -16,6 +16,7 @@ const declared: DeclaredKey = {
   budget: null,
   group: null,
   weight: 1,
+  joinRetriesMs: null,
 };
 const { hash, ...settings } = declared;
 const key: ApiKey = {
@@ -41,6 +42,7 @@ test.each<[string, Partial<DeclaredKey>]>([
   ['budget', { budget }],
   ['group', { group: 'research' }],
   ['weight', { weight: 2 }],
+  ['time for retries', { joinRetriesMs: 1_000 }],
 ])('a declared key is stored again when its %s is another one, and not when nothing is', (_what, change) => {
   const compare = (next: DeclaredKey) =>
     compareDeclarations({ keys: [{ key, hash }], retired: new Set() }, [next], (name) => ({

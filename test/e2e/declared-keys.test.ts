@@ -86,7 +86,7 @@ describe('a declared key', () => {
   test('of an older gateway is used as it is, or by its hash alone, with its own limits and models', async () => {
     const { ask } = await start({
       moved: { key: older, requestsPerMinute: 3, models: ['demo'] },
-      hashed: { key: `sha256:${hashKey(other)}`, models: ['demo'], queueWait: '250ms' },
+      hashed: { key: `sha256:${hashKey(other)}`, models: ['demo'], queueWait: '250ms', joinRetries: '10s' },
     });
     expect((await ask(older)).status).toBe(200);
     expect((await ask(other)).status).toBe(200);
@@ -97,6 +97,7 @@ describe('a declared key', () => {
     });
     expect(JSON.parse((await ask(other, '/v1/key')).text)).toMatchObject({
       limits: { queue_wait_ms: 250 },
+      join_retries_ms: 10_000,
     });
     expect((await ask(`${older}2`)).status).toBe(401);
     expect((await ask(hashKey(other))).status).toBe(401);

@@ -62,6 +62,7 @@ describe('a key', () => {
       tokensPerMinute: 1_000,
       queueWait: '250ms',
       weight: 7,
+      joinRetries: '10s',
       models: ['small'],
       expiresAt: '2030-01-01T00:00:00Z',
       compatibility: { sampling: 'strict' },
@@ -87,6 +88,7 @@ describe('a key', () => {
       spent: '0.00',
       in_flight: 0,
       weight: 7,
+      join_retries_ms: 10_000,
       compatibility: { sampling: 'strict', unknown_fields: 'reject' },
     });
     expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
@@ -96,6 +98,7 @@ describe('a key', () => {
       tokensPerMinute: null,
       queueWait: null,
       weight: null,
+      joinRetries: null,
       models: null,
       expiresAt: null,
     };
@@ -107,6 +110,7 @@ describe('a key', () => {
       models: null,
       expires_at: null,
       weight: 1,
+      join_retries_ms: null,
       compatibility: { sampling: 'strict' },
     });
     expect((await admin('GET', `/${id}`)).body).toEqual(changed.body);
@@ -122,6 +126,9 @@ describe('a key', () => {
     [{ queueWait: '600h' }, 'queueWait'],
     [{ weight: 0 }, 'weight'],
     [{ weight: 1_001 }, 'weight'],
+    [{ joinRetries: 10 }, 'joinRetries'],
+    [{ joinRetries: '999ms' }, 'joinRetries'],
+    [{ joinRetries: '61s' }, 'joinRetries'],
   ])('is not changed by %j', async (changes, param) => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('PATCH', `/${made.id}`, changes);

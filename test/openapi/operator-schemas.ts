@@ -85,6 +85,7 @@ const key = {
   }),
   ...account,
   budget,
+  join_retries_ms: nullable(count),
   in_flight: count,
   refused_today: { type: 'object', additionalProperties: count },
 };

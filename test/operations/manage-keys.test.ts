@@ -43,6 +43,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               budget: null,
               group: null,
               weight: 1,
+              joinRetriesMs: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }

@@ -56,6 +56,7 @@ function startDirectory() {
       budget: null,
       group: null,
       weight: 1,
+      joinRetriesMs: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

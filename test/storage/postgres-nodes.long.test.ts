@@ -160,6 +160,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       budget: null,
       group: null,
       weight: 1,
+      joinRetriesMs: null,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };

@@ -99,6 +99,7 @@ const declared: DeclaredKey = {
   budget: null,
   group: null,
   weight: 1,
+  joinRetriesMs: null,
   compatibility: {},
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: requestIdFor('new'), keyId: key.id };

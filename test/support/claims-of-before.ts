@@ -13,12 +13,13 @@ export const rowsBeforeClaimOwners = `
     ('key_before', unhex('${names.running}'), unhex('${request}'), 1, unhex('00'), 'gone', NULL),
     ('key_before', unhex('${names.ended}'), unhex('${request}'), 2, unhex('00'), NULL, 3);`;
 
-/** Checks that the claims are there, and that the lease of a process has a place for its address. */
+/** Checks that the claims are there, that the key does not wait for retries, and that a lease has a place for an address. */
 export async function expectClaimsOfBefore(engine: Engine): Promise<void> {
   const store = createStore(engine, { nextId: () => 'next', now: () => 7, report: () => {} });
   const find = async (name: string) => store.findClaim({ keyId: 'key_before', name });
   expect(await find(names.running)).toMatchObject({ request, owner: 'gone', state: 'free' });
   expect(await find(names.ended)).toMatchObject({ request, owner: null, state: 'ended' });
+  expect(await store.findKeyById('key_before')).toMatchObject({ name: 'before', joinRetriesMs: null });
   await store.renewLease();
   expect(await engine.read([{ sql: 'SELECT address FROM owners', values: [] }])).toEqual([
     [{ address: null }],

@@ -70,6 +70,7 @@ const advanced: readonly string[] = [
   'compatibility.usageCost',
   'compatibility.chargeComment',
   'keys.<name>.weight',
+  'keys.<name>.joinRetries',
   'keys.<name>.compatibility.responsesDone',
   'keys.<name>.compatibility.usageCost',
   'keys.<name>.compatibility.chargeComment',

@@ -181,6 +181,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         budget: null,
         group: null,
         weight: 1,
+        joinRetriesMs: null,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},

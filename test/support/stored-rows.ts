@@ -25,6 +25,7 @@ export const payingKey: ApiKey = {
   budget: null,
   group: null,
   weight: 1,
+  joinRetriesMs: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},

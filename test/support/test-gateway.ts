@@ -226,7 +226,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 function creatorOf({ keys }: Gateway): CreateKey {
   return async (name, settings = {}) => {
     const { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, ...rest } = settings;
-    const { models, allowFrom, tags, ...others } = rest;
+    const { models, allowFrom, tags, joinRetriesMs: joinMs, ...others } = rest;
     const { key: secret, ...key } = await keys.create({
       ...others,
       name,
@@ -236,6 +236,7 @@ function creatorOf({ keys }: Gateway): CreateKey {
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       lowBalance: typeof low === 'number' ? formatUsd(low) : low,
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
+      joinRetries: typeof joinMs === 'number' ? `${joinMs}ms` : joinMs,
       expiresAt: typeof expiresAt === 'number' ? new Date(expiresAt).toISOString() : expiresAt,
     });
     plant(secret);

@@ -139,6 +139,7 @@ async function createKeys(store: Store): Promise<void> {
     lowBalanceNanos: 5,
     group: 'research',
     weight: 7,
+    joinRetriesMs: 10_000,
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;

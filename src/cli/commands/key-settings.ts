@@ -31,6 +31,8 @@ export const keySettings: readonly KeySetting[] = [
     help: 'how long a request too many waits for a slot before its 429, such as 10s; by default 0s' },
   { field: 'weight', flags: '--weight <n>', read: wholeNumber,
     help: 'its weight in the queues of upstreams; by default 1' },
+  { field: 'joinRetries', flags: '--join-retries <duration>', none: 'off',
+    help: 'go on without its client, and be paid, so that the retry of an SDK joins: 1s to 60s, or off' },
   { field: 'budget', flags: '--budget <usd/period>',
     help: 'USD per day, week or month, such as 20/month, or none' },
   { field: 'budget.timeZone', flags: '--time-zone <zone>',

@@ -98,6 +98,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['tokens per day', String(key.limits.tokens_per_day ?? 'not limited')],
       ['wait for a slot', waitOf(key.limits)],
       ['weight', String(key.weight)],
+      ['time for retries', joinsOf(key)],
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
       ['[DONE] in responses', String(key.compatibility.responses_done)],
@@ -180,6 +181,11 @@ function writeSecret({ id, key }: KeyObject): string {
 /** How long a request waits for a slot of its key. */
 export function waitOf({ queue_wait_ms: waitMs }: Pick<KeyObject['limits'], 'queue_wait_ms'>): string {
   return waitMs === 0 ? 'none' : `up to ${waitMs / 1_000} s`;
+}
+
+/** How long a request goes on for a retry to join it; a server of an earlier version has no such setting. */
+function joinsOf({ join_retries_ms: joinRetriesMs = null }: Partial<ManagedKey>): string {
+  return joinRetriesMs === null ? 'off' : `up to ${joinRetriesMs / 1_000} s`;
 }
 
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {

@@ -48,6 +48,11 @@ export interface KeyTerms {
   readonly group: string | null;
   /** Its weight in the queues of upstreams: with 2, twice as many turns as a key with 1. */
   readonly weight: number;
+  /**
+   * How long a request of this key goes on whose client has gone, in milliseconds, so that a retry of an SDK joins it instead of
+   * running anew; `null` for not at all. What is generated meanwhile is paid, whether a retry comes or not.
+   */
+  readonly joinRetriesMs: number | null;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
 }

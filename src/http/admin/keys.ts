@@ -69,12 +69,12 @@ export function createKeyOperations(administration: KeyAdministration) {
         (await findUselessSetting(body, administration, async () => null));
       if (useless !== null) return useless;
       const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
-      const { lowBalance: lowBalanceNanos, ...settings } = others;
+      const { lowBalance: lowBalanceNanos, joinRetries: joinRetriesMs, ...settings } = others;
       const budget = parts && budgetOf(parts);
       return presentIssued(
         await keys.issue(
           given,
-          withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, budget }),
+          withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, joinRetriesMs, budget }),
         ),
       );
     },
@@ -94,10 +94,14 @@ export function createKeyOperations(administration: KeyAdministration) {
         findUnknownGroup(body.group, groups) ??
         (await findUselessSetting(body, administration, () => keys.show(id)));
       if (useless !== null) return useless;
-      const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...changes } = body;
+      const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...others } = body;
+      const { joinRetries: joinRetriesMs, ...changes } = others;
       const budget = given && changesOf(given);
       return present(
-        await keys.change(id, withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos, budget })),
+        await keys.change(
+          id,
+          withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos, joinRetriesMs, budget }),
+        ),
       );
     },
     revoke: async (id: string) => present(await keys.revoke(id)),

@@ -59,6 +59,7 @@ export function presentKey(
     ...presentAccount(account),
     budget: budget === undefined ? null : presentBudget(budget),
     group: key.group,
+    join_retries_ms: key.joinRetriesMs,
     in_flight: inFlight,
     refused_today: refused,
   };

@@ -30,6 +30,8 @@ export interface ManagedKey {
   readonly spent: string;
   readonly budget: ReturnType<typeof presentBudget> | null;
   readonly group: string | null;
+  /** How long a request of it goes on without its client, so that a retry may join it; `null` for not at all. */
+  readonly join_retries_ms: number | null;
   readonly in_flight: number;
   /** How many of its requests the limits have refused today, in UTC, by limit. */
   readonly refused_today: Readonly<Record<string, number>>;

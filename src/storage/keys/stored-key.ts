@@ -52,6 +52,7 @@ const settings: readonly SettingColumn[] = [
   ['budget', 'TEXT', (key) => key.budget && writeBudget(key.budget), patched],
   ['group_name', 'TEXT', (key) => key.group, (changes) => changes.group],
   ['weight', 'INTEGER', ({ weight }) => (weight === defaultWeight ? null : weight), ({ weight }) => weight],
+  ['join_retries_ms', 'INTEGER', (key) => key.joinRetriesMs, (changes) => changes.joinRetriesMs],
 ];
 
 /** The names of the columns of limits, and of all settings. */
@@ -113,6 +114,7 @@ export function readKey(row: Row): ApiKey {
     budget: readBudget(row['budget']),
     group: row['group_name'] === null ? null : String(row['group_name']),
     weight: row['weight'] === null ? defaultWeight : Number(row['weight']),
+    joinRetriesMs: row['join_retries_ms'] === null ? null : Number(row['join_retries_ms']),
     isDeclared: row['declared'] === 1,
   };
 }
