@@ -144,6 +144,27 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     await expect.poll(() => page.content()).not.toContain(secret);
   });
 
+  test('have a time for retries to join, which is off where it is emptied', async () => {
+    const { adminUrl, adminToken, gateway } = await open();
+    const { id } = await gateway.keys.create({ name: 'impatient' });
+    const { page } = await visit(adminUrl);
+    await openKeys(page, adminUrl, adminToken);
+    await press(page, 'link', 'impatient');
+    for (const [typed, shown, stored] of [
+      ['10s', '10 s', 10_000],
+      ['', 'off', null],
+    ] as const) {
+      await press(page, 'link', 'Edit');
+      const field = page.getByLabel('Time for retries to join', { exact: true });
+      await tabTo(page, field);
+      await field.fill(typed);
+      await press(page, 'button', 'Save the changes');
+      const fact = page.getByText('time for retries to join', { exact: true });
+      await expect.poll(() => fact.locator('xpath=following-sibling::*[1]').textContent()).toBe(shown);
+      expect(await readKey(adminUrl, adminToken, id)).toMatchObject({ join_retries_ms: stored });
+    }
+  });
+
   test('show amounts to four digits, and all of them as a title', async () => {
     const { adminUrl, adminToken, gateway } = await open();
     const { id } = await gateway.keys.create({ name: 'payer' });

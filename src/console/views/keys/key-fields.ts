@@ -77,6 +77,9 @@ const fields = {
     label: 'Longest wait for a slot', hint: `What a request too many waits before its 429, such as 10s. ${byDefault}` },
   weight: { section: 'Limits', of: ({ weight }) => weight, label: 'Weight in the queues of upstreams', ...ofNumber,
     hint: 'With 2, twice as many turns as a key with 1 when requests wait before an upstream. Empty: 1.' },
+  joinRetries: { section: 'Limits', of: ({ join_retries_ms: ms }) => (ms === null ? null : writeDuration(ms)), ...ofText,
+    label: 'Time for retries to join', hint: 'How long any request goes on, and is paid, whose client has gone, so that the \
+retry of an SDK joins it: 1s to 60s. Empty: off.' },
   tokensPerMinute: { section: 'Limits', of: ({ limits }) => limits.tokens_per_minute, label: 'Tokens per minute',
     ...ofNumber, hint: byDefault },
   tokensPerDay: { section: 'Limits', of: ({ limits }) => limits.tokens_per_day, label: 'Tokens per day', ...ofNumber,

@@ -120,6 +120,7 @@ function KeyFacts({ of: key }: { readonly of: Key }): VNode {
             ['requests per minute', count(limits.requests_per_minute)],
             ['wait for a slot', waitOf(limits.queue_wait_ms)],
             ['weight in the queues of upstreams', formatCount(key.weight)],
+            ['time for retries to join', joinsOf(key.join_retries_ms)],
             ['tokens per minute', count(limits.tokens_per_minute)],
             ['tokens per day', count(limits.tokens_per_day)],
             ['refused today', writeRefused(key.refused_today)],
@@ -182,6 +183,11 @@ function writeRefused(byLimit: Key['refused_today']): string {
   const limits = Object.entries(byLimit).toSorted(([, one], [, other]) => other - one);
   if (limits.length === 0) return 'none';
   return limits.map(([limit, requests]) => `${formatCount(requests)} by ${asWords(limit)}`).join(', ');
+}
+
+/** How long a request goes on without its client, so that a retry may join it. */
+function joinsOf(milliseconds: number | null): string {
+  return milliseconds === null ? 'off' : formatDuration(milliseconds);
 }
 
 /** How long a request too many may wait for a slot. */
