@@ -5,6 +5,7 @@ import type { Config } from '../config/schema/schema.ts';
 const fixedSettings = [
   ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers', 'maxHead', 'timeouts']],
   ['admin', ['host', 'port', 'token', 'readOnlyToken', 'tokenFolder']],
+  ['resume', ['nodes']],
   ['storage', ['url', 'durability', 'allowMigrated', 'spool']],
 ] as const;
 

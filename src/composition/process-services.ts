@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { keepDeclarations } from '../background/keep-declarations.ts';
-import { reportDeclarations } from '../background/report-declarations.ts';
 import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
@@ -18,18 +16,17 @@ import { createUnreadWatch } from '../http/connections/unread-watch.ts';
 import type { CrossOrigin } from '../http/heads/cross-origin.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough/passthrough.ts';
-import { declareKeys } from '../operations/declare-keys.ts';
-import { hasActiveKey, createBudgetUse, createReadRefused } from '../operations/key-use.ts';
+import { createBudgetUse, createReadRefused } from '../operations/key-use.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { InFlight } from '../pipeline/in-flight.ts';
 import { hashKey } from '../shared/digest.ts';
-import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nothingActive } from './active-config.ts';
 import { composeClaims } from './claim-services.ts';
 import type { ActiveConfig } from './active-config.ts';
+import { keepDeclaredKeys } from './declared-key-services.ts';
 import { createFeatures } from './features.ts';
 import { watchUpstreams } from './health-and-events.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
@@ -73,7 +70,7 @@ function makeParts(
   const storage = openStorage(config.storage, clock, log, metrics);
 
   const inFlight = new InFlight();
-  const claims = composeClaims(storage, active, clock);
+  const claiming = composeClaims(storage, config, settings.workers, { active, inFlight, clock, log });
   const limiter = composeLimiter(storage, active, clock, log);
   const keys = tellLimiter(storage.keyDirectory, storage.engine, limiter);
   const nodes = joinNodes({ ...storage, keyDirectory: keys }, inFlight, clock, log);
@@ -95,7 +92,8 @@ function makeParts(
     /** Requests in progress in this process. */
     inFlight,
     /** Those that clients have named. */
-    claims,
+    claims: claiming.claims,
+    claiming,
     /** Those in progress in all processes that share the database. */
     running,
     /** The limits of requests for text. */
@@ -179,7 +177,12 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
     isClosed: () => isClosed,
     /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
     async ready(): Promise<void> {
-      await Promise.all([opened(), observability.tracer.ready, features.loaded()]);
+      await Promise.all([
+        opened(),
+        parts.claiming.reachable(),
+        observability.tracer.ready,
+        features.loaded(),
+      ]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
       await Promise.all([declarations.stored(), upstreams.events.stored()]);
     },
@@ -188,8 +191,8 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
-      for (const part of [parts.readLimiter, parts.claims]) part.close();
-      await parts.limiter.close();
+      parts.readLimiter.close();
+      await Promise.all([parts.claiming.close(), parts.limiter.close()]);
       await Promise.all([work, upstreams, nodes, doctorRuns].map((one) => one.stop()));
       await parts.tokens.close();
       try {
@@ -262,24 +265,6 @@ function showGauges(
     databaseLogBytes: () => engine.logBytes,
     logLinesDropped: () => log.droppedLines,
     keptAnswerBytes: () => claims.keptBytes,
-  });
-}
-
-/** Keeps the keys that the config in force declares. */
-function keepDeclaredKeys(
-  { store, recovered }: StorageServices,
-  directory: ManagedKeyDirectory,
-  clock: Clock,
-  log: Log,
-) {
-  const now = (): number => clock.now();
-  return keepDeclarations({
-    clock,
-    directory,
-    store: (keys) => declareKeys(keys, { store, randomBytes, hash: hashKey, now }),
-    ready: recovered,
-    onFault: log.fault,
-    onChange: (report) => void reportDeclarations(report, () => hasActiveKey(store, now()), log),
   });
 }
 

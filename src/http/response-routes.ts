@@ -3,7 +3,7 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { Ports } from '../pipeline/ports.ts';
-import { cancelResponse, readResponse, runResumedStream } from '../pipeline/resume-response.ts';
+import { readResponse, runResumedStream } from '../pipeline/resume-response.ts';
 import { sendBody, sendRefusal } from './answers/respond.ts';
 import { check, pathIdOf, readQuery } from './checked-input.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
@@ -43,7 +43,7 @@ export function createResponseRoutes(ports: Ports, settings: ClientSettings): Ro
       const query = readEventQuery(request);
       if (isRefusal(query) || query.stream === 'false')
         return answer(request, response, (id, key) =>
-          isRefusal(query) ? query : readResponse(id, key, ports),
+          isRefusal(query) ? query : readResponse(id, 'read', key, ports),
         );
       const { starting_after: after = -1 } = query;
       const client = new HttpClientConnection(
@@ -57,7 +57,7 @@ export function createResponseRoutes(ports: Ports, settings: ClientSettings): Ro
       return null;
     },
     'POST /v1/responses/:id/cancel': (request, response) =>
-      answer(request, response, (id, key) => cancelResponse(id, key, ports)),
+      answer(request, response, (id, key) => readResponse(id, 'cancel', key, ports)),
   });
 }
 

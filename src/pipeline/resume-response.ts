@@ -1,11 +1,16 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
-import { tooManyJoins, unknownResponse } from './claims/claim-refusals.ts';
-import type { ClaimedRun } from './claims/claimed-run.ts';
+import { tooManyJoins, tooManyLookUps, unknownResponse } from './claims/claim-refusals.ts';
+import type { AnswerSource } from './claims/claimed-run.ts';
 import { joinAnswer, waitForRun } from './claims/join-answer.ts';
-import { responseStateOf } from './claims/response-state.ts';
+import type { Joiner } from './claims/join-answer.ts';
+import { joinElsewhere } from './claims/join-elsewhere.ts';
+import type { ResponseAction } from './claims/peers.ts';
+import { findResponse } from './claims/response-state.ts';
+import { serveResponse } from './claims/serve-peer.ts';
 import type { ClientConnection } from './client-connection.ts';
+import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { refused } from './results.ts';
 import type { ExchangeResult } from './results.ts';
@@ -28,8 +33,11 @@ export function runResumedStream(
     const identified = await identify(exchange, ports);
     if (isRefusal(identified)) return refused(identified);
     const { key } = identified;
-    const run = findResponse(responseId, key, ports);
-    if (run === undefined) return refused(unknownResponse());
+    const place = { run: null, number: after };
+    const requestId = requestIdOf(responseId);
+    if (requestId === null) return refused(unknownResponse());
+    const run = findResponse(key.id, requestId, ports.claims);
+    if (run === undefined) return streamElsewhere(requestId, { key, place }, exchange, ports);
     const leave = ports.claims.join(run);
     if (leave === null) return refused(tooManyJoins());
     try {
@@ -37,47 +45,69 @@ export function runResumedStream(
       if (stopped !== null) return stopped;
       const { asked, phase } = run;
       if (asked === null || phase === 'freed') return refused(unknownResponse());
-      const asStream = { ...asked, request: { ...asked.request, stream: true } };
-      const place = { run: null, number: after };
-      return await joinAnswer(run, asStream, { key, place }, exchange);
+      return await joinAnswer(run, asStream(asked), { key, place }, exchange);
     } finally {
       leave();
     }
   });
 }
 
-/** The `response` object of a response of a key, as JSON. */
-export function readResponse(
-  responseId: string,
-  key: ApiKey,
-  ports: Pick<Ports, 'claims'>,
-): string | Refusal {
-  const run = findResponse(responseId, key, ports);
-  return (run === undefined ? null : responseStateOf(run)) ?? unknownResponse();
+/** The same of a response of another process. */
+async function streamElsewhere(
+  requestId: string,
+  joiner: Joiner,
+  exchange: Exchange,
+  { claims }: Ports,
+): Promise<ExchangeResult> {
+  if (claims.peers === null) return refused(unknownResponse());
+  const keyId = joiner.key.id;
+  const leave = claims.read(keyId);
+  if (leave === null) return refused(tooManyJoins());
+  try {
+    const wanted = { keyId, requestId, owner: null, as: asResponse };
+    const joined = await joinElsewhere(claims.peers, wanted, joiner, exchange);
+    return joined === 'none' ? refused(unknownResponse()) : joined;
+  } finally {
+    leave();
+  }
 }
 
-/** Cancels a response of a key, for all who wait for it; resolves with its object when that is done, or it has ended before. */
-export async function cancelResponse(
+/**
+ * The `response` object of a response of a key, as JSON, after it was cancelled for all who wait for it, where that is asked
+ * and it has not ended before.
+ */
+export async function readResponse(
   responseId: string,
-  key: ApiKey,
+  action: ResponseAction,
+  { id: keyId }: ApiKey,
   ports: Pick<Ports, 'claims' | 'inFlight'>,
 ): Promise<string | Refusal> {
-  const run = findResponse(responseId, key, ports);
-  if (run === undefined) return unknownResponse();
-  if (run.settled === null) {
-    await ports.inFlight.cancel(run.requestId, key.id);
-    await run.over;
+  const requestId = requestIdOf(responseId);
+  if (requestId === null) return unknownResponse();
+  const wanted = { keyId, requestId };
+  const { peers } = ports.claims;
+  const own = await serveResponse(wanted, action, ports);
+  if (own !== null || peers === null) return own ?? unknownResponse();
+  const leave = ports.claims.lookUp(keyId);
+  if (leave === null) return tooManyLookUps();
+  try {
+    return (await peers.respond(wanted, action)) ?? unknownResponse();
+  } finally {
+    leave();
   }
-  return responseStateOf(run) ?? unknownResponse();
 }
 
-/** The run of a response of this process; a chat completion is none, nor is what has not begun. */
-function findResponse(
-  responseId: string,
-  { id }: ApiKey,
-  { claims }: Pick<Ports, 'claims'>,
-): ClaimedRun | undefined {
+const asStream = (asked: AnswerSource): AnswerSource => ({
+  ...asked,
+  request: { ...asked.request, stream: true },
+});
+
+/** A chat completion is no response. */
+const asResponse = (asked: AnswerSource): AnswerSource | null =>
+  asked.request.responses === null ? null : asStream(asked);
+
+/** The request that a response answers; `null` where it is the id of no response. */
+function requestIdOf(responseId: string): string | null {
   const [, digits] = responseIdPattern.exec(responseId) ?? [];
-  const run = claims.findRequest(id, `req_${digits}`);
-  return (run?.asked?.request.responses ?? null) === null ? undefined : run;
+  return digits === undefined ? null : `req_${digits}`;
 }

@@ -12,6 +12,7 @@ import { watchDisconnect } from './delivery/watch-disconnect.ts';
 import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
 import { joinOrClaim, takeClaim } from './claims/claim-request.ts';
+import { eventIdsOf } from './claims/event-place.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { limitCost } from './money/limit-cost.ts';
 import { beginExchange, reach } from './exchange.ts';
@@ -131,7 +132,7 @@ async function answerText(
   if (ready.kind !== 'permitted') return ready;
   const { key, admission, work } = ready.now;
   const { claim } = exchange;
-  const numbers = claim === null ? null : { idPrefix: claim.eventIds, after: -1 };
+  const numbers = claim === null ? null : { idPrefix: eventIdsOf(claim.requestId), after: -1 };
   exchange.delivery.begin(createAnswerWriter(work.request, exchange, numbers));
   const unclaimed = claim === null ? null : await takeClaim(claim, work.request, exchange, ports);
   if (unclaimed !== null) return refused(unclaimed);

@@ -9,6 +9,7 @@ test('a scrape of one of several workers fails when the sum is missing: smaller 
   const workers: Workers = {
     own: 1,
     count: 2,
+    peerToken: 'secret',
     exposeMetrics: async () => null,
     readStatuses: async () => null,
     readViews: async () => null,

@@ -13,6 +13,7 @@ function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
   const clock = createFakeClock();
   const claims = new RunningClaims({
     store: {} as never,
+    peers: null,
     clock,
     settings: () => ({ graceMs, replayMs }),
   });

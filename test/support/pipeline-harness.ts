@@ -139,7 +139,12 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     tracer: untraced,
     groups: () => new Map(),
     inFlight: new InFlight(),
-    claims: new RunningClaims({ store, clock, settings: () => ({ graceMs: 10_000, replayMs: 120_000 }) }),
+    claims: new RunningClaims({
+      store,
+      peers: null,
+      clock,
+      settings: () => ({ graceMs: 10_000, replayMs: 120_000 }),
+    }),
     health: new UpstreamHealth(clock),
     upstreamLimiters: new MemoryUpstreamLimiters(clock, new Map()),
     hedges: new HedgeBudgets(),

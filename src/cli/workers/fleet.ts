@@ -15,7 +15,7 @@ const endGraceMs = 40_000;
 /** What the fleet needs, and whom it tells what happens. */
 interface FleetPorts {
   readonly clock: Clock;
-  readonly fork: (settings: SeatSettings) => WorkerProcess;
+  readonly fork: (settings: Omit<SeatSettings, 'peerToken'>) => WorkerProcess;
   /** How long running requests may take when a worker ends, in milliseconds. */
   readonly drainMs: () => number;
   /** A worker ended by itself, without being asked to; it is replaced after a delay in milliseconds. */

@@ -13,6 +13,8 @@ export interface SeatSettings {
   readonly isFirst: boolean;
   /** How many workers there are. */
   readonly count: number;
+  /** What the workers present to each other. */
+  readonly peerToken: string;
 }
 
 /** What a worker does when the primary process wants it. */

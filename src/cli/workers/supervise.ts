@@ -101,9 +101,10 @@ async function leave(fleet: Fleet, delayMs: number, stderr: LogDestination): Pro
 /** The workers, whose questions are answered, and whose ends are logged. */
 function createFleet(inForce: ConfigInForce, log: Pick<Log, 'fault'>): Fleet {
   prepareForks();
+  const peerToken = crypto.randomUUID();
   const fleet: Fleet = new Fleet({
     clock: systemClock,
-    fork: (settings) => forkWorker(settings, ports),
+    fork: (settings) => forkWorker({ ...settings, peerToken }, ports),
     drainMs: () => inForce.config.server.drain,
     onLost: ({ id, pid }, { code, signal }, delayMs) =>
       log.fault(

@@ -7,6 +7,7 @@ import type { RunningRequest, RunningRequests } from '../../domain/ports/running
 import type { Engine } from '../../storage/engine.ts';
 import { createKeyDirectory } from '../../storage/keys/key-directory.ts';
 import type { DirectoryReports, ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
+import { readPeerAddresses } from '../../storage/postgres/nodes/peer-addresses.ts';
 import { createRunningElsewhere } from '../../storage/postgres/nodes/running-elsewhere.ts';
 import { createSharedChanges } from '../../storage/postgres/nodes/shared-changes.ts';
 import { createSharedDuty } from '../../storage/postgres/nodes/shared-duty.ts';
@@ -18,10 +19,15 @@ type SharedServices = ReturnType<typeof createSharedServices>;
 /** `owner` is the id under which the process has its lease now. Each duty is work that one of the processes does for all. */
 export function createSharedServices(engine: Engine, owner: () => string) {
   const name = `${hostname()}:${process.pid}`;
+  let address: string | null = null;
   return {
     /** How operators see this process: its host and the number of its process there. */
     name,
-    changes: createSharedChanges(engine, { owner, name }),
+    changes: createSharedChanges(engine, { owner, name, address: () => address }),
+    /** Says where the others reach this process. */
+    setAddress: (found: string) => void (address = found),
+    /** Where this process reaches the others. */
+    peerAddresses: () => readPeerAddresses(engine, owner()),
     /** How long the directory may rely on cached keys. */
     keys: { maxUnconfirmedMs },
     /** The requests of the other processes. */

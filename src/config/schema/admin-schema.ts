@@ -8,8 +8,8 @@ import { port } from './values.ts';
 /** The most names of the admin listener. */
 const maxHosts = 32;
 
-/** A token of the admin API: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
-const bearerToken = z
+/** A token of our own listeners: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
+export const bearerToken = z
   .string()
   .trim()
   .min(minTokenLength)

@@ -4,7 +4,7 @@ export interface FoundChanges {
   readonly keyChanges: number;
   /** Requests of this process that another one has cancelled, oldest first. */
   readonly cancelled: readonly string[];
-  /** Whether this process has a lease that is not named yet. */
+  /** Whether this process has a lease that has not its name and address yet. */
   readonly lacksName: boolean;
 }
 
@@ -12,7 +12,7 @@ export interface FoundChanges {
 export interface SharedChanges {
   /** Reads what is changed: all that was committed before the call. */
   find(): Promise<FoundChanges>;
-  /** Removes the cancellations that were found, once they are made, and names the lease of this process. */
+  /** Removes the cancellations that were found, once they are made, and writes down the name and address of this process. */
   acknowledge(found: FoundChanges): Promise<void>;
 }
 

@@ -4,6 +4,8 @@ export interface Workers {
   readonly own: number;
   /** How many there are: limits that hold for the machine are divided among them. */
   readonly count: number;
+  /** What they present to each other when they ask for what another one has in memory. */
+  readonly peerToken: string;
   /** The exposition of the metrics of all of them; `null` when it could not be asked for. */
   exposeMetrics(): Promise<string | null>;
   /** What each of them alone knows of the status, as a list in JSON; `null` when it could not be asked for. */

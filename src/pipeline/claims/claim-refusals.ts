@@ -71,6 +71,15 @@ export function runsElsewhere(): Refusal {
   );
 }
 
+/** A process that has the request, or may have it, says nothing. */
+export function processSilent(): Refusal {
+  return refuse(
+    'request_in_progress',
+    'The request runs, or its answer is kept, in another process of this service, which does not answer now. Send it again shortly.',
+    { retryAfterMs: retryMs },
+  );
+}
+
 export function tooManyJoins(): Refusal {
   return refuse(
     'concurrency_limit_exceeded',

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { digest, digestOf } from '../../shared/digest.ts';
-import type { ClaimName } from '../../domain/ports/claims.ts';
+import type { ClaimName, StoredClaim } from '../../domain/ports/claims.ts';
 import { refuseIfAway, storageUnavailable } from '../../domain/storage-refusal.ts';
 import { inTime } from '../../domain/time-limit.ts';
 import type { TextRequest } from '../../protocol/text.ts';
@@ -20,10 +20,11 @@ import {
   tooManyJoins,
   tooManyLookUps,
 } from './claim-refusals.ts';
-import type { ClaimedRun } from './claimed-run.ts';
+import type { AnswerSource, ClaimedRun } from './claimed-run.ts';
 import { readPlace } from './event-place.ts';
 import { joinAnswer, waitForRun } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
+import { joinElsewhere } from './join-elsewhere.ts';
 
 /** What it may be. */
 const claimPattern = /^[\x21-\x7e]{1,255}$/;
@@ -112,7 +113,7 @@ function withoutPrompt({ turns: _turns, ...request }: TextRequest): Omit<TextReq
 /** Begins a run of a claim that this process does not know, unless another one runs it, or it was answered before. */
 async function begin(
   claim: ClaimName,
-  { place }: Joiner,
+  joiner: Joiner,
   exchange: Exchange,
   ports: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
 ): Promise<ExchangeResult | null> {
@@ -120,21 +121,23 @@ async function begin(
   if (endLookUp === null) return refused(tooManyLookUps());
   const run = ports.claims.begin(claim, exchange.requestId);
   exchange.claim = run;
-  const stored = await refuseStored(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
+  const found = await lookUp(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
   // The answer of another run would not be the rest of what the client has got.
-  const refusal = stored ?? (place === null ? null : nothingToGoOnWith());
-  if (refusal === null) return null;
+  const elsewhere = found ?? (joiner.place === null ? null : nothingToGoOnWith());
+  if (elsewhere === null) return null;
   run.leave();
   exchange.claim = null;
-  return refused(refusal);
+  return isRefusal(elsewhere)
+    ? refused(elsewhere)
+    : joinStored(elsewhere, claim, joiner, exchange, ports.claims);
 }
 
-/** Why what is stored of a claim leaves no room for a run; `null` where it does. */
-async function refuseStored(
+/** What is stored of a claim, where that leaves no room for a run, or why the request is refused; `null` where it may run. */
+async function lookUp(
   { claim }: ClaimedRun,
   exchange: Exchange,
   { claims, clock, inFlight }: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
-): Promise<Refusal | null> {
+): Promise<StoredClaim | Refusal | null> {
   const { store } = claims;
   const stored = await store.findClaim(claim);
   if (stored === null || stored.state === 'free') return null;
@@ -146,8 +149,29 @@ async function refuseStored(
   }
   const body = await readBody(exchange, claims, claim.keyId);
   if (isRefusal(body)) return body;
-  if (requestDigest(exchange, body) !== stored.request) return otherRequest();
-  return state === 'ended' ? replayUnavailable(stored, claim, store) : runsElsewhere();
+  return requestDigest(exchange, body) === stored.request ? stored : otherRequest();
+}
+
+/** Has a client join a request that another process runs, or whose answer it has; or says why it gets no answer. */
+async function joinStored(
+  stored: StoredClaim,
+  claim: ClaimName,
+  joiner: Joiner,
+  exchange: Exchange,
+  claims: Ports['claims'],
+): Promise<ExchangeResult> {
+  const { state, owner, requestId } = stored;
+  const { peers, store } = claims;
+  exchange.body = null;
+  if (peers !== null && owner !== null && state !== 'own') {
+    const { keyId } = claim;
+    const leave = claims.read(keyId);
+    if (leave === null) return refused(tooManyJoins());
+    const wanted = { keyId, requestId, owner, as: (asked: AnswerSource) => asked };
+    const joined = await joinElsewhere(peers, wanted, joiner, exchange).finally(leave);
+    if (joined !== 'none') return joined;
+  }
+  return refused(state === 'ended' ? await replayUnavailable(stored, claim, store) : runsElsewhere());
 }
 
 /** Reads the body of a request that has no slot, unless that was done before. */

@@ -80,11 +80,6 @@ export class ClaimedRun {
     return this.#asked;
   }
 
-  /** What the ids of the events of its stream begin with. */
-  get eventIds(): string {
-    return `${this.requestId.slice(-8)}-`;
-  }
-
   /** How its request has ended; `null` before its clients are told. */
   get settled(): Settled | null {
     return this.#settled;

@@ -2,7 +2,7 @@ import type { EventNumbers } from '../../protocol/answer-writer.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { ClientConnection } from '../client-connection.ts';
 import { eventOfOtherRun, malformedEventId, nothingToGoOnWith, placeWithoutName } from './claim-refusals.ts';
-import type { AnswerSource, ClaimedRun } from './claimed-run.ts';
+import type { AnswerSource } from './claimed-run.ts';
 
 /** The event behind which a client wants an answer to go on. */
 export interface EventPlace {
@@ -12,7 +12,12 @@ export interface EventPlace {
   readonly number: number;
 }
 
-/** An id of an event, as `eventIdPrefix` begins it, or its number alone. */
+/** What the ids of the events of a run's stream begin with: enough of its id to tell it from others of its claim. */
+export function eventIdsOf(requestId: string): string {
+  return `${requestId.slice(-8)}-`;
+}
+
+/** An id of an event, as `eventIdsOf` begins it, or its number alone. */
 const placePattern = /^(?:([0-9a-f]{8})-)?(\d{1,15})$/;
 
 /** Reads the event that a client has got last, from its header; `null` where it has not sent one. */
@@ -26,15 +31,16 @@ export function readPlace({
   return number === null ? malformedEventId() : { run, number: Number(number) };
 }
 
-/** How the events of a run's stream are numbered for a client, from behind a place on, which may be none of this run. */
+/** How the events of the stream of a request are numbered for a client, from behind a place on, which may be of another run. */
 export function numbersFrom(
-  { eventIds }: Pick<ClaimedRun, 'eventIds'>,
+  requestId: string,
   { request }: Pick<AnswerSource, 'request'>,
   place: EventPlace | null,
 ): EventNumbers | Refusal {
-  if (place === null) return { idPrefix: eventIds, after: -1 };
+  const idPrefix = eventIdsOf(requestId);
+  if (place === null) return { idPrefix, after: -1 };
   if (!request.stream) return nothingToGoOnWith();
   // Another run of the same claim has another text, of which its rest would be no rest.
-  if (place.run !== null && `${place.run}-` !== eventIds) return eventOfOtherRun();
-  return { idPrefix: eventIds, after: place.number };
+  if (place.run !== null && `${place.run}-` !== idPrefix) return eventOfOtherRun();
+  return { idPrefix, after: place.number };
 }

@@ -1,4 +1,5 @@
 import { isRefusal } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import { createAnswerWriter } from '../delivery/send-answer.ts';
 import type { Exchange } from '../exchange.ts';
@@ -33,22 +34,33 @@ export async function waitForRun(
 export async function joinAnswer(
   run: ClaimedRun,
   asked: AnswerSource,
-  { key, place }: Joiner,
+  joiner: Joiner,
   exchange: Exchange,
 ): Promise<ExchangeResult> {
   const { answer, requestId } = run;
-  const { delivery, interruption } = exchange;
   if (!answer.isWhole) return refused(tooLongToJoin());
-  const numbers = numbersFrom(run, asked, place);
-  if (isRefusal(numbers)) return refused(numbers);
   const isReplay = run.phase === 'ended';
-  exchange.stage = { stage: 'joined', key, asked, requestId };
-  delivery.begin(createAnswerWriter(asked.request, asked, numbers));
-  delivery.permit();
-  const { signal } = interruption;
-  if (await answer.listen(delivery, signal)) return { kind: 'joined', isReplay };
+  const refusal = beginJoined(asked, requestId, joiner, exchange);
+  if (refusal !== null) return refused(refusal);
+  const { signal } = exchange.interruption;
+  if (await answer.listen(exchange.delivery, signal)) return { kind: 'joined', isReplay };
   // Else it was cut off, which its connection shows later.
   return signal.aborted ? interruptedBy(signal, null) : cutOff;
+}
+
+/** Begins the answer of another request to a client; returns why there is none behind the event that it names. */
+export function beginJoined(
+  asked: AnswerSource,
+  requestId: string,
+  { key, place }: Joiner,
+  exchange: Exchange,
+): Refusal | null {
+  const numbers = numbersFrom(requestId, asked, place);
+  if (isRefusal(numbers)) return numbers;
+  exchange.stage = { stage: 'joined', key, asked, requestId };
+  exchange.delivery.begin(createAnswerWriter(asked.request, asked, numbers));
+  exchange.delivery.permit();
+  return null;
 }
 
 /** The end of a client that was too far behind an answer that is not kept. */

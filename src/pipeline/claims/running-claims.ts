@@ -2,6 +2,7 @@ import type { ClaimName, Claims } from '../../domain/ports/claims.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
 import { ClaimedRun } from './claimed-run.ts';
+import type { Peers } from './peers.ts';
 
 /** How much of all answers is kept, in bytes as `maxAnswerBytes` of one answer counts them. */
 const maxKeptBytes = 64 * 1_048_576;
@@ -25,6 +26,8 @@ export interface ResumeSettings {
 }
 
 interface RunningClaimsOptions {
+  /** The other processes on the database; `null` where there is none, or none that can be asked. */
+  readonly peers: Peers | null;
   readonly store: Claims & Pick<RecordPages, 'findRecord'>;
   readonly clock: Clock;
   /** Of the config in force. */
@@ -34,6 +37,7 @@ interface RunningClaimsOptions {
 /** The claimed requests of this process that run, or whose answers are kept. */
 export class RunningClaims {
   readonly store: RunningClaimsOptions['store'];
+  readonly peers: Peers | null;
   readonly #clock: Clock;
   readonly #settings: () => ResumeSettings;
   /** Those whose names are taken, by them. */
@@ -48,8 +52,9 @@ export class RunningClaims {
   /** How often the lease was lost under which claims are begun. */
   #lostLeases = 0;
 
-  constructor({ store, clock, settings }: RunningClaimsOptions) {
+  constructor({ store, peers, clock, settings }: RunningClaimsOptions) {
     this.store = store;
+    this.peers = peers;
     this.#clock = clock;
     this.#settings = settings;
   }

@@ -29,7 +29,7 @@ function forkProcess(clock: FakeClock, answerMs: number | null, hasStarted = tru
   });
   vi.spyOn(cluster, 'fork').mockReturnValueOnce(child as never);
   const ports = { clock, answer: async () => null, handovers: new Handovers(() => false) };
-  const worker = forkWorker({ isFirst: true, count: 1 }, ports);
+  const worker = forkWorker({ isFirst: true, count: 1, peerToken: 'secret' }, ports);
   if (hasStarted) child.emit('message', { kind: 'started' });
   return { worker, kills: () => kill.mock.calls.length };
 }

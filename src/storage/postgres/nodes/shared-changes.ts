@@ -12,36 +12,39 @@ export interface NamedOwner {
   readonly owner: () => string;
   /** What operators see of it, such as its host's name and the number of its process. */
   readonly name: string;
+  /** Where the others reach it; `null` where they can't, or not yet. */
+  readonly address: () => string | null;
 }
 
 /** Reads the changes that other nodes have made in PostgreSQL. */
-export function createSharedChanges(engine: Engine, { owner, name }: NamedOwner): SharedChanges {
+export function createSharedChanges(engine: Engine, self: NamedOwner): SharedChanges {
+  const { owner } = self;
   return {
     async find() {
-      return readChanges(await lookUpRows(engine, selectChanges(owner())));
+      return readChanges(await lookUpRows(engine, selectChanges(owner())), self);
     },
     async acknowledge({ cancelled, lacksName }) {
-      await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameLease(owner(), name)] : [])]);
+      await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameLease(self)] : [])]);
     },
   };
 }
 
 /** One row with the count of changes, or one for each cancellation. */
 function selectChanges(owner: string): Statement {
-  return sql`SELECT key_changes.count, cancellations.request_id, owners.name FROM key_changes
+  return sql`SELECT key_changes.count, cancellations.request_id, owners.name, owners.address FROM key_changes
     LEFT JOIN cancellations ON cancellations.owner = ${owner}
     LEFT JOIN owners ON owners.id = ${owner}
     ORDER BY cancellations.request_id LIMIT ${maxCancellations}`;
 }
 
-function readChanges(rows: readonly Row[]): FoundChanges {
+function readChanges(rows: readonly Row[], { name, address }: NamedOwner): FoundChanges {
   const [first] = rows;
   // Without the count a revoked key would be valid for ever.
   if (first === undefined) throw new StorageError('the count of key changes is missing', 'unknown');
   return {
     keyChanges: Number(first['count']),
     cancelled: rows.flatMap(({ request_id: id }) => (id === null ? [] : [String(id)])),
-    lacksName: first['name'] === '',
+    lacksName: first['name'] !== null && (first['name'] !== name || first['address'] !== address()),
   };
 }
 
@@ -49,6 +52,6 @@ function removeCancellations(requestIds: readonly string[]): Statement {
   return sql`DELETE FROM cancellations WHERE request_id IN (${listOf(requestIds)})`;
 }
 
-function nameLease(owner: string, name: string): Statement {
-  return sql`UPDATE owners SET name = ${name} WHERE id = ${owner}`;
+function nameLease({ owner, name, address }: NamedOwner): Statement {
+  return sql`UPDATE owners SET name = ${name}, address = ${address()} WHERE id = ${owner()}`;
 }

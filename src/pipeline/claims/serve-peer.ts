@@ -1,0 +1,58 @@
+import type { Ports } from '../ports.ts';
+import { cancelRun, findResponse, responseStateOf } from './response-state.ts';
+import type { PeerAnswer, PeerRefusal, ResponseAction, WantedRun } from './peers.ts';
+import type { Receiver } from './shared-answer.ts';
+
+/** Sends a client of another process the answer of a run of this one; resolves when that is over. */
+export async function serveJoin(
+  { keyId, requestId }: WantedRun,
+  peer: PeerAnswer,
+  { claims }: Pick<Ports, 'claims'>,
+): Promise<void> {
+  const refuse = (reason: PeerRefusal): Promise<void> => {
+    peer.send({ kind: 'refused', reason });
+    return peer.end();
+  };
+  const run = claims.findRequest(keyId, requestId);
+  if (run === undefined) return refuse('none');
+  const leave = claims.join(run);
+  if (leave === null) return refuse('crowded');
+  try {
+    const left = new Promise<void>((resolve) => peer.onLeft(resolve));
+    await Promise.race([run.known, left]);
+    const { asked, phase, answer } = run;
+    if (asked === null || phase === 'freed') return await refuse('none');
+    if (!answer.isWhole) return await refuse('too_long');
+    peer.send({ kind: 'joined', asked, isReplay: phase === 'ended' });
+    await answer.listen(receiverOf(peer));
+  } finally {
+    leave();
+  }
+}
+
+/** The other process, as an answer sees its clients. */
+function receiverOf(peer: PeerAnswer): Receiver {
+  return {
+    onLeft: (callback) => peer.onLeft(callback),
+    send: (deltas) => peer.send({ kind: 'text', deltas }),
+    drained: () => peer.drained(),
+    open: () => void peer.send({ kind: 'opened' }),
+    conclude(settled) {
+      peer.send({ kind: 'ended', settled });
+      return peer.end();
+    },
+    tearDown: () => peer.cut(),
+  };
+}
+
+/** Reads or cancels a response of this process for another one; resolves with its object as JSON, or `null` without one. */
+export async function serveResponse(
+  { keyId, requestId }: WantedRun,
+  action: ResponseAction,
+  ports: Pick<Ports, 'claims' | 'inFlight'>,
+): Promise<string | null> {
+  const run = findResponse(keyId, requestId, ports.claims);
+  if (run === undefined) return null;
+  if (action === 'cancel') await cancelRun(run, ports);
+  return responseStateOf(run);
+}
