@@ -152,7 +152,7 @@ export async function openScene(): Promise<Scene> {
       await leave();
       await cancel();
       await repeat(`round-${++rounds}`);
-      return samples + answers.length + 6;
+      return samples + answers.length + 8;
     },
     async close() {
       await gateway.close();
@@ -206,15 +206,16 @@ export async function openScene(): Promise<Scene> {
     await cancelled.text().catch(() => '');
   }
 
-  /** Sends a request again while it runs, and another one after its end. */
+  /** Sends a request again while it runs, and after it was cancelled behind text; another one after its end, and changed. */
   async function repeat(name: string): Promise<void> {
     const named = { 'idempotency-key': `${name}-joined` };
     const [first, second] = [await openStream(null, named), await openStream(null, named)];
     await cancel(first);
     await second.text().catch(() => '');
-    for (let sent = 0; sent < 2; sent++)
+    await (await openStream(null, named)).text();
+    for (const input of ['say', 'say', 'say something else'])
       await (
-        await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, url, {
+        await post('/v1/responses', { model: 'small', input }, secret, null, url, {
           'idempotency-key': name,
         })
       ).text();

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { maxKeptBytes } from '../../src/pipeline/claims/running-claims.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 import { readExposition } from './exposition.ts';
@@ -130,6 +131,14 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
   test('is formatted by two spaces', () => {
     expect(text).toBe(`${JSON.stringify(dashboard, null, 2)}\n`);
   });
+});
+
+test('the limit of the memory for answers is drawn where the gateway has it', () => {
+  const limits = expressions.flatMap(({ place, expr }) => {
+    const [, mebibytes] = /^vector\((\d+) \* 1024 \* 1024\)$/.exec(expr) ?? [];
+    return mebibytes === undefined ? [] : [[place, Number(mebibytes) * 1_048_576]];
+  });
+  expect(limits).toEqual([['textgate / Service: Answers kept', maxKeptBytes]]);
 });
 
 test('the dashboards link to each other', () => {

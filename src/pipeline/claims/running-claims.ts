@@ -5,7 +5,7 @@ import { ClaimedRun } from './claimed-run.ts';
 import type { Peers } from './peers.ts';
 
 /** How much of all answers is kept, in bytes as `maxAnswerBytes` of one answer counts them. */
-const maxKeptBytes = 64 * 1_048_576;
+export const maxKeptBytes = 64 * 1_048_576;
 
 /** What a run takes beside the text of its answer, in bytes, where that is kept. */
 const runBytes = 4_096;
