@@ -72,6 +72,20 @@ describe('the line of a request', () => {
     );
   });
 
+  test('has the short id of the request whose answer it got', () => {
+    const joined = { outcome: 'joined', replayOf: 'req_000000000000000000000000cd34ab12', inputTokens: null };
+    const uncalled = {
+      model: null,
+      requestedModel: 'small',
+      upstream: null,
+      firstTextMs: null,
+      attempts: [],
+    };
+    expect(show({ ...joined, ...uncalled })).toBe(
+      '09:05:07 200 chat small                     -  1.29s joined cd34ab12            first key   12ab34cd',
+    );
+  });
+
   test('has the upstreams that had no permit free, where none was called', () => {
     const refused = { status: 429, outcome: 'refused', code: 'upstream_busy', inputTokens: null };
     const busy = { upstream: null, refusedBy: ['own', 'spare'], firstTextMs: null, attempts: [] };

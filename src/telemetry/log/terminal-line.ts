@@ -22,6 +22,7 @@ export interface LineFields {
   readonly outcome?: string;
   readonly status?: number;
   readonly code?: string | null;
+  readonly replayOf?: string;
   readonly cause?: string | null;
   readonly inputTokens?: number | null;
   readonly outputTokens?: number | null;
@@ -152,13 +153,13 @@ function routeOf({ model, requestedModel, upstream, refusedBy }: LineFields): st
   return to === undefined ? name : `${name} → ${to}`;
 }
 
-/** Tokens of an answer with an end; else the code that the client got, or the outcome. */
-function resultOf({ outcome = '', code, inputTokens, outputTokens }: LineFields): string {
+/** Tokens of an answer with an end; else the code that the client got, or the outcome, with the request whose answer it got. */
+function resultOf({ outcome = '', code, replayOf, inputTokens, outputTokens }: LineFields): string {
   const tokens =
     inputTokens === null || inputTokens === undefined ? null : `${inputTokens}+${outputTokens ?? 0}`;
   if (outcome === 'completed') return tokens === null ? outcome : `${tokens} tokens`;
   if (outcome === 'incomplete') return tokens === null ? outcome : `${tokens}, incomplete`;
-  return code ?? outcome;
+  return code ?? (replayOf === undefined ? outcome : `${outcome} ${replayOf.slice(-idColumns)}`);
 }
 
 /** A line for each attempt that failed, or for the cause of a request that failed without one. */
