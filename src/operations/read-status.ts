@@ -66,7 +66,7 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
   const processes = told === null || told.length === 0 ? [own] : told;
   const requests = all ?? (await here.list());
   const rows = await withNames(requests.slice(0, maxStatusRows), sources);
-  const waiting = requests.filter(({ hasSlot, permitWait }) => !hasSlot || permitWait !== null).length;
+  const waiting = requests.filter(isWaiting).length;
   const { upstreams, ...joined } = joinStatuses(own, processes);
   return {
     atMs: clock.now(),
@@ -80,6 +80,11 @@ export async function readStatus(sources: StatusSources): Promise<Status> {
     recent: sources.addUp(processes.map(({ recent }) => recent)),
     upstreams: withUse(upstreams, requests),
   };
+}
+
+/** Whether a request waits for a slot or an upstream. One that gets the answer of another request needs neither. */
+function isWaiting({ hasSlot, joined, permitWait }: RunningRequest): boolean {
+  return (!hasSlot && joined === null) || permitWait !== null;
 }
 
 /** Adds the names of keys: a request of this process has its own, those of others are looked up. */

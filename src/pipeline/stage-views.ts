@@ -8,6 +8,7 @@ import type { UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './admission/authenticate.ts';
 import type { AttemptLog } from './attempts/attempt-log.ts';
+import type { ClaimedRun } from './claims/claimed-run.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Dispatched, Recorded, Routed, Stage } from './stages.ts';
 import type { GroupSlot } from '../domain/limits/groups.ts';
@@ -164,6 +165,8 @@ interface Arrival {
   readonly groupSlot: GroupSlot | null;
   /** Its permits; `null` where none of its upstreams has limits. */
   readonly permits: object | null;
+  /** Its run under a claim; `null` without one. */
+  readonly claim: Pick<ClaimedRun, 'phase' | 'answer'> | null;
 }
 
 /** The attempts of a request; `null` before it was sent upstream. */
@@ -179,7 +182,7 @@ export function firstTextOf(stage: Stage): number | null {
 /** A running request, as the operator sees it. */
 export function runningView(
   stage: Stage,
-  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot, permits }: Arrival,
+  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot, permits, claim }: Arrival,
   upstreamLimiters: Pick<UpstreamLimiters, 'waiting'>,
 ): RunningRequest {
   const { keyId, keyName, mode, model } = stageFacts(stage, 0);
@@ -202,6 +205,9 @@ export function runningView(
     model: isJoined ? stage.asked.request.model : model,
     upstream: attemptsOf(stage)?.upstream ?? null,
     firstTextMs: firstTextMs === null ? null : firstTextMs - arrivedMs,
+    // Before it runs it has no clients yet, and after its end none is left: neither is one that goes on without any.
+    listening: claim?.phase === 'running' ? claim.answer.listeners : null,
+    joined: isJoined ? stage.requestId : null,
     node: null,
   };
 }

@@ -115,7 +115,11 @@ describe('textgate show and cancel', () => {
       `no request in progress or among the newest 1000 has an id with ${absent}`,
     );
     const unknown = `req_${'0'.repeat(32)}`;
-    expect(await wrong(unknown)).toContain(`no request ${unknown} is recorded or in progress`);
+    const said = await wrong(unknown);
+    expect(said).toContain(`no request ${unknown} is recorded or in progress`);
+    expect(said).toContain(
+      'that got the answer of another request (replayOf in its line) is in the log only',
+    );
     await silent.close();
   });
 
@@ -146,6 +150,53 @@ describe('textgate show and cancel', () => {
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toContain('No request with this id is running.');
     expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status 499$/m);
+    await silent.close();
+  });
+
+  test('top and show say how many clients get an answer, and which request another one has joined', async () => {
+    const { gateway, silent, running } = await startGateway();
+    silent.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+    const body = { model: 'slow', stream: true, messages: [{ role: 'user', content: 'x' }] };
+    const ask = (signal: AbortSignal | null = null) =>
+      readLive(
+        fetch(`${gateway.url}/v1/chat/completions`, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${gateway.key}`,
+            'content-type': 'application/json',
+            'idempotency-key': 'once',
+          },
+          body: JSON.stringify(body),
+          signal,
+        }),
+      );
+    const leaving = new AbortController();
+    const first = ask(leaving.signal);
+    await eventually('the first one has text', () => first.text.includes('one '));
+    const second = ask();
+    await eventually('the second one has joined', () => second.text.includes('one '));
+    const [id, joined] = [first, second].map(({ headers }) => headers.get('x-request-id') ?? '') as [
+      string,
+      string,
+    ];
+    const { stdout: listed } = await gateway.run('top');
+    expect(listed).toMatch(new RegExp(`^${id.slice(-8)} .* silent +2 +stream`, 'm'));
+    expect(listed).toMatch(
+      new RegExp(`^${joined.slice(-8)} .* joins ${id.slice(-8)} .* slow +- +- +stream`, 'm'),
+    );
+    expect((await gateway.run('show', id)).stdout).toMatch(/^clients +2 listening$/m);
+    const { stdout: shown } = await gateway.run('show', joined);
+    expect(shown).toMatch(new RegExp(`^joined +${id}, whose answer it gets$`, 'm'));
+    expect(shown).not.toContain('none called yet');
+
+    await gateway.run('cancel', joined);
+    leaving.abort();
+    await expect.poll(async () => (await running()).map(({ listening }) => listening)).toEqual([0]);
+    expect((await gateway.run('top')).stdout).toMatch(/ silent +none +stream/);
+    expect((await gateway.run('show', id)).stdout).toMatch(
+      /^clients +none: it goes on for one that comes back$/m,
+    );
+    await gateway.run('cancel', id);
     await silent.close();
   });
 

@@ -22,6 +22,8 @@ test('a request whose key is not known yet is shown without one', async () => {
     position: null,
     expected_wait_ms: null,
     first_byte_ms: null,
+    listening: null,
+    joined: null,
     node: null,
   };
   const gateway = createServer(({ url = '' }, response) => {

@@ -23,6 +23,8 @@ function row(number: number, more: Partial<PresentedStatusRow> = {}): PresentedS
     position: null,
     expected_wait_ms: null,
     first_text_ms: null,
+    listening: null,
+    joined: null,
     node: null,
     ...more,
   };
@@ -143,6 +145,7 @@ describe('the screen of textgate top', () => {
     [{ created_at: new Date(atMs - 12_000_000).toISOString() }, / 3h20m /],
     [{ created_at: new Date(atMs + 5_000).toISOString() }, / 0\.0 s /],
     [{ waits_for: 'upstream', upstream: null, position: 2 }, / position 2 .* -$/],
+    [{ joined: row(42).request_id, upstream: null }, / joins 00000042 .* -$/],
     [{ key_name: null }, / key_1 /],
     [{ key_name: null, key_id: null, model: null }, / none yet  - +- /],
   ])('writes a request with %j', (more, written) => {
@@ -150,6 +153,18 @@ describe('the screen of textgate top', () => {
       expect.stringMatching(written),
     );
   });
+});
+
+test('the column of clients is there where a request may be joined, and a filter finds those that have joined one', () => {
+  const one = row(1, { listening: 2 });
+  const all = [one, row(2, { joined: one.request_id }), row(3, { listening: 0 })];
+  const wide = (rows: readonly PresentedStatusRow[]): string => draw(status(rows), 120).join('\n');
+  expect(wide(all)).toMatch(
+    /CLIENTS.*\n.*00000001 .* local +2  .*\n.*00000002 .* local +-  .*\n.* local +none  /,
+  );
+  expect(wide(all.slice(1, 2))).not.toContain('CLIENTS');
+  const found = selectRows(all, one.request_id, 'oldest first').map(({ request_id: id }) => id);
+  expect(found).toEqual(all.slice(0, 2).map(({ request_id: id }) => id));
 });
 
 describe('the keys of textgate top', () => {

@@ -92,6 +92,9 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     }[];
   const outcomes = () => log.filter(({ msg }) => msg === 'request').map(({ outcome }) => outcome);
   const hold = (texts: readonly string[]) => holdStream(upstream, texts);
+  /** The ids of the requests that ended so, each with that of the request whose answer it got. */
+  const tracesOf = (wanted: string) =>
+    log.filter(({ outcome }) => outcome === wanted).map(({ requestId, replayOf }) => [requestId, replayOf]);
   /** Waits for the end of an answer, and lets time pass in which a settlement is tried again. */
   const endOf = async (answer: LiveAnswer): Promise<void> => {
     let isEnded = false;
@@ -135,6 +138,7 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
       expect(second.headers.get('x-textgate-original-request')).toBe(first.headers.get('x-request-id'));
       expect(second.headers.get('x-textgate-charge')).toBe('0.00');
       expect(new Set(outcomes())).toEqual(new Set(['completed', 'joined']));
+      expect(tracesOf('joined')).toEqual([[second, first].map(({ headers }) => headers.get('x-request-id'))]);
     });
 
     test('is replayed after its end, byte for byte, and costs nothing', async () => {
@@ -151,6 +155,9 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
       expect(upstream.seen.length).toBe(1);
       expect(await records()).toMatchObject([{ charge: cost }]);
       expect(outcomes()).toEqual(['completed', 'replayed']);
+      expect(tracesOf('replayed')).toEqual([
+        [second, first].map(({ headers }) => headers.get('x-request-id')),
+      ]);
     });
 
     test("can't be replayed when its text is gone: it is a 409 with its charge, and runs no second time", async () => {
@@ -383,8 +390,14 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     await eventually('both have text', () => [first, second].every(({ text }) => text.includes('"a"')));
     const { data: running } = (await askAdmin(gateway, 'GET', '/in-flight')).body;
     expect(running).toMatchObject([
-      { waits_for: null, mode: 'stream', model: 'small' },
-      { waits_for: null, mode: 'stream', model: 'small' },
+      { waits_for: null, mode: 'stream', model: 'small', listening: 2, joined: null },
+      {
+        waits_for: null,
+        mode: 'stream',
+        model: 'small',
+        listening: null,
+        joined: first.headers.get('x-request-id'),
+      },
     ]);
     const id = second.headers.get('x-request-id');
     expect((await gateway.post(`/v1/key/requests/${id}/cancel`, {})).status).toBe(200);

@@ -98,6 +98,52 @@ test('shows which request runs, which one waits for a slot, and how many are at 
   await Promise.all([first.ended, second.ended]);
 });
 
+test('shows how many clients get the answer of a named request, which of them have joined it, and that it goes on', async () => {
+  const scene = await open({ limits: { concurrency: 1, queueWait: '60s' }, resume: { grace: '5m' } });
+  const { upstream, gateway, status } = scene;
+  upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+  const ask = (name: string, signal: AbortSignal | null = null) =>
+    readLive(gateway.post('/v1/chat/completions', body, { headers: { 'idempotency-key': name }, signal }));
+  const leaving = new AbortController();
+  const first = ask('once', leaving.signal);
+  await eventually('the first text is there', () => first.text.includes('one '));
+  const second = ask('once');
+  await eventually('the second one has joined', () => second.text.includes('one '));
+  const waiting = ask('other');
+  await eventually('another one waits', async () => (await status()).in_flight.waiting === 1);
+
+  const [ran = '', joined = ''] = [first, second].map(({ headers }) => headers.get('x-request-id') ?? '');
+  const shown = { first_text_ms: null, waits_for: null };
+  const { in_flight: inFlight, upstreams } = await status();
+  expect(inFlight).toMatchObject({
+    running: 2,
+    waiting: 1,
+    data: [
+      { request_id: ran, listening: 2, joined: null, upstream: 'local' },
+      { ...shown, request_id: joined, listening: null, joined: ran, mode: 'stream', upstream: null },
+      // Its run has not begun, so it has no client yet: that is no request which goes on without one.
+      { ...shown, waits_for: 'slot', listening: null, joined: null, model: null },
+    ],
+  });
+  expect(upstreams).toEqual({ local: { state: 'ok', running: 1, waiting: 0 } });
+  expect((await askAdmin(gateway, 'GET', '/in-flight')).body.data).toMatchObject([
+    { listening: 2, joined: null },
+    { listening: null, joined: ran },
+    { listening: null, joined: null },
+  ]);
+
+  const { events } = watch(scene);
+  leaving.abort();
+  await gateway.gateway.cancel(joined);
+  await eventually('no client listens any more', async () => {
+    scene.clock.advance(1_000);
+    return events().at(-1)?.in_flight.data[0]?.listening === 0;
+  });
+  expect(events().at(-1)?.in_flight).toMatchObject({ running: 1, data: [{ request_id: ran }, {}] });
+  for (const { request_id: id } of inFlight.data) await gateway.gateway.cancel(id).catch(() => {});
+  await Promise.all([first.ended, second.ended, waiting.ended]);
+});
+
 test('adds up what ended in the last minute, and forgets it after that', async () => {
   const { upstream, gateway, clock, status } = await open();
   upstream.play(sayTexts(['one']));

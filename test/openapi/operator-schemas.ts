@@ -176,6 +176,12 @@ const wait = {
   expected_wait_ms: nullable(count),
 };
 
+/** How many clients get the answer of a claimed request in progress, and which request another one has joined. */
+const claimed = {
+  listening: nullable(count),
+  joined: nullable(text),
+};
+
 /** How an upstream is, and those of its models that are not ok. */
 const upstreamReport = {
   state: text,
@@ -210,6 +216,7 @@ const status = closed({
         created_at: moment,
         ...wait,
         first_text_ms: nullable(count),
+        ...claimed,
         node: nullable(text),
       }),
     ),
@@ -412,6 +419,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     upstream: nullable(text),
     ...wait,
     first_byte_ms: nullable(count),
+    ...claimed,
     node: nullable(text),
   }),
   RunningRequestPage: page('RunningRequest'),

@@ -24,6 +24,8 @@ function running(number: number, more: Partial<RunningRequest> = {}): RunningReq
     model: 'small',
     upstream: 'local',
     firstTextMs: null,
+    listening: null,
+    joined: null,
     node: null,
     ...more,
   };
@@ -113,6 +115,16 @@ test('shows at most a thousand requests, and counts all', async () => {
   const status = await readStatus(sources({ everywhere: { list: async () => many } }).all);
   expect([status.rows.length, status.running, status.waiting]).toEqual([maxStatusRows, maxStatusRows + 4, 1]);
   expect(presentStatus(status, maxStatusRows).in_flight.has_more).toBe(true);
+});
+
+test('a request that has joined another one does not wait', async () => {
+  const list = async () => [running(1, { listening: 2 }), running(2, { hasSlot: false, joined: 'req_1' })];
+  const status = await readStatus(sources({ everywhere: { list } }).all);
+  expect([status.running, status.waiting]).toEqual([2, 0]);
+  expect(presentStatus(status, 2).in_flight.data).toMatchObject([
+    { listening: 2, joined: null, waits_for: null },
+    { listening: null, joined: 'req_1', waits_for: null },
+  ]);
 });
 
 test.each([

@@ -101,6 +101,8 @@ const ownView: RunningRequest = {
   model: 'm',
   upstream: 'u',
   firstTextMs: 12,
+  listening: null,
+  joined: null,
   node: null,
 };
 
@@ -282,6 +284,8 @@ describe.skipIf(postgresAbsence !== null)(`requests of several nodes on PostgreS
       model: null,
       upstream: null,
       firstTextMs: null,
+      listening: null,
+      joined: null,
       node: name,
     };
     const told = { protocol: 'responses', mode: 'stream', model: 'm', upstream: 'u' };

@@ -22,13 +22,16 @@ export async function showRequest(request: string, { json }: Json): Promise<stri
   const found = record ?? running;
   if (found === null)
     throw new Error(
-      `no request ${id} is recorded or in progress: one that was refused before it was sent to an upstream is in the log only`,
+      `no request ${id} is recorded or in progress: one that was refused before it was sent to an upstream, or that got the answer of another request (replayOf in its line) is in the log only`,
     );
   if (json) return JSON.stringify(found);
   const fields = [['request', id], ...(await keyFields(found)), ...journeyOf(found)] as const;
   const rest =
     record === null ? progressFields(found.upstream, running?.first_byte_ms) : recordFields(record);
-  return writeFields([...fields, ...waitFields(running), ...rest]);
+  // One that gets the answer of another request calls no upstream.
+  const hasJoined = running !== null && running.joined !== null;
+  const known = [...fields, ...waitFields(running), ...claimFields(running)];
+  return writeFields(hasJoined ? known : [...known, ...rest]);
 }
 
 /** An open record has what was known at its beginning: its upstream and its first text are those of the running request. */
@@ -105,6 +108,17 @@ function waitFields(running: PresentedRunning | null): readonly Field[] {
   const { waits_for: what, waits_at: upstreams, position, expected_wait_ms: expectedMs } = running;
   const where = upstreams === null ? `a ${what}` : upstreams.join(', ');
   return [['waits for', position === null ? where : `${where}: ${writePosition(position, expectedMs)}`]];
+}
+
+/** How many clients get the answer of a request in progress, where others may join it, or which one it has joined itself. */
+function claimFields(running: PresentedRunning | null): readonly Field[] {
+  if (running === null) return [];
+  const { listening, joined } = running;
+  const clients = listening === 0 ? 'none: it goes on for one that comes back' : `${listening} listening`;
+  return [
+    ['clients', listening === null ? null : clients],
+    ['joined', joined && `${joined}, whose answer it gets`],
+  ];
 }
 
 /** How far a request in progress has come. */

@@ -43,8 +43,8 @@ export function selectRows(
 
 function textsOf(row: PresentedStatusRow): readonly string[] {
   const { request_id: id, key_id: keyId, protocol, mode, model, upstream, node, waits_for: waits } = row;
-  const waitsAt = row.waits_at ?? [];
-  return [id, nameOfKey(row), keyId, protocol, mode, model, upstream, node, waits, ...waitsAt].map((text) =>
+  const others = [row.joined, ...(row.waits_at ?? [])];
+  return [id, nameOfKey(row), keyId, protocol, mode, model, upstream, node, waits, ...others].map((text) =>
     (text ?? '').toLowerCase(),
   );
 }
@@ -56,13 +56,19 @@ interface Column {
   /** The least width, in columns of the terminal; cells are cut down to it. */
   readonly least: number;
   readonly isRight?: true;
+  /** Whether it says something of a request; without it, it does of each. Where it says nothing of any, it is left out. */
+  readonly says?: (row: PresentedStatusRow) => boolean;
 }
 
 const idChars = 8;
 
+function endOf(id: string): string {
+  return id.slice(-idChars);
+}
+
 /** By importance: where a line has no room for all, the last ones are left out. */
 const columns: readonly Column[] = [
-  { title: 'REQUEST', least: idChars, read: ({ request_id: id }) => id.slice(-idChars) },
+  { title: 'REQUEST', least: idChars, read: ({ request_id: id }) => endOf(id) },
   {
     title: 'FOR',
     least: 7,
@@ -73,9 +79,16 @@ const columns: readonly Column[] = [
   { title: 'KEY', least: 10, read: nameOfKey },
   { title: 'MODEL', least: 12, read: ({ model }) => model ?? '-' },
   { title: 'UPSTREAM', least: 10, read: upstreamOf },
+  {
+    title: 'CLIENTS',
+    least: 7,
+    isRight: true,
+    read: clientsOf,
+    says: ({ listening }) => listening !== null,
+  },
   { title: 'MODE', least: 6, read: ({ mode }) => mode ?? '-' },
   { title: 'PROTOCOL', least: 9, read: ({ protocol }) => protocol ?? '-' },
-  { title: 'NODE', least: 10, read: ({ node }) => node ?? '-' },
+  { title: 'NODE', least: 10, read: ({ node }) => node ?? '-', says: ({ node }) => node !== null },
 ];
 
 /** A table of requests: the line of its titles, and one line for each. No line is wider than `width`. */
@@ -84,7 +97,7 @@ export function writeRows(
   nowMs: number,
   width: number,
 ): { readonly head: string; readonly lines: readonly string[] } {
-  const known = columns.filter(({ title }) => title !== 'NODE' || rows.some(({ node }) => node !== null));
+  const known = columns.filter(({ says }) => says === undefined || rows.some(says));
   let left = width + columnGap.length;
   const shown = known.filter(({ least }) => (left -= least + columnGap.length) >= 0);
   // With titles of the least width, columns stay where they are when their cells get shorter.
@@ -109,7 +122,14 @@ function firstTextOf(row: PresentedStatusRow): string {
   const { first_text_ms: firstTextMs, waits_for: waits, position, expected_wait_ms: expectedMs } = row;
   if (position !== null) return writePosition(position, expectedMs);
   if (waits !== null) return `waits for ${waits}`;
+  if (row.joined !== null) return `joins ${endOf(row.joined)}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
+}
+
+/** How many clients get the answer of a request that others may join; without any it goes on for a while. */
+function clientsOf({ listening }: PresentedStatusRow): string {
+  if (listening === null) return '-';
+  return listening === 0 ? 'none' : String(listening);
 }
 
 /** The upstream that was called last, or those that a request waits for. */

@@ -11,7 +11,7 @@ export interface RunningRequest {
   readonly keyName?: string | null;
   /** The id of the group of which it has a slot, too; `null` without one. */
   readonly groupId: string | null;
-  /** True if the request has one of its key's slots, false if it waits for one. */
+  /** True if the request has one of its key's slots; false if it waits for one, or has joined another request. */
   readonly hasSlot: boolean;
   /** Its wait for an upstream with limits; `null` if it does not wait for one, and for requests of other processes. */
   readonly permitWait: PermitWait | null;
@@ -22,6 +22,10 @@ export interface RunningRequest {
   readonly upstream: string | null;
   /** When the first text arrived, in milliseconds after the request. */
   readonly firstTextMs: number | null;
+  /** How many clients get the answer of a claim's run; `null` for all other requests, and for those of other processes. */
+  readonly listening: number | null;
+  /** The id of the request whose answer it gets; `null` for one that has joined none. */
+  readonly joined: string | null;
   /** The name of the process that runs it; `null` where only one process uses the database. */
   readonly node: string | null;
 }

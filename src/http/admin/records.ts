@@ -91,7 +91,8 @@ export function createRecordRoutes(administration: RecordAdministration): Router
 export type PresentedRunning = ReturnType<typeof presentRunning>;
 
 function presentRunning(request: RunningRequest) {
-  const { requestId, protocol, createdAtMs, keyId, mode, model, upstream, firstTextMs, node } = request;
+  const { requestId, protocol, createdAtMs, keyId, mode, model, upstream, firstTextMs } = request;
+  const { listening, joined, node } = request;
   return {
     request_id: requestId,
     key_id: keyId,
@@ -102,6 +103,8 @@ function presentRunning(request: RunningRequest) {
     upstream,
     ...presentWait(request),
     first_byte_ms: firstTextMs === null ? null : Math.round(firstTextMs),
+    listening,
+    joined,
     node,
   };
 }

@@ -51,8 +51,8 @@ export function presentChanging(status: Status, limit: number) {
 }
 
 function presentRow(request: NamedRunning) {
-  const { requestId, keyId, keyName, protocol, mode, model, upstream, createdAtMs, firstTextMs, node } =
-    request;
+  const { requestId, keyId, keyName, protocol, mode, model, upstream, createdAtMs, firstTextMs } = request;
+  const { listening, joined, node } = request;
   return {
     request_id: requestId,
     key_id: keyId,
@@ -64,6 +64,8 @@ function presentRow(request: NamedRunning) {
     created_at: isoTime(createdAtMs),
     ...presentWait(request),
     first_text_ms: firstTextMs === null ? null : Math.round(firstTextMs),
+    listening,
+    joined,
     node,
   };
 }

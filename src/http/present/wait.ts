@@ -3,11 +3,11 @@ import type { RunningRequest } from '../../domain/ports/running-requests.ts';
 /** What a request in progress waits for, at which upstreams, its position in the queue and the expected wait, as far as known. */
 export function presentWait({
   hasSlot,
-  mode,
+  joined,
   permitWait,
-}: Pick<RunningRequest, 'hasSlot' | 'mode' | 'permitWait'>) {
+}: Pick<RunningRequest, 'hasSlot' | 'joined' | 'permitWait'>) {
   // One that gets the answer of another request has no slot, and needs none.
-  const waitsForSlot = !hasSlot && mode === null;
+  const waitsForSlot = !hasSlot && joined === null;
   const waitsFor = waitsForSlot ? ('slot' as const) : permitWait === null ? null : ('upstream' as const);
   return {
     waits_for: waitsFor,

@@ -81,6 +81,8 @@ function readRunning(row: Row): RunningRequest {
     model: isText ? text('model') : null,
     upstream: text('upstream'),
     firstTextMs: null,
+    listening: null,
+    joined: null,
     node: text('name') || null,
   };
 }
