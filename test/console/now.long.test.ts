@@ -40,12 +40,17 @@ async function open(options: TestGatewayOptions = {}, script: Script = sticks): 
   return { upstream, gateway };
 }
 
+/** How a request is named by its client, and how it leaves. */
+interface Named {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
 /** Sends a request for a stream. */
-function ask({ gateway }: Scene, secret = gateway.key, model = 'small'): LiveAnswer {
+function ask({ gateway }: Scene, secret = gateway.key, model = 'small', more: Named = {}): LiveAnswer {
   const body = { model, stream: true, messages: [{ role: 'user', content: 'x' }] };
-  return readLive(
-    gateway.post('/v1/chat/completions', body, { headers: { authorization: `Bearer ${secret}` } }),
-  );
+  const headers = { authorization: `Bearer ${secret}`, ...more.headers };
+  return readLive(gateway.post('/v1/chat/completions', body, { ...more, headers }));
 }
 
 /** Sends a request, and resolves when its client has the first word. */
@@ -141,6 +146,37 @@ describe.skipIf(browserAbsence !== null)(`the view Now (${browserAbsence ?? 'Chr
     await first.ended;
     await eventually('the next one runs', () => waiting.some((live) => live.text.includes('one ')));
     await expect.poll(text).toContain('group: 1 waiting');
+  });
+
+  test('shows how many clients get an answer, which request another one has joined, and one that goes on without any', async () => {
+    const scene = await open({ resume: { grace: '5m' } });
+    const { gateway } = scene;
+    const leaving = new AbortController();
+    const named = { headers: { 'idempotency-key': 'once' } };
+    const first = ask(scene, gateway.key, 'small', { ...named, signal: leaving.signal });
+    await eventually('the first text is there', () => first.text.includes('one '));
+    const second = ask(scene, gateway.key, 'small', named);
+    await eventually('the second one has joined', () => second.text.includes('one '));
+    const { page } = await visit(gateway.adminUrl);
+    await enter(page, gateway, gateway.adminToken);
+    const idOf = ({ headers }: LiveAnswer): string => (headers.get('x-request-id') ?? '').slice(-10);
+    await rowsWith(page, `…${idOf(first)} 2 listening`).waitFor();
+    await figure(page, 'Waiting').getByText('0', { exact: true }).waitFor();
+    await checkAccessibility(page);
+
+    const joined = rowsWith(page, `joined …${idOf(first)}`);
+    expect(await joined.innerText()).toContain(idOf(second));
+    await tabTo(page, joined.getByRole('button', { name: /^Cancel request req_/ }));
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Cancel this request?' });
+    await dialog.getByText('The request that it has joined goes on.').waitFor();
+    await tabTo(page, dialog.getByRole('button', { name: 'Cancel', exact: true }));
+    await page.keyboard.press('Enter');
+    await second.ended;
+    await rowsWith(page, '1 listening').waitFor();
+    leaving.abort();
+    await rowsWith(page, 'no client, goes on').waitFor();
+    await gateway.gateway.cancel(first.headers.get('x-request-id') ?? '');
   });
 
   test('shows an upstream that is not asked yet, and then why it fails and which setting to correct', async () => {

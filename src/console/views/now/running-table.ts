@@ -68,9 +68,10 @@ export function RunningTable({ rows, now, total, isComplete, onMore }: Props): V
 
 /** Whether a text occurs in what a row shows. */
 function hasText(row: RunningRow, text: string): boolean {
-  const { request_id, key_id, key_name, model, protocol, mode, node } = row;
+  const { request_id, key_id, key_name, model, protocol, mode, node, joined } = row;
   const wanted = text.trim().toLowerCase();
-  return [request_id, key_id, key_name, model, upstreamOf(row), protocol, mode, node].some((part) =>
+  const derived = [upstreamOf(row), clientsOf(row)];
+  return [request_id, key_id, key_name, model, protocol, mode, node, joined, ...derived].some((part) =>
     (part ?? '').toLowerCase().includes(wanted),
   );
 }
@@ -82,11 +83,7 @@ function columnsOf(
 ): readonly Column<RunningRow>[] {
   const hasNodes = rows.some(({ node }) => node !== null);
   return [
-    {
-      title: 'Request',
-      isName: true,
-      cell: ({ request_id: id }) => html`<code title=${id}>${shortId(id)}</code>`,
-    },
+    { title: 'Request', isName: true, cell: requestCell },
     numberColumn('Age', (row) => ageOf(row, now), formatDuration),
     {
       title: 'First text',
@@ -106,6 +103,23 @@ function columnsOf(
     ...(hasNodes ? [textColumn<RunningRow>('Node', ({ node }) => node)] : []),
     ...(mayCancel ? [{ title: 'Cancel', cell: cancelButton }] : []),
   ];
+}
+
+/** The id of a request, and whose answer it gets, or who gets its answer, where it is one that others may join. */
+function requestCell(row: RunningRow): VNode {
+  const { request_id: id, joined } = row;
+  const clients = clientsOf(row);
+  return html`
+    <code title=${id}>${shortId(id)}</code>
+    ${clients !== null && html` <span class="note">${clients}</span>`}
+    ${joined !== null && html` <span class="note">joined <code title=${joined}>${shortId(joined)}</code></span>`}
+  `;
+}
+
+/** How many clients get the answer of a request that others may join; `null` for any other one. */
+function clientsOf({ listening }: RunningRow): string | null {
+  if (listening === null) return null;
+  return listening === 0 ? 'no client, goes on' : `${formatCount(listening)} listening`;
 }
 
 /** How long ago a request arrived, in milliseconds. */
@@ -130,7 +144,11 @@ function writeProtocol({ protocol, mode }: RunningRow): string {
   return mode === null ? protocol : `${protocol}, ${mode === 'stream' ? 'streamed' : 'whole'}`;
 }
 
-function cancelButton({ request_id: id }: RunningRow): VNode {
+function cancelButton({ request_id: id, joined }: RunningRow): VNode {
+  const what =
+    joined === null
+      ? 'Its client gets an error, and pays for what it got so far.'
+      : 'Its client gets an error, and pays nothing. The request that it has joined goes on.';
   return html`
     <${Confirm}
       label="Cancel"
@@ -138,7 +156,7 @@ function cancelButton({ request_id: id }: RunningRow): VNode {
       question="Cancel this request?"
       action=${() => callAdmin(adminPath(`in-flight/${inPath(id)}/cancel`), { method: 'POST' })}
     >
-      <p>Its client gets an error, and pays for what it got so far.</p>
+      <p>${what}</p>
       <p><code>${id}</code></p>
     <//>
   `;

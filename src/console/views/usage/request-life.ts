@@ -38,7 +38,8 @@ export function RequestLife({ id }: { readonly id: string }): VNode {
       answer.record === null &&
       !answer.isRunning &&
       html`<p class="empty">
-        ${answer.reason} A request that was refused before it was sent to an upstream is in the log only.
+        ${answer.reason} A request that was refused before it was sent to an upstream, or that got the answer
+        of another request, is in the log only.
       </p>`
     }
     ${answer !== null && answer.record !== null && html`<${Recorded} record=${answer.record} keyOf=${answer.key} />`}
