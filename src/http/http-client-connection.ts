@@ -92,6 +92,10 @@ export class HttpClientConnection implements ClientConnection {
     return this.triedKeyId === null ? sentOnce(this.#request.headers[claimHeader]) : undefined;
   }
 
+  get retryCount(): string | undefined {
+    return sentOnce(this.#request.headers['x-stainless-retry-count']);
+  }
+
   get lastEventId(): string | undefined {
     return sentOnce(this.#request.headers[placeHeader]);
   }

@@ -41,6 +41,8 @@ export interface ClientConnection extends Credentials {
   readonly tag: string | undefined;
   /** The name that the client gave its request, so that it runs once however often it is sent; `undefined` without one. */
   readonly claim: string | undefined;
+  /** How often a library of the client has sent its request before, as it was sent; `undefined` where it does not say it. */
+  readonly retryCount: string | undefined;
   /** The id of the event that the client has got last of a stream that it has named; `undefined` without one. */
   readonly lastEventId: string | undefined;
   /** The header in which the client says how much the request may cost; it is not read. */

@@ -38,7 +38,7 @@ export async function prepare(
   const work = isRefusal(routed) ? routed : limitCost(routed, client);
   if (isRefusal(work)) return null;
   // A claim is written before its record.
-  if (exchange.claim !== null || work.routes.some((way) => upstreamLimiters.limits(way)))
+  if ((exchange.claim?.claim ?? null) !== null || work.routes.some((way) => upstreamLimiters.limits(way)))
     return { work, opening: null };
   const queuedMs = clock.monotonicMs() - arrivedMs;
   return { work, opening: openingFor(key, admission, work, queuedMs, exchange, ports) };

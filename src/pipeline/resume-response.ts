@@ -64,8 +64,9 @@ async function streamElsewhere(
   const leave = claims.read(keyId);
   if (leave === null) return refused(tooManyJoins());
   try {
-    const wanted = { keyId, requestId, owner: null, as: asResponse };
-    const joined = await joinElsewhere(claims.peers, wanted, joiner, exchange);
+    const wanted = { kind: 'request', keyId, requestId } as const;
+    const asked = { owner: null, as: asResponse };
+    const joined = await joinElsewhere(claims.peers, wanted, asked, joiner, exchange);
     return joined === 'none' ? refused(unknownResponse()) : joined;
   } finally {
     leave();
@@ -84,7 +85,7 @@ export async function readResponse(
 ): Promise<string | Refusal> {
   const requestId = requestIdOf(responseId);
   if (requestId === null) return unknownResponse();
-  const wanted = { keyId, requestId };
+  const wanted = { kind: 'request', keyId, requestId } as const;
   const { peers } = ports.claims;
   const own = await serveResponse(wanted, action, ports);
   if (own !== null || peers === null) return own ?? unknownResponse();

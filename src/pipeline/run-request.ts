@@ -13,6 +13,7 @@ import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
 import { joinOrClaim, takeClaim } from './claims/claim-request.ts';
 import { eventIdsOf } from './claims/event-place.ts';
+import { joinRetryOrKeep } from './claims/join-retry.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { limitCost } from './money/limit-cost.ts';
 import { beginExchange, reach } from './exchange.ts';
@@ -106,15 +107,27 @@ export async function admitAndWork(
 ): Promise<ExchangeResult> {
   const identified = await identify(exchange, ports);
   if (isRefusal(identified)) return refused(identified);
-  const { claim, lastEventId } = exchange.client;
-  if ((claim ?? lastEventId) !== undefined && exchange.protocol !== 'passthrough') {
-    const joined = await joinOrClaim(identified, exchange, ports);
-    if (joined !== null) return joined;
-  }
+  const joining = joinEarlier(identified, exchange, ports);
+  const joined = joining === null ? null : await joining;
+  if (joined !== null) return joined;
   const admitted = reach(exchange, await admit(identified, exchange, ports));
   if (isRefusal(admitted)) return refused(admitted);
   if (admitted.stage === 'limited') return refused(admitted.refusal);
   return work(admitted);
+}
+
+/** Looks for an earlier request that this one is the same as; `null` for nearly all, which say nothing of one. */
+function joinEarlier(
+  identified: Identified,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<ExchangeResult | null> | null {
+  const { client, protocol } = exchange;
+  if (protocol === 'passthrough') return null;
+  if ((client.claim ?? client.lastEventId) !== undefined) return joinOrClaim(identified, exchange, ports);
+  const { joinRetriesMs } = identified.key;
+  if (joinRetriesMs === null || client.triedKeyId !== null) return null;
+  return joinRetryOrKeep(identified, joinRetriesMs, exchange, ports);
 }
 
 /**
@@ -132,7 +145,8 @@ async function answerText(
   if (ready.kind !== 'permitted') return ready;
   const { key, admission, work } = ready.now;
   const { claim } = exchange;
-  const numbers = claim === null ? null : { idPrefix: eventIdsOf(claim.requestId), after: -1 };
+  const isNamed = claim !== null && claim.claim !== null;
+  const numbers = isNamed ? { idPrefix: eventIdsOf(claim.requestId), after: -1 } : null;
   exchange.delivery.begin(createAnswerWriter(work.request, exchange, numbers));
   const unclaimed = claim === null ? null : await takeClaim(claim, work.request, exchange, ports);
   if (unclaimed !== null) return refused(unclaimed);

@@ -1,7 +1,14 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Certificates } from '../domain/ports/network.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
-import type { Peers, ResponseAction, RunEvent, RunEvents, WantedRun } from '../pipeline/claims/peers.ts';
+import type {
+  FoundRun,
+  Peers,
+  ResponseAction,
+  RunEvent,
+  RunEvents,
+  WantedRun,
+} from '../pipeline/claims/peers.ts';
 import { openConnections } from './connections.ts';
 import { HttpCall } from './http-call.ts';
 
@@ -80,10 +87,10 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
   return {
     async join(wanted, owner, signal) {
       const asked = await Promise.all((await others(owner)).map((address) => join(address, wanted, signal)));
-      const found = asked.find((one) => one?.first.kind === 'joined');
+      const found = asked.find((one) => one?.first.kind === 'joined') as FoundRun | undefined;
       // Two have it only where one of them has lost its lease.
       for (const one of asked) if (one !== found) one?.events.leave();
-      if (found !== undefined && found !== null) return found;
+      if (found !== undefined) return found;
       const reasons = asked.map((one) => (one?.first.kind === 'refused' ? one.first.reason : 'unreachable'));
       return reasons.find((reason) => reason !== 'none') ?? 'none';
     },

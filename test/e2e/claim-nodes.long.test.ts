@@ -151,6 +151,40 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     expect([held.isCut(), calls()]).toEqual([false, 1]);
   });
 
+  test('without a name, is joined on the other node by the retry of a library, for a key that joins them', async () => {
+    const { a, b } = await startNodes();
+    const { secret } = await a.gateway.createKey('retried', { joinRetriesMs: 30_000 });
+    const before = upstream.seen.length;
+    const ask = (node: TestGateway, retry: number, signal: AbortSignal | null = null) =>
+      readLive(
+        node.post(
+          '/v1/responses',
+          { ...bodies['/v1/responses'], stream: true },
+          {
+            signal,
+            headers: { authorization: `Bearer ${secret}`, 'x-stainless-retry-count': String(retry) },
+          },
+        ),
+      );
+    const holding = holdStream(upstream, ['a', 'b', 'c']);
+    const leaving = new AbortController();
+    const first = ask(a, 0, leaving.signal);
+    const held = await holding;
+    await eventually('it has text', () => first.text.includes('"a"'));
+    leaving.abort();
+    await eventually('it has left', () => first.broken);
+    const second = ask(b, 1);
+    await eventually('it has joined', () => second.text.includes('"a"'));
+    held.finish();
+    await second.ended;
+    expect(second.text.startsWith(first.text)).toBe(true);
+    expect(second.text).toContain('response.completed');
+    expect(upstream.seen.length - before).toBe(1);
+    upstream.play(sayTexts(['another']));
+    await ask(b, 1).ended;
+    expect(upstream.seen.length - before).toBe(2);
+  });
+
   test('is to be sent again where the process that runs it says nothing', async () => {
     const { a, b, ask, calls } = await startNodes();
     const holding = holdStream(upstream, ['a', 'b']);
@@ -212,7 +246,7 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
         sending.end(body);
       });
     const known = { authorization: `Bearer ${token}` };
-    const question = JSON.stringify({ keyId: 'key', requestId: 'req' });
+    const question = JSON.stringify({ kind: 'request', keyId: 'key', requestId: 'req' });
     expect(await post({}, question)).toBe(401);
     expect(await post({ authorization: 'Bearer other' }, question)).toBe(401);
     expect(await post(known, '{}')).toBe(400);

@@ -47,6 +47,7 @@ function openDelivery(): Delivery {
     tag: undefined,
     claim: undefined,
     headFault: null,
+    retryCount: undefined,
     lastEventId: undefined,
     maxCost: undefined,
     recognize: () => {},

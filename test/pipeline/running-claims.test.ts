@@ -23,7 +23,7 @@ function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
   const run = (text: string, keyId = 'key'): ClaimedRun => {
     const begun = claims.begin({ keyId, name: String(++runs) }, `req_${runs}`);
     const request = { stream: true, model: 'small', responses: null } as never;
-    begun.run({ request, id: '0', arrivedAtMs: 0 }, silentDelivery(), {
+    begun.run({ request, id: '0', arrivedAtMs: 0, isNamed: true }, silentDelivery(), {
       left: () => {
         stopped.push(`left ${begun.requestId}`);
         return () => {};
@@ -33,7 +33,8 @@ function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
     begun.answer.send([text]);
     return begun;
   };
-  return { clock, claims, run, stopped };
+  const find = ({ claim }: ClaimedRun) => (claim === null ? undefined : claims.find(claim));
+  return { clock, claims, run, find, stopped };
 }
 
 describe('the claims of a process', () => {
@@ -43,21 +44,25 @@ describe('the claims of a process', () => {
     claims.keep(kept);
     expect(claims.keptBytes).toBeGreaterThan(2_000 + 4_096);
     clock.advance(119_999);
-    expect(claims.find(kept.claim)).toBe(kept);
+    expect(claims.findRequest('key', kept.requestId)).toBe(kept);
     clock.advance(1);
-    expect([claims.find(kept.claim), claims.keptBytes, clock.scheduled]).toEqual([undefined, 0, 0]);
+    expect([claims.findRequest('key', kept.requestId), claims.keptBytes, clock.scheduled]).toEqual([
+      undefined,
+      0,
+      0,
+    ]);
   });
 
   test('keep no answer where the time for it is 0', () => {
-    const { claims, run } = setUp({ replayMs: 0 });
+    const { claims, run, find } = setUp({ replayMs: 0 });
     const ended = run('x');
     claims.keep(ended);
     ended.leave();
-    expect([claims.find(ended.claim), claims.keptBytes]).toEqual([undefined, 0]);
+    expect([find(ended), claims.keptBytes]).toEqual([undefined, 0]);
   });
 
   test('drop the oldest answers that have ended where memory is used up, and never one that runs', () => {
-    const { claims, run } = setUp();
+    const { claims, run, find } = setUp();
     const text = 'x'.repeat(100_000);
     const running = run(text);
     const ended = Array.from({ length: 400 }, () => {
@@ -67,12 +72,12 @@ describe('the claims of a process', () => {
     });
     expect(claims.keptBytes).toBeLessThanOrEqual(64 * 1_048_576);
     expect(claims.keptBytes).toBeGreaterThan(63 * 1_048_576);
-    expect(claims.find(running.claim)).toBe(running);
+    expect(find(running)).toBe(running);
     expect(running.answer.isWhole).toBe(true);
-    const left = ended.filter(({ claim }) => claims.find(claim) !== undefined);
+    const left = ended.filter((one) => find(one) !== undefined);
     expect(left).toEqual(ended.slice(-left.length));
     claims.close();
-    expect([...ended].filter(({ claim }) => claims.find(claim) !== undefined)).toEqual([]);
+    expect([...ended].filter((one) => find(one) !== undefined)).toEqual([]);
   });
 
   test('bound the clients that join one request, and those of a key', () => {
@@ -94,7 +99,7 @@ describe('the claims of a process', () => {
     const begin = (name: string): ClaimedRun => {
       const begun = claims.begin({ keyId: 'key', name }, name);
       const delivery = silentDelivery((left) => void leaves.push(left));
-      begun.run({ request: {} as never, id: '0', arrivedAtMs: 0 }, delivery, {
+      begun.run({ request: {} as never, id: '0', arrivedAtMs: 0, isNamed: true }, delivery, {
         left: () => {
           stopped.push(name);
           return () => {};

@@ -17,6 +17,7 @@ export function clientFacts(
     tag: undefined,
     claim: undefined,
     headFault: null,
+    retryCount: undefined,
     lastEventId: undefined,
     maxCost: undefined,
     recognize: () => {},

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Certificates } from '../../domain/ports/network.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { PeerAnswer, ResponseAction, WantedRun } from '../../pipeline/claims/peers.ts';
+import type { PeerAnswer, ResponseAction, WantedRequest, WantedRun } from '../../pipeline/claims/peers.ts';
 import { hashKey } from '../../shared/digest.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import { jsonType } from '../../protocol/answer-writer.ts';
@@ -22,8 +22,16 @@ const maxQuestionBytes = 4_096;
 /** The pause between two empty lines, in milliseconds: they say that this process is alive. */
 const aliveMs = 5_000;
 
-const wantedRun = z.strictObject({ keyId: z.string(), requestId: z.string() });
-const responseQuestion = wantedRun.extend({ action: z.enum(['read', 'cancel']) });
+const wantedRequest = z.strictObject({
+  kind: z.literal('request'),
+  keyId: z.string(),
+  requestId: z.string(),
+});
+const wantedRun = z.union([
+  wantedRequest,
+  z.strictObject({ kind: z.literal('retry'), keyId: z.string(), request: z.string() }),
+]);
+const responseQuestion = wantedRequest.extend({ action: z.enum(['read', 'cancel']) });
 
 /** What other processes are answered with. */
 export interface PeerListenerOptions {
@@ -34,7 +42,7 @@ export interface PeerListenerOptions {
   /** The certificate and its key; without them the listener speaks HTTP. */
   readonly certificates: Certificates | null;
   readonly join: (wanted: WantedRun, peer: PeerAnswer) => Promise<void>;
-  readonly respond: (wanted: WantedRun, action: ResponseAction) => Promise<string | null>;
+  readonly respond: (wanted: WantedRequest, action: ResponseAction) => Promise<string | null>;
   readonly clock: Clock;
   readonly onFault: ReportFault;
 }
@@ -115,6 +123,9 @@ function answerOver(response: ServerResponse, clock: Clock): PeerAnswer {
   beAlive();
   response.on('close', () => cancel?.());
   return {
+    get hasLeft() {
+      return response.destroyed && !response.writableFinished;
+    },
     send: (event) => isClosed() || response.write(`${JSON.stringify(event)}\n`),
     drained: () => (response.writableNeedDrain && !isClosed() ? eventOf(response, 'drain') : null),
     onLeft(callback) {

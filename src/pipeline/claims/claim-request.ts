@@ -65,7 +65,7 @@ export function noteRequest(exchange: Exchange, body: Uint8Array): void {
 }
 
 /** All that decides what is asked: the path, what it may cost, and the body, byte for byte. */
-function requestDigest(
+export function requestDigest(
   { protocol, client }: Pick<Exchange, 'protocol' | 'client'>,
   body: Uint8Array,
 ): string {
@@ -80,29 +80,40 @@ export async function takeClaim(
   run: ClaimedRun,
   request: TextRequest,
   exchange: Exchange,
-  { claims, clock, records, telemetry }: Pick<Ports, 'claims' | 'clock' | 'records' | 'telemetry'>,
+  ports: Pick<Ports, 'claims' | 'clock' | 'records' | 'telemetry'>,
 ): Promise<Refusal | null> {
-  const { id, requestId, arrivedAtMs, interruption, delivery } = exchange;
-  // What an earlier process has left may still be settled, or the record could not be begun.
-  if (!records.takesWrites) return storageUnavailable();
-  const { lostLeases } = claims;
-  run.isStored = true;
-  const asked = { ...run.claim, request: run.request ?? '' };
-  const writing = claims.store.beginClaim(asked, requestId);
-  writing.catch((error: unknown) => telemetry.fault('a claim could not be written', error));
-  const hasClaim = await inTime(writing, maxWriteMs, clock);
-  if (hasClaim === null) return storageUnavailable();
-  if (!hasClaim) run.isStored = false;
-  if (!hasClaim || claims.lostLeases !== lostLeases) return runsElsewhere();
+  const { id, arrivedAtMs, interruption, delivery } = exchange;
+  const refusal = run.claim === null ? null : await storeClaim(run, run.claim, exchange, ports);
+  if (refusal !== null) return refusal;
   const { signal } = interruption;
   // It ends at once, and nothing of it is for anyone.
   if (signal.aborted) return null;
   signal.addEventListener('abort', () => run.stop());
-  run.run({ request: withoutPrompt(request), id, arrivedAtMs }, delivery, {
-    left: () => stopWithoutClients(exchange, clock),
+  const isNamed = run.claim !== null;
+  run.run({ request: withoutPrompt(request), id, arrivedAtMs, isNamed }, delivery, {
+    left: () => stopWithoutClients(exchange, ports.clock),
     lost: () => interruption.abort('lost'),
   });
   return null;
+}
+
+/** Writes a claim; returns why its request may not run it. */
+async function storeClaim(
+  run: ClaimedRun,
+  claim: ClaimName,
+  { requestId }: Exchange,
+  { claims, clock, records, telemetry }: Pick<Ports, 'claims' | 'clock' | 'records' | 'telemetry'>,
+): Promise<Refusal | null> {
+  // What an earlier process has left may still be settled, or the record could not be begun.
+  if (!records.takesWrites) return storageUnavailable();
+  const { lostLeases } = claims;
+  run.isStored = true;
+  const writing = claims.store.beginClaim({ ...claim, request: run.request ?? '' }, requestId);
+  writing.catch((error: unknown) => telemetry.fault('a claim could not be written', error));
+  const hasClaim = await inTime(writing, maxWriteMs, clock);
+  if (hasClaim === null) return storageUnavailable();
+  if (!hasClaim) run.isStored = false;
+  return hasClaim && claims.lostLeases === lostLeases ? null : runsElsewhere();
 }
 
 /** A request without its prompt, which may be large, and is kept as long as its answer. */
@@ -121,7 +132,7 @@ async function begin(
   if (endLookUp === null) return refused(tooManyLookUps());
   const run = ports.claims.begin(claim, exchange.requestId);
   exchange.claim = run;
-  const found = await lookUp(run, exchange, ports).catch(refuseIfAway).finally(endLookUp);
+  const found = await lookUp(claim, exchange, ports).catch(refuseIfAway).finally(endLookUp);
   // The answer of another run would not be the rest of what the client has got.
   const elsewhere = found ?? (joiner.place === null ? null : nothingToGoOnWith());
   if (elsewhere === null) return null;
@@ -134,7 +145,7 @@ async function begin(
 
 /** What is stored of a claim, where that leaves no room for a run, or why the request is refused; `null` where it may run. */
 async function lookUp(
-  { claim }: ClaimedRun,
+  claim: ClaimName,
   exchange: Exchange,
   { claims, clock, inFlight }: Pick<Ports, 'claims' | 'clock' | 'inFlight'>,
 ): Promise<StoredClaim | Refusal | null> {
@@ -167,29 +178,29 @@ async function joinStored(
     const { keyId } = claim;
     const leave = claims.read(keyId);
     if (leave === null) return refused(tooManyJoins());
-    const wanted = { keyId, requestId, owner, as: (asked: AnswerSource) => asked };
-    const joined = await joinElsewhere(peers, wanted, joiner, exchange).finally(leave);
+    const wanted = { kind: 'request', keyId, requestId } as const;
+    const asked = { owner, as: (source: AnswerSource) => source };
+    const joined = await joinElsewhere(peers, wanted, asked, joiner, exchange).finally(leave);
     if (joined !== 'none') return joined;
   }
   return refused(state === 'ended' ? await replayUnavailable(stored, claim, store) : runsElsewhere());
 }
 
-/** Reads the body of a request that has no slot, unless that was done before. */
+/** Reads the body of a request that has no slot, of which each key may have some at a time. */
 async function readBody(
   exchange: Exchange,
   claims: Ports['claims'],
   keyId: string,
 ): Promise<Uint8Array | Refusal> {
-  if (exchange.body !== null) return exchange.body;
-  const end = claims.read(keyId);
-  if (end === null) return tooManyJoins();
-  try {
-    const body = await exchange.client.readBody();
-    if (!isRefusal(body)) exchange.body = body;
-    return body;
-  } finally {
-    end();
-  }
+  const end = exchange.body === null ? claims.read(keyId) : () => {};
+  return end === null ? tooManyJoins() : readBodyEarly(exchange).finally(end);
+}
+
+/** Reads the body of a request before it is admitted, unless that was done before. */
+export async function readBodyEarly(exchange: Exchange): Promise<Uint8Array | Refusal> {
+  const body = exchange.body ?? (await exchange.client.readBody());
+  if (!isRefusal(body)) exchange.body = body;
+  return body;
 }
 
 /** Has a client join a request of this process; `freed` where that has come to nothing, and the client's own one may run. */
@@ -202,9 +213,8 @@ async function join(
   const leave = claims.join(run);
   if (leave === null) return refused(tooManyJoins());
   try {
-    const body = exchange.body ?? (await exchange.client.readBody());
+    const body = await readBodyEarly(exchange);
     if (isRefusal(body)) return refused(body);
-    exchange.body = body;
     const stopped = await waitForRun(run, exchange);
     if (stopped !== null) return stopped;
     const { asked } = run;

@@ -12,6 +12,8 @@ export interface AnswerSource {
   /** 32 hexadecimal digits, from which the ids in the answer are made, and when its request arrived: see `AnswerIdentity`. */
   readonly id: string;
   readonly arrivedAtMs: number;
+  /** Whether its client has named it: the events of its stream have ids. */
+  readonly isNamed: boolean;
 }
 
 type Phase = 'asking' | 'running' | 'stopping' | 'ended' | 'freed';
@@ -24,14 +26,14 @@ interface Stops {
   readonly lost: () => void;
 }
 
-interface RunOptions {
+export interface RunOptions {
   readonly clock: Clock;
   readonly memory: AnswerMemory;
   /** How long it goes on without a client, in milliseconds. */
   readonly graceMs: () => number;
   /** Its name is free. */
   readonly onFreed: () => void;
-  /** Its request is over, and its answer is not kept. */
+  /** Its request is over. */
   readonly onOver: () => void;
 }
 
@@ -45,7 +47,9 @@ interface RunOptions {
  * - `freed`: it has come to nothing, or its answer is gone: others ask for the claim themselves.
  */
 export class ClaimedRun {
-  readonly claim: ClaimName;
+  readonly keyId: string;
+  /** The claim that it runs; `null` where its client has not named it, and it is kept for a retry alone. */
+  readonly claim: ClaimName | null;
   readonly requestId: string;
   readonly answer: SharedAnswer;
   readonly #options: RunOptions;
@@ -63,8 +67,10 @@ export class ClaimedRun {
   #cancelGrace: (() => void) | null = null;
   #settled: Settled | null = null;
   readonly #over = Promise.withResolvers<void>();
+  #left: PromiseWithResolvers<void> | null = null;
 
-  constructor(claim: ClaimName, requestId: string, options: RunOptions) {
+  constructor(keyId: string, claim: ClaimName | null, requestId: string, options: RunOptions) {
+    this.keyId = keyId;
     this.claim = claim;
     this.requestId = requestId;
     this.#options = options;
@@ -73,6 +79,27 @@ export class ClaimedRun {
 
   get phase(): Phase {
     return this.#phase;
+  }
+
+  /** How long it goes on without a client, in milliseconds. */
+  get graceMs(): number {
+    return this.#options.graceMs();
+  }
+
+  /** Resolves when its last client goes. */
+  get left(): Promise<void> {
+    return (this.#left ??= Promise.withResolvers<void>()).promise;
+  }
+
+  /** Whether it has an answer that a later client gets all of, and whose end no client has. */
+  get mayBeLeft(): boolean {
+    const { isWhole, wasDelivered } = this.answer;
+    return (this.#phase === 'running' || this.#phase === 'ended') && isWhole && !wasDelivered;
+  }
+
+  /** Whether all of its clients have gone before they had the end of such an answer. */
+  get isLeft(): boolean {
+    return this.mayBeLeft && this.answer.hasNoClient;
   }
 
   /** What it asks, and its id: `null` before it runs. */
@@ -121,7 +148,7 @@ export class ClaimedRun {
 
   /** Its process has lost its lease: others may run its claim. */
   lose(): void {
-    if (this.#phase === 'running') this.#stops?.lost();
+    if (this.#phase === 'running' && this.claim !== null) this.#stops?.lost();
   }
 
   /** It was charged, and its answer is there for those who ask again, also where it was stopped too late. */
@@ -146,16 +173,20 @@ export class ClaimedRun {
   /** Its request is over. */
   leave(): void {
     this.#over.resolve();
-    if (this.#phase === 'ended') return;
-    this.free();
-    this.answer.forget();
+    if (this.#phase !== 'ended') {
+      this.free();
+      this.answer.forget();
+    }
     this.#options.onOver();
   }
 
   #countListeners(count: number): void {
     this.#cancelGrace?.();
     this.#cancelGrace = null;
-    if (count > 0 || this.#phase !== 'running') return;
+    if (count > 0) return;
+    this.#left?.resolve();
+    this.#left = null;
+    if (this.#phase !== 'running') return;
     const { clock, graceMs } = this.#options;
     const stop = (): void => void (this.#cancelGrace = this.#stops?.left() ?? null);
     // What is not kept can't be joined again: to go on would cost its key something for nothing.

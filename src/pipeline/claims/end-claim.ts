@@ -29,13 +29,19 @@ export async function endClaim(
   { wasBegun, closed }: { readonly wasBegun: boolean; readonly closed: Closed | null },
   { claims, clock, telemetry }: Pick<Ports, 'claims' | 'clock' | 'telemetry'>,
 ): Promise<boolean> {
+  const { claim } = run;
+  if (claim === null) {
+    if (result.kind === 'finished') claims.keep(run);
+    else run.free();
+    return true;
+  }
   if (closed?.isBooked === true && result.kind === 'finished') {
     claims.keep(run);
     return true;
   }
   // A settlement that failed may be made later, and finds its claim then. Its own row first: those who wait look for it.
   if (run.isStored && !wasBegun) {
-    const freeing = claims.store.freeClaim(run.claim, run.requestId);
+    const freeing = claims.store.freeClaim(claim, run.requestId);
     freeing.catch((error: unknown) =>
       telemetry.fault('a claim could not be freed: it is freed later', error),
     );

@@ -34,10 +34,10 @@ export function readPlace({
 /** How the events of the stream of a request are numbered for a client, from behind a place on, which may be of another run. */
 export function numbersFrom(
   requestId: string,
-  { request }: Pick<AnswerSource, 'request'>,
+  { request, isNamed }: AnswerSource,
   place: EventPlace | null,
 ): EventNumbers | Refusal {
-  const idPrefix = eventIdsOf(requestId);
+  const idPrefix = isNamed ? eventIdsOf(requestId) : null;
   if (place === null) return { idPrefix, after: -1 };
   if (!request.stream) return nothingToGoOnWith();
   // Another run of the same claim has another text, of which its rest would be no rest.

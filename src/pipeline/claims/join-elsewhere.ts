@@ -2,41 +2,45 @@ import type { Refusal } from '../../shared/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
-import { processSilent, tooLongToJoin, tooManyJoins } from './claim-refusals.ts';
+import { processSilent, tooLongToJoin, tooManyJoins, unknownResponse } from './claim-refusals.ts';
 import type { AnswerSource } from './claimed-run.ts';
 import { beginJoined } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
-import type { PeerRefusal, Peers, RunEvents, WantedRun } from './peers.ts';
+import type { FoundRun, PeerRefusal, Peers, RunEvents, WantedRequest } from './peers.ts';
 
-/** What a client of this process wants of a run of another one. */
-export interface JoinElsewhere extends WantedRun {
-  /** The id under which the process that has it has its lease; `null` where it is not known. */
-  readonly owner: string | null;
-  /** What of the run its client wants: as it was asked, or as a stream; `null` where it wants none of it. */
-  readonly as: (asked: AnswerSource) => AnswerSource | null;
-}
+/** What a client wants of a run: as it was asked, or as a stream; `null` where it wants none of it. */
+export type WantedForm = (asked: AnswerSource) => AnswerSource | null;
 
 /**
- * Sends a client the answer of a run of another process, as `joinAnswer` does; resolves with how its own request has ended, or
- * with `none` where no other process has the run.
+ * Sends a client the answer of the run of another request, which another process has, as `joinAnswer` does; resolves with how
+ * its own request has ended, or with `none` where no other process has the run. `owner` is the id under which the one that has it
+ * has its lease; `null` where that is not known.
  */
 export async function joinElsewhere(
   peers: Peers,
-  { owner, as, keyId, requestId }: JoinElsewhere,
+  wanted: WantedRequest,
+  { owner, as }: { readonly owner: string | null; readonly as: WantedForm },
   joiner: Joiner,
   exchange: Exchange,
 ): Promise<ExchangeResult | 'none'> {
   const { signal } = exchange.interruption;
-  const found = await peers.join({ keyId, requestId }, owner, signal);
+  const found = await peers.join(wanted, owner, signal);
   if (signal.aborted) return interruptedBy(signal, null);
   if (found === 'none') return 'none';
-  if (typeof found === 'string') return refused(refusals[found]());
-  const { first, events } = found;
+  return typeof found === 'string' ? refused(refusals[found]()) : joinFound(found, as, joiner, exchange);
+}
+
+/** Sends a client the answer of a run that another process has begun to send. */
+export async function joinFound(
+  { first, events }: FoundRun,
+  as: WantedForm,
+  joiner: Joiner,
+  exchange: Exchange,
+): Promise<ExchangeResult> {
   try {
-    if (first.kind !== 'joined') throw new Error(`the first event of a run is ${first.kind}`);
     const asked = as(first.asked);
-    if (asked === null) return 'none';
-    const refusal = beginJoined(asked, requestId, joiner, exchange);
+    if (asked === null) return refused(unknownResponse());
+    const refusal = beginJoined(asked, first.requestId, joiner, exchange);
     if (refusal !== null) return refused(refusal);
     return await passOn(events, first.isReplay, exchange);
   } finally {

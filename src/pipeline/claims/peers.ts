@@ -1,18 +1,29 @@
 import type { Settled } from '../results.ts';
 import type { AnswerSource } from './claimed-run.ts';
 
-/** A run of another process that is asked for. */
-export interface WantedRun {
+/** The run of a request of a key that is asked for. */
+export interface WantedRequest {
+  readonly kind: 'request';
   readonly keyId: string;
   readonly requestId: string;
 }
+
+/** A run that is asked for: that of a request, or one of which a retry has come, by SHA-256 of what it asks. */
+export type WantedRun =
+  | WantedRequest
+  | { readonly kind: 'retry'; readonly keyId: string; readonly request: string };
 
 /** Why a process does not send a run: it has none, too many clients have joined it, or not all of its text is kept. */
 export type PeerRefusal = 'none' | 'crowded' | 'too_long';
 
 /** What a process sends another one of a run: what it is, its text, and its end; or why it sends none. */
 export type RunEvent =
-  | { readonly kind: 'joined'; readonly asked: AnswerSource; readonly isReplay: boolean }
+  | {
+      readonly kind: 'joined';
+      readonly requestId: string;
+      readonly asked: AnswerSource;
+      readonly isReplay: boolean;
+    }
   | { readonly kind: 'text'; readonly deltas: readonly string[] }
   /** No text follows before the end. */
   | { readonly kind: 'opened' }
@@ -25,6 +36,12 @@ export interface RunEvents {
   next(): Promise<RunEvent | null>;
   /** Leaves the run. */
   leave(): void;
+}
+
+/** A run that another process has: what it is, and what follows. */
+export interface FoundRun {
+  readonly first: Extract<RunEvent, { readonly kind: 'joined' }>;
+  readonly events: RunEvents;
 }
 
 /** What is asked of a response. */
@@ -40,13 +57,15 @@ export interface Peers {
     wanted: WantedRun,
     owner: string | null,
     signal: AbortSignal,
-  ): Promise<{ readonly first: RunEvent; readonly events: RunEvents } | PeerRefusal | 'unreachable'>;
+  ): Promise<FoundRun | PeerRefusal | 'unreachable'>;
   /** Reads or cancels a response, whichever process has it; resolves with its object as JSON, or `null` where none has. */
-  respond(wanted: WantedRun, action: ResponseAction): Promise<string | null>;
+  respond(wanted: WantedRequest, action: ResponseAction): Promise<string | null>;
 }
 
 /** The side of a process that is asked: what it answers, for one client of the other one. */
 export interface PeerAnswer {
+  /** Whether it has left. */
+  readonly hasLeft: boolean;
   /** Sends an event; returns whether the other process keeps up. */
   send(event: RunEvent): boolean;
   /** Resolves when it has read what was sent, or has left; `null` while it keeps up. */

@@ -40,6 +40,6 @@ export function responseStateOf({ asked, answer, settled }: ClaimedRun): string 
 /** Stops a run for all who wait for it; resolves when that is done, or it has ended before. */
 export async function cancelRun(run: ClaimedRun, { inFlight }: Pick<Ports, 'inFlight'>): Promise<void> {
   if (run.settled !== null) return;
-  await inFlight.cancel(run.requestId, run.claim.keyId);
+  await inFlight.cancel(run.requestId, run.keyId);
   await run.over;
 }

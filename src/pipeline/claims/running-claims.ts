@@ -1,7 +1,9 @@
 import type { ClaimName, Claims } from '../../domain/ports/claims.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
+import { inTime } from '../../domain/time-limit.ts';
 import { ClaimedRun } from './claimed-run.ts';
+import type { RunOptions } from './claimed-run.ts';
 import type { Peers } from './peers.ts';
 
 /** How much of all answers is kept, in bytes as `maxAnswerBytes` of one answer counts them. */
@@ -16,6 +18,12 @@ export const maxJoinsOfKey = 16;
 
 /** How many requests of a key may be looked up in the database at a time: no start bounds those. */
 export const maxLookUpsOfKey = 64;
+
+/**
+ * How long a retry waits for the end of the old connection of its client, in milliseconds. One that is closed shows it in a
+ * round trip; behind it, two equal requests are two.
+ */
+const maxNoticeMs = 2_000;
 
 /** What the config says of claimed requests. */
 export interface ResumeSettings {
@@ -42,6 +50,8 @@ export class RunningClaims {
   readonly #settings: () => ResumeSettings;
   /** Those whose names are taken, by them. */
   readonly #named = new Map<string, ClaimedRun>();
+  /** Those that are kept for retries alone, by their keys. */
+  readonly #unnamed = new Map<string, Set<ClaimedRun>>();
   /** All of them, by the ids of their requests. */
   readonly #runs = new Map<string, ClaimedRun>();
   /** Those that have ended and are kept, the oldest first, each with what cancels its end. */
@@ -71,27 +81,76 @@ export class RunningClaims {
   /** The run of a request of a key. */
   findRequest(keyId: string, requestId: string): ClaimedRun | undefined {
     const run = this.#runs.get(requestId);
-    return run?.claim.keyId === keyId ? run : undefined;
+    return run?.keyId === keyId ? run : undefined;
+  }
+
+  /**
+   * The run of a request of a key that its client has not named, and whose client has gone before its end, by SHA-256 of what it
+   * asks. One whose client is still there is waited for: a client is often back before its old connection is seen to have ended.
+   */
+  async findLeft(keyId: string, request: string): Promise<ClaimedRun | undefined> {
+    const same = [...(this.#unnamed.get(keyId) ?? [])].filter(
+      (run) => run.request === request && run.mayBeLeft,
+    );
+    const findLeft = (): ClaimedRun | undefined => same.find(({ isLeft }) => isLeft);
+    if (findLeft() === undefined && same.length > 0)
+      await inTime(Promise.race(same.map(({ left }) => left)), maxNoticeMs, this.#clock);
+    return findLeft();
   }
 
   /** A request asks for a claim of which there is no run here. */
   begin(claim: ClaimName, requestId: string): ClaimedRun {
     const name = nameOf(claim);
-    const run: ClaimedRun = new ClaimedRun(claim, requestId, {
+    const onFreed = (): void => void this.#named.delete(name);
+    const run = this.#add(claim.keyId, claim, requestId, {
+      graceMs: () => this.#settings().graceMs,
+      onFreed,
+    });
+    this.#named.set(name, run);
+    return run;
+  }
+
+  /** A request whose client has not named it is kept for a retry, for as long as its key has it. */
+  beginUnnamed(keyId: string, joinRetriesMs: number, requestId: string): ClaimedRun {
+    const run = this.#add(keyId, null, requestId, { graceMs: () => joinRetriesMs, onFreed: () => {} });
+    const runs = this.#unnamed.get(keyId) ?? new Set();
+    this.#unnamed.set(keyId, runs.add(run));
+    return run;
+  }
+
+  #add(
+    keyId: string,
+    claim: ClaimName | null,
+    requestId: string,
+    options: Pick<RunOptions, 'graceMs' | 'onFreed'>,
+  ): ClaimedRun {
+    const run: ClaimedRun = new ClaimedRun(keyId, claim, requestId, {
+      ...options,
       clock: this.#clock,
       memory: {
         take: (bytes) => this.#take(bytes),
         giveBack: (bytes) => void (this.#keptBytes -= bytes),
       },
-      graceMs: () => this.#settings().graceMs,
-      onFreed: () => void this.#named.delete(name),
-      onOver: () => {
-        if (!hasState(run) || !this.#hold(run)) this.#runs.delete(requestId);
-      },
+      onOver: () => this.#over(run),
     });
-    this.#named.set(name, run);
     this.#runs.set(requestId, run);
     return run;
+  }
+
+  /** The request of a run is over: its answer is kept, or what has become of it, or nothing. */
+  #over(run: ClaimedRun): void {
+    const { claim, phase, answer } = run;
+    if (phase !== 'ended') {
+      if (!hasState(run) || !this.#hold(run)) this.#remove(run);
+    } else if (claim === null && answer.wasDelivered) this.#drop(run);
+  }
+
+  #remove(run: ClaimedRun): void {
+    const { keyId, requestId } = run;
+    this.#runs.delete(requestId);
+    const unnamed = this.#unnamed.get(keyId);
+    unnamed?.delete(run);
+    if (unnamed?.size === 0) this.#unnamed.delete(keyId);
   }
 
   /** The answer of a run is complete and paid for: it can be had again for a while, if all of it is kept. */
@@ -102,7 +161,7 @@ export class RunningClaims {
 
   /** A client joins a request, or waits to; returns what ends that, or `null` where there are too many. */
   join(run: ClaimedRun): (() => void) | null {
-    const leave = run.joins >= maxJoinsOfRequest ? null : this.#joins.take(run.claim.keyId);
+    const leave = run.joins >= maxJoinsOfRequest ? null : this.#joins.take(run.keyId);
     if (leave === null) return null;
     run.joins++;
     return () => {
@@ -139,7 +198,7 @@ export class RunningClaims {
 
   /** Keeps what is known of a run that has ended, for a while; returns whether there is room for it. */
   #hold(run: ClaimedRun): boolean {
-    const { replayMs } = this.#settings();
+    const replayMs = run.claim === null ? run.graceMs : this.#settings().replayMs;
     const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
     if (replayMs === 0 || !this.#take(bytes)) return false;
     const cancel = this.#clock.schedule(replayMs, () => this.#drop(run));
@@ -156,7 +215,7 @@ export class RunningClaims {
     run.answer.forget();
     this.#kept.get(run)?.();
     this.#kept.delete(run);
-    this.#runs.delete(run.requestId);
+    this.#remove(run);
   }
 
   /** Takes memory for text; the oldest answers that have ended give theirs up for it. */

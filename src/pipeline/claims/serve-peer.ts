@@ -1,11 +1,12 @@
 import type { Ports } from '../ports.ts';
 import { cancelRun, findResponse, responseStateOf } from './response-state.ts';
-import type { PeerAnswer, PeerRefusal, ResponseAction, WantedRun } from './peers.ts';
+import type { ClaimedRun } from './claimed-run.ts';
+import type { PeerAnswer, PeerRefusal, ResponseAction, WantedRequest, WantedRun } from './peers.ts';
 import type { Receiver } from './shared-answer.ts';
 
 /** Sends a client of another process the answer of a run of this one; resolves when that is over. */
 export async function serveJoin(
-  { keyId, requestId }: WantedRun,
+  wanted: WantedRun,
   peer: PeerAnswer,
   { claims }: Pick<Ports, 'claims'>,
 ): Promise<void> {
@@ -13,7 +14,7 @@ export async function serveJoin(
     peer.send({ kind: 'refused', reason });
     return peer.end();
   };
-  const run = claims.findRequest(keyId, requestId);
+  const run = await findWanted(wanted, claims);
   if (run === undefined) return refuse('none');
   const leave = claims.join(run);
   if (leave === null) return refuse('crowded');
@@ -23,16 +24,26 @@ export async function serveJoin(
     const { asked, phase, answer } = run;
     if (asked === null || phase === 'freed') return await refuse('none');
     if (!answer.isWhole) return await refuse('too_long');
-    peer.send({ kind: 'joined', asked, isReplay: phase === 'ended' });
+    peer.send({ kind: 'joined', asked, requestId: run.requestId, isReplay: phase === 'ended' });
     await answer.listen(receiverOf(peer));
   } finally {
     leave();
   }
 }
 
+async function findWanted(wanted: WantedRun, claims: Ports['claims']): Promise<ClaimedRun | undefined> {
+  const { kind, keyId } = wanted;
+  return kind === 'retry'
+    ? claims.findLeft(keyId, wanted.request)
+    : claims.findRequest(keyId, wanted.requestId);
+}
+
 /** The other process, as an answer sees its clients. */
 function receiverOf(peer: PeerAnswer): Receiver {
   return {
+    get hasLeft() {
+      return peer.hasLeft;
+    },
     onLeft: (callback) => peer.onLeft(callback),
     send: (deltas) => peer.send({ kind: 'text', deltas }),
     drained: () => peer.drained(),
@@ -47,7 +58,7 @@ function receiverOf(peer: PeerAnswer): Receiver {
 
 /** Reads or cancels a response of this process for another one; resolves with its object as JSON, or `null` without one. */
 export async function serveResponse(
-  { keyId, requestId }: WantedRun,
+  { keyId, requestId }: WantedRequest,
   action: ResponseAction,
   ports: Pick<Ports, 'claims' | 'inFlight'>,
 ): Promise<string | null> {

@@ -19,6 +19,8 @@ export interface AnswerMemory {
 
 /** The side of a client that gets an answer: here, or by way of another process. */
 export interface Receiver {
+  /** Whether the client has disconnected. */
+  readonly hasLeft: boolean;
   /** Calls back when the client leaves before the end, or at once if it already has. */
   onLeft(callback: () => void): void;
   /** Sends text. Returns whether the client keeps up; if it does not, await `drained` before more is sent. */
@@ -57,6 +59,9 @@ export class SharedAnswer {
   #bytes = 0;
   #count = 0;
   readonly #listeners = new Set<Listener>();
+  /** How many clients are being sent the end, and whether one has it. */
+  #concluding = 0;
+  #wasDelivered = false;
   #moved: PromiseWithResolvers<void> | null = null;
   /** Whether its request was stopped. */
   #isStopped = false;
@@ -78,6 +83,16 @@ export class SharedAnswer {
   /** All of its text so far; `null` where that is not kept. */
   get text(): string | null {
     return this.#text?.toString() ?? null;
+  }
+
+  /** Whether a client has its end. */
+  get wasDelivered(): boolean {
+    return this.#wasDelivered;
+  }
+
+  /** Whether there is no client that gets it, or is being sent its end. */
+  get hasNoClient(): boolean {
+    return this.#listeners.size + this.#concluding === 0;
   }
 
   /** How many clients get it. */
@@ -184,7 +199,17 @@ export class SharedAnswer {
       this.#send(listener, missing);
     }
     if (listener.isBehind || this.#settled === null || !this.#listeners.delete(listener)) return;
-    listener.receiver.conclude(this.#settled).then(() => listener.gone.resolve(true), listener.gone.reject);
+    this.#conclude(listener, this.#settled).then(() => listener.gone.resolve(true), listener.gone.reject);
+  }
+
+  async #conclude({ receiver }: Listener, settled: Settled): Promise<void> {
+    this.#concluding++;
+    try {
+      await receiver.conclude(settled);
+      if (!receiver.hasLeft) this.#wasDelivered = true;
+    } finally {
+      this.#concluding--;
+    }
   }
 
   #send(listener: Listener, deltas: readonly string[]): void {

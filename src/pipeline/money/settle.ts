@@ -122,7 +122,7 @@ async function closeRecord(
       price,
       chargeNanos,
       failure: failureOf(summary),
-      ...(claim?.isStored === true
+      ...(claim?.isStored === true && claim.claim !== null
         ? { claim: { name: claim.claim.name, isFreed: comesToNothing(result, chargeNanos) } }
         : {}),
     });
