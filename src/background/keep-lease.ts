@@ -26,10 +26,16 @@ const graceMs = 5_000;
 /** The longest pause in which an outage of the database is seen, in milliseconds: a process that stood still has seen none. */
 const maxUnseenMs = 2 * lookMs;
 
+/** How long before the end of the own lease it is said that others may end it, in milliseconds: they look as often. */
+const warningMs = lookMs;
+
 /** How long the end of the own lease is waited for when the process ends, in milliseconds: without one it runs out. */
 const endMs = 2_000;
 
 const lostMessage = 'the lease of this process had ended: its open records may have been closed as lost';
+
+/** Is told what has become of the lease. */
+type Follower = (state: 'ended' | 'may_end') => void;
 
 /** The lease of this process. */
 export interface LeaseKeeper {
@@ -37,8 +43,11 @@ export interface LeaseKeeper {
   readonly taken: Promise<void>;
   /** Whether this process holds its lease, as far as it can know: its last renewal began less than 15 seconds ago. */
   readonly holds: boolean;
-  /** Calls back when it was found to have ended, before anything is begun under the next one. */
-  follow(callback: () => void): void;
+  /**
+   * Calls back when it was found to have `ended`, before anything is begun under the next one; and when others `may_end` it soon,
+   * because it could not be renewed.
+   */
+  follow(callback: Follower): void;
   /** Renews it now, as after an outage of the database; resolves when that is done, or has failed. */
   renew(): Promise<void>;
   /** Stops renewing it, and ends it if the database does so in time. Called after the last settlement. */
@@ -65,7 +74,7 @@ export function keepLease(
   const faults = watchFaults(onFault, clock);
   let renewalBegunMs = Number.NEGATIVE_INFINITY;
   let hasLost = false;
-  const followers: (() => void)[] = [];
+  const followers = createFollowers(clock);
   const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewalBegunMs < ageMs;
 
   let renewing: Promise<void> | null = null;
@@ -76,9 +85,8 @@ export function keepLease(
     try {
       const hadEnded = await leases.renewLease();
       renewalBegunMs = begunMs;
-      if (!hadEnded) return;
-      for (const tell of followers) tell();
-      onFault(lostMessage, `it goes on as ${leases.owner()}`);
+      followers.renewed(begunMs, hadEnded);
+      if (hadEnded) onFault(lostMessage, `it goes on as ${leases.owner()}`);
     } catch (error) {
       if (!signal.aborted) faults.note(error);
     }
@@ -119,15 +127,40 @@ export function keepLease(
     get holds() {
       return isYoungerThan(leaseMs);
     },
-    follow: (callback) => void followers.push(callback),
+    follow: (callback) => followers.add(callback),
     renew,
     async stop() {
       stopping.abort();
+      followers.stop();
       const ended = Promise.all(tasks.map((task) => task())).then(() =>
         isYoungerThan(leaseMs) ? leases.endLease() : undefined,
       );
       await inTime(ended, endMs, clock);
       renewalBegunMs = Number.NEGATIVE_INFINITY;
+    },
+  };
+}
+
+/** Those who follow a lease. They are warned before others end it: what these may run then has to have stopped here. */
+function createFollowers(clock: Clock) {
+  const followers: Follower[] = [];
+  let cancelWarning: (() => void) | null = null;
+  let isStopped = false;
+  const tell: Follower = (state) => {
+    for (const follower of followers) follower(state);
+  };
+  return {
+    add: (follower: Follower) => void followers.push(follower),
+    /** It was renewed, by a call that began at a time on the monotonic clock, or taken anew, as others had ended it. */
+    renewed(begunMs: number, hadEnded: boolean): void {
+      if (hadEnded) tell('ended');
+      cancelWarning?.();
+      const leftMs = begunMs + leaseMs - warningMs - clock.monotonicMs();
+      cancelWarning = isStopped ? null : clock.schedule(Math.max(0, leftMs), () => tell('may_end'));
+    },
+    stop(): void {
+      isStopped = true;
+      cancelWarning?.();
     },
   };
 }

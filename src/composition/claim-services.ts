@@ -23,7 +23,8 @@ interface ClaimOptions {
 }
 
 /**
- * The requests of this process that clients have named. Those that run are stopped when the lease on their claims has ended.
+ * The requests of this process that clients have named. Those that run are stopped before another process may run their claims,
+ * as the lease on them has ended, or can't be renewed.
  * Where other processes use the database, too, and know a token with this one, each asks the others for what they have.
  */
 export function composeClaims(
@@ -43,7 +44,10 @@ export function composeClaims(
           clock,
         });
   const claims = new RunningClaims({ store, peers, clock, settings: () => active().resume });
-  lease.follow(() => claims.leaseEnded());
+  // A process that has its database alone loses nothing to others.
+  lease.follow((state) => {
+    if (state === 'ended' || shared !== null) claims.leaseEnded();
+  });
   const opening =
     peers === null || reach === null
       ? null

@@ -168,6 +168,26 @@ describe('the lease of a process', () => {
     ]);
     await keeper.stop();
   });
+
+  test('tells those who follow it when others had ended it, and shortly before they may', async () => {
+    const told: string[] = [];
+    const { clock, keeper, state, pass } = await start();
+    keeper.follow((what) => void told.push(`${what} ${clock.monotonicMs()}`));
+    await pass(20_000);
+    expect(told).toEqual([]);
+    // The last renewal was at 20,000: the lease is over at 35,000.
+    state.fault = new Error('away');
+    await pass(14_000);
+    expect(told).toEqual([]);
+    await pass(10_000);
+    expect(told).toEqual(['may_end 34500']);
+    state.fault = null;
+    await pass(20_000);
+    expect(told).toHaveLength(1);
+    await keeper.stop();
+    await pass(20_000);
+    expect(told).toHaveLength(1);
+  });
 });
 
 describe('the leases of others', () => {
