@@ -76,7 +76,11 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
 const scriptedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
 /** The frames of a Chat Completions stream with the deltas `texts`, each frame one `data:` event. */
-export function chatFrames(texts: readonly string[], finishReason = 'stop'): string[] {
+export function chatFrames(
+  texts: readonly string[],
+  finishReason = 'stop',
+  usage: object = scriptedUsage,
+): string[] {
   plant(...texts);
   const chunk = (choices: unknown[], extra = {}) =>
     `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...extra })}\n\n`;
@@ -87,7 +91,7 @@ export function chatFrames(texts: readonly string[], finishReason = 'stop'): str
     chunk(choice({ role: 'assistant', content: '' })),
     ...texts.map((content) => chunk(choice({ content }))),
     chunk(choice({}, finishReason)),
-    chunk([], { usage: scriptedUsage }),
+    chunk([], { usage }),
     'data: [DONE]\n\n',
   ];
 }

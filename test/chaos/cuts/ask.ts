@@ -1,10 +1,9 @@
-import OpenAI, { APIError } from 'openai';
+import type OpenAI from 'openai';
 import { questionHeader } from './cutting-proxy.ts';
 
-/** A question, how it is asked, and by which client. */
+/** A question, and how it is asked. */
 export interface Question {
   readonly number: number;
-  readonly client: 'raw' | 'openai';
   readonly protocol: 'chat' | 'responses';
   readonly stream: boolean;
 }
@@ -17,6 +16,9 @@ export interface Asked {
   readonly isNamed: boolean;
 }
 
+/** Asks by one client; resolves with the text of the answer, as it was read to its end. */
+export type AskBy = (question: Question, asked: Asked) => Promise<string>;
+
 /** An HTTP error, with its code. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
@@ -28,23 +30,19 @@ export class RefusedError extends Error {
   }
 }
 
-/** The text of an answer, as its client has read it to its end; rejects where it can't, with `RefusedError` for an HTTP error. */
-export function ask(question: Question, asked: Asked): Promise<string> {
-  if (question.client === 'raw') return askRaw(question, asked);
-  return askOpenAi(question, asked).catch((error: unknown) => {
-    if (!(error instanceof APIError) || error.status === undefined) throw error;
-    throw new RefusedError(Number(error.status), String(error.code), error.message);
-  });
-}
+/** What is thrown where a client does not say that an answer is incomplete, and its application sees it. */
+export const brokeOff = 'the stream broke off';
 
-function headersOf({ number }: Question, { isNamed }: Asked): Record<string, string> {
+/** The headers of a question, which the application gives to its client. */
+export function headersOf({ number }: Question, { isNamed }: Asked): Record<string, string> {
   return {
     [questionHeader]: String(number),
     ...(isNamed ? { 'idempotency-key': `question-${number}` } : {}),
   };
 }
 
-async function askRaw(question: Question, asked: Asked): Promise<string> {
+/** Asks without a library, and never a second time; rejects with `RefusedError` for an HTTP error, as all who ask do. */
+export async function askRaw(question: Question, asked: Asked): Promise<string> {
   const { number, protocol, stream } = question;
   const isChat = protocol === 'chat';
   const content = String(number);
@@ -95,7 +93,7 @@ function textOfEvents(body: string, protocol: Question['protocol']): string {
       ? body.endsWith('data: [DONE]\n\n') &&
         events.some(({ choices }) => choices?.[0]?.finish_reason === 'stop')
       : events.at(-1)?.type === 'response.completed';
-  if (!isComplete) throw new Error('the stream broke off');
+  if (!isComplete) throw new Error(brokeOff);
   return events
     .map(({ type, delta, choices }) =>
       type === 'response.output_text.delta' ? (delta ?? '') : (choices?.[0]?.delta.content ?? ''),
@@ -103,25 +101,43 @@ function textOfEvents(body: string, protocol: Question['protocol']): string {
     .join('');
 }
 
-async function askOpenAi(question: Question, asked: Asked): Promise<string> {
-  const { number, protocol, stream } = question;
-  const client = new OpenAI({ baseURL: `${asked.url}/v1`, apiKey: asked.secret });
-  const options = { headers: headersOf(question, asked) };
-  const content = String(number);
-  if (protocol === 'chat') {
-    const body = { model: 'small', messages: [{ role: 'user' as const, content }] };
-    if (!stream)
-      return (await client.chat.completions.create(body, options)).choices[0]?.message.content ?? '';
-    let text = '';
-    let isComplete = false;
-    for await (const { choices } of await client.chat.completions.create({ ...body, stream }, options)) {
-      text += choices[0]?.delta.content ?? '';
-      isComplete ||= choices[0]?.finish_reason === 'stop';
-    }
-    if (!isComplete) throw new Error('the stream broke off');
-    return text;
+/**
+ * Asks by a library of OpenAI, which sends some failed requests again by itself, and of which each question is given up after
+ * a while, in milliseconds.
+ */
+export function askByOpenAi(Client: typeof OpenAI, maxMs: number): AskBy {
+  return async (question, asked) => {
+    const client = new Client({ baseURL: `${asked.url}/v1`, apiKey: asked.secret });
+    const options = { headers: headersOf(question, asked), signal: AbortSignal.timeout(maxMs) };
+    const ask = question.protocol === 'chat' ? askChat : askResponses;
+    return ask(client, question, options).catch(throwRefusal);
+  };
+}
+
+/** Throws the HTTP error that an error of a library of OpenAI stands for, and any other one as it is. */
+export function throwRefusal(error: unknown): never {
+  const { status, code } = error as { readonly status?: number; readonly code?: string };
+  if (!(error instanceof Error) || typeof status !== 'number') throw error;
+  throw new RefusedError(status, String(code), error.message);
+}
+
+type Options = Parameters<OpenAI['responses']['create']>[1];
+
+async function askChat(client: OpenAI, { number, stream }: Question, options: Options): Promise<string> {
+  const body = { model: 'small', messages: [{ role: 'user' as const, content: String(number) }] };
+  if (!stream) return (await client.chat.completions.create(body, options)).choices[0]?.message.content ?? '';
+  let text = '';
+  let isComplete = false;
+  for await (const { choices } of await client.chat.completions.create({ ...body, stream }, options)) {
+    text += choices[0]?.delta.content ?? '';
+    isComplete ||= choices[0]?.finish_reason === 'stop';
   }
-  const body = { model: 'small', input: content };
+  if (!isComplete) throw new Error(brokeOff);
+  return text;
+}
+
+async function askResponses(client: OpenAI, { number, stream }: Question, options: Options): Promise<string> {
+  const body = { model: 'small', input: String(number) };
   if (!stream) return (await client.responses.create(body, options)).output_text;
   let text = '';
   let isComplete = false;
@@ -129,6 +145,6 @@ async function askOpenAi(question: Question, asked: Asked): Promise<string> {
     if (event.type === 'response.output_text.delta') text += event.delta;
     isComplete ||= event.type === 'response.completed';
   }
-  if (!isComplete) throw new Error('the stream broke off');
+  if (!isComplete) throw new Error(brokeOff);
   return text;
 }

@@ -1,16 +1,19 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** How a connection is cut: with a FIN, or with an RST. */
-type Cut = 'fin' | 'rst';
+/** Behind how many bytes of an answer its connection is cut, and how: with a FIN, or with an RST. */
+export interface Cut {
+  readonly bytes: number;
+  readonly how: 'fin' | 'rst';
+}
 
 /** A proxy on loopback that passes on a number of bytes of the answer to a request, and then cuts its connection. */
 export interface CuttingProxy {
   readonly port: number;
-  /** How many connections it has cut. */
-  readonly cuts: number;
-  /** Cuts the next answer to the request with this number behind some bytes. */
-  cutNext(question: number, bytes: number, how: Cut): void;
+  /** How often each question was sent, and how many of its connections were cut. */
+  readonly seen: ReadonlyMap<number, { readonly tries: number; readonly cuts: number }>;
+  /** Cuts the next answers to a question: each request with its number takes one of the cuts. */
+  cutAnswers(question: number, cuts: readonly Cut[]): void;
   close(): Promise<void>;
 }
 
@@ -20,29 +23,32 @@ const questionPattern = new RegExp(`${questionHeader}: (\\d+)`, 'i');
 
 /** `target` says which port of a server the next connection leads to. */
 export async function startCuttingProxy(target: () => number): Promise<CuttingProxy> {
-  const planned = new Map<number, { readonly bytes: number; readonly how: Cut }>();
+  const planned = new Map<number, Cut[]>();
+  const seen = new Map<number, { tries: number; cuts: number }>();
   const clients = new Set<Socket>();
-  let cuts = 0;
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port: target(), host: '127.0.0.1', noDelay: true });
-    let cut: { readonly how: Cut; bytes: number } | null = null;
+    let asked = { tries: 0, cuts: 0 };
+    let cut: Cut | null = null;
     clients.add(client);
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('data', (bytes: Buffer) => {
-      const question = questionPattern.exec(bytes.toString('latin1'))?.[1];
-      if (question !== undefined) {
-        const plan = planned.get(Number(question));
-        planned.delete(Number(question));
-        cut = plan === undefined ? null : { ...plan };
+      const found = questionPattern.exec(bytes.toString('latin1'))?.[1];
+      if (found !== undefined) {
+        const question = Number(found);
+        asked = seen.get(question) ?? { tries: 0, cuts: 0 };
+        seen.set(question, asked);
+        asked.tries++;
+        cut = planned.get(question)?.shift() ?? null;
       }
       upstream.write(bytes);
     });
     upstream.on('data', (bytes: Buffer) => {
       if (cut === null || bytes.length < cut.bytes) {
-        if (cut !== null) cut.bytes -= bytes.length;
+        if (cut !== null) cut = { ...cut, bytes: cut.bytes - bytes.length };
         return void client.write(bytes);
       }
-      cuts++;
+      asked.cuts++;
       const { how } = cut;
       client.write(bytes.subarray(0, cut.bytes), () => {
         if (how === 'rst') client.resetAndDestroy();
@@ -59,10 +65,8 @@ export async function startCuttingProxy(target: () => number): Promise<CuttingPr
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,
-    get cuts() {
-      return cuts;
-    },
-    cutNext: (question, bytes, how) => void planned.set(question, { bytes, how }),
+    seen,
+    cutAnswers: (question, cuts) => void planned.set(question, [...cuts]),
     async close() {
       for (const client of clients) client.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { freePort } from '../../support/free-port.ts';
 import { serveConfig } from '../served-process.ts';
 import type { ServedProcess } from '../served-process.ts';
+import { price } from './numbered-texts.ts';
 
 /** Gateways on one database, which are killed and started again on the same ports. */
 export interface Gateways {
@@ -23,9 +24,6 @@ interface GatewaysOptions {
   /** The URL of a database on a server, for two gateways; `null` is one gateway over a file. */
   readonly databaseUrl: string | null;
 }
-
-/** The price of the one model, in USD for a million tokens. */
-const price = { input: '1', output: '2' };
 
 export async function startGateways({
   folder,

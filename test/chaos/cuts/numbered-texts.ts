@@ -2,11 +2,31 @@ import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { chatFrames } from '../../support/scripted-upstream.ts';
 
 /** The deltas of the answer to a question. */
 export function textsOf(question: number): readonly string[] {
   return Array.from({ length: 8 }, (_, at) => `part ${at} of ${question}, ${'é'.repeat(at)} `);
+}
+
+/** What an answer has used: what it has of tokens, so that one that was stopped costs no more than a whole one. */
+function usageOf(question: number) {
+  const [prompt, completion] = [11, countTokens(textsOf(question).join(''))];
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+  };
+}
+
+/** The price of the one model, in USD for a million tokens. */
+export const price = { input: '1', output: '2' };
+
+/** What a question costs, in nano-USD. */
+export function costNanosOf(question: number): number {
+  const { prompt_tokens: prompt, completion_tokens: completion } = usageOf(question);
+  return 1_000 * (prompt * Number(price.input) + completion * Number(price.output));
 }
 
 /** A provider whose answers depend on the number that is asked alone. */
@@ -57,7 +77,7 @@ async function answer(response: ServerResponse, question: number, stream: boolea
   await wait(question % 5);
   if (!stream) {
     const message = { role: 'assistant', content: texts.join('') };
-    const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+    const usage = usageOf(question);
     const choices = [{ index: 0, message, finish_reason: 'stop' }];
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(
@@ -66,7 +86,7 @@ async function answer(response: ServerResponse, question: number, stream: boolea
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const frame of chatFrames(texts)) {
+  for (const frame of chatFrames(texts, 'stop', usageOf(question))) {
     response.write(frame);
     if (question % 2 === 0) await wait(1);
   }
