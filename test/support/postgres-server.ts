@@ -31,6 +31,8 @@ export const postgresPrograms: string | null =
 
 /** A PostgreSQL server of a test's own, which may be stopped and killed. */
 export interface PostgresServer {
+  /** Where its files are. */
+  readonly folder: string;
   readonly port: number;
   /** The URL of its database, as seen by clients on a port that may be a proxy's. */
   url(port?: number): string;
@@ -78,6 +80,7 @@ async function startIn(folder: string): Promise<PostgresServer> {
     child = null;
   };
   const server: PostgresServer = {
+    folder,
     port,
     url: (at = port) => urlOf(at),
     sql: (text) => runSql(text, urlOf(port)),

@@ -4,6 +4,7 @@ import { questionHeader } from './cutting-proxy.ts';
 /** A question, and how it is asked. */
 export interface Question {
   readonly number: number;
+  readonly prompt: string;
   readonly protocol: 'chat' | 'responses';
   readonly stream: boolean;
 }
@@ -43,9 +44,8 @@ export function headersOf({ number }: Question, { isNamed }: Asked): Record<stri
 
 /** Asks without a library, and never a second time; rejects with `RefusedError` for an HTTP error, as all who ask do. */
 export async function askRaw(question: Question, asked: Asked): Promise<string> {
-  const { number, protocol, stream } = question;
+  const { prompt: content, protocol, stream } = question;
   const isChat = protocol === 'chat';
-  const content = String(number);
   const said = isChat ? { messages: [{ role: 'user', content }] } : { input: content };
   const response = await fetch(`${asked.url}/v1/${isChat ? 'chat/completions' : 'responses'}`, {
     method: 'POST',
@@ -61,6 +61,11 @@ export async function askRaw(question: Question, asked: Asked): Promise<string> 
     const { error } = JSON.parse(body) as { error: { code: string; message: string } };
     throw new RefusedError(response.status, error.code, error.message);
   }
+  return textOf(body, question);
+}
+
+/** The text of an answer's body; throws where it is a stream without its end. */
+function textOf(body: string, { protocol, stream }: Pick<Question, 'protocol' | 'stream'>): string {
   return stream ? textOfEvents(body, protocol) : textOfAnswer(JSON.parse(body) as WholeAnswer);
 }
 
@@ -123,8 +128,8 @@ export function throwRefusal(error: unknown): never {
 
 type Options = Parameters<OpenAI['responses']['create']>[1];
 
-async function askChat(client: OpenAI, { number, stream }: Question, options: Options): Promise<string> {
-  const body = { model: 'small', messages: [{ role: 'user' as const, content: String(number) }] };
+async function askChat(client: OpenAI, { prompt, stream }: Question, options: Options): Promise<string> {
+  const body = { model: 'small', messages: [{ role: 'user' as const, content: prompt }] };
   if (!stream) return (await client.chat.completions.create(body, options)).choices[0]?.message.content ?? '';
   let text = '';
   let isComplete = false;
@@ -136,8 +141,8 @@ async function askChat(client: OpenAI, { number, stream }: Question, options: Op
   return text;
 }
 
-async function askResponses(client: OpenAI, { number, stream }: Question, options: Options): Promise<string> {
-  const body = { model: 'small', input: String(number) };
+async function askResponses(client: OpenAI, { prompt, stream }: Question, options: Options): Promise<string> {
+  const body = { model: 'small', input: prompt };
   if (!stream) return (await client.responses.create(body, options)).output_text;
   let text = '';
   let isComplete = false;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -5,14 +6,35 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { chatFrames } from '../../support/scripted-upstream.ts';
 
-/** The deltas of the answer to a question. */
-export function textsOf(question: number): readonly string[] {
-  return Array.from({ length: 8 }, (_, at) => `part ${at} of ${question}, ${'é'.repeat(at)} `);
+/** The words that are in each prompt, and in each delta of an answer, of a run: nothing else has them. */
+export interface Words {
+  readonly prompt: string;
+  readonly answer: string;
 }
 
+/** The words of the run with a seed. */
+export function wordsOf(seed: number): Words {
+  const word = (of: string): string =>
+    createHash('sha256').update(`${of} ${seed}`).digest('hex').slice(0, 16);
+  return { prompt: `asked${word('prompt')}`, answer: `said${word('answer')}` };
+}
+
+/** What is asked. */
+export function promptOf(question: number, { prompt }: Words): string {
+  return `${prompt} ${question}`;
+}
+
+/** The deltas of the answer to a question. */
+export function textsOf(question: number, { answer: word }: Words): readonly string[] {
+  return Array.from({ length: 8 }, (_, at) => `${word}, part ${at} of ${question}, ${'é'.repeat(at)} `);
+}
+
+/** About what a prompt has. */
+const promptTokens = 21;
+
 /** What an answer has used: what it has of tokens, so that one that was stopped costs no more than a whole one. */
-function usageOf(question: number) {
-  const [prompt, completion] = [11, countTokens(textsOf(question).join(''))];
+function usageOf(question: number, words: Words) {
+  const [prompt, completion] = [promptTokens, countTokens(textsOf(question, words).join(''))];
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -24,8 +46,8 @@ function usageOf(question: number) {
 export const price = { input: '1', output: '2' };
 
 /** What a question costs, in nano-USD. */
-export function costNanosOf(question: number): number {
-  const { prompt_tokens: prompt, completion_tokens: completion } = usageOf(question);
+export function costNanosOf(question: number, words: Words): number {
+  const { prompt_tokens: prompt, completion_tokens: completion } = usageOf(question, words);
   return 1_000 * (prompt * Number(price.input) + completion * Number(price.output));
 }
 
@@ -39,7 +61,7 @@ export interface NumberedTexts {
   close(): void;
 }
 
-export async function startNumberedTexts(): Promise<NumberedTexts> {
+export async function startNumberedTexts(words: Words): Promise<NumberedTexts> {
   const calls = new Map<number, number>();
   const running = new Set<number>();
   const doubled = new Set<number>();
@@ -51,12 +73,12 @@ export async function startNumberedTexts(): Promise<NumberedTexts> {
         messages: { content: string }[];
         stream: boolean;
       };
-      const question = Number(messages.at(-1)?.content);
+      const question = Number(messages.at(-1)?.content.split(' ').at(-1));
       calls.set(question, (calls.get(question) ?? 0) + 1);
       if (running.has(question)) doubled.add(question);
       running.add(question);
       response.on('close', () => running.delete(question));
-      void answer(response, question, stream);
+      void answer(response, { question, words, stream });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -72,12 +94,15 @@ export async function startNumberedTexts(): Promise<NumberedTexts> {
 }
 
 /** Answers as providers do, bit by bit: a connection may break in the middle. */
-async function answer(response: ServerResponse, question: number, stream: boolean): Promise<void> {
-  const texts = textsOf(question);
+async function answer(
+  response: ServerResponse,
+  { question, words, stream }: { question: number; words: Words; stream: boolean },
+): Promise<void> {
+  const texts = textsOf(question, words);
   await wait(question % 5);
   if (!stream) {
     const message = { role: 'assistant', content: texts.join('') };
-    const usage = usageOf(question);
+    const usage = usageOf(question, words);
     const choices = [{ index: 0, message, finish_reason: 'stop' }];
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(
@@ -86,7 +111,7 @@ async function answer(response: ServerResponse, question: number, stream: boolea
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const frame of chatFrames(texts, 'stop', usageOf(question))) {
+  for (const frame of chatFrames(texts, 'stop', usageOf(question, words))) {
     response.write(frame);
     if (question % 2 === 0) await wait(1);
   }

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseUsd } from '../../../src/shared/money.ts';
+import { startCollector } from '../../support/otlp-collector.ts';
 import { postgresPrograms, startPostgresServer } from '../../support/postgres-server.ts';
 import { randomNumbers } from '../../support/random-numbers.ts';
 import { countOption, onOff, readScript, seedOption, textOption } from '../../support/script-options.ts';
@@ -11,8 +12,9 @@ import type { AskBy, Question } from './ask.ts';
 import { clientNames, loadClients, usualClients } from './clients.ts';
 import { startCuttingProxy } from './cutting-proxy.ts';
 import type { Cut } from './cutting-proxy.ts';
+import { filesWithWords } from './find-words.ts';
 import { startGateways } from './gateways.ts';
-import { costNanosOf, startNumberedTexts, textsOf } from './numbered-texts.ts';
+import { costNanosOf, promptOf, startNumberedTexts, textsOf, wordsOf } from './numbered-texts.ts';
 
 /**
  * Questions whose connections are cut, one to three times each, behind any number of bytes, and whose clients ask again until
@@ -20,6 +22,7 @@ import { costNanosOf, startNumberedTexts, textsOf } from './numbered-texts.ts';
  * once more. Each question must have called its upstream once, be charged once, and have its whole text; without a
  * name it is asked and paid as often as it is sent. Where gateways are killed meanwhile, a question may be asked again
  * once it was lost, or be told that it was charged and is gone: never is it charged twice, or answered twice at a time.
+ * No prompt and no answer may be in what the run leaves: databases, spools, logs, traces and temporary files.
  * `npm run chaos cuts -- --cuts 10000 --seed 1`, or with all clients
  * `npm run chaos cuts -- --clients raw,openai7,openai4,vercel,langchain --seed 1`
  */
@@ -68,12 +71,15 @@ const maxFaults = 20;
 const { random, seed } = randomNumbers(given);
 const below = (limit: number): number => Math.floor(random() * limit);
 
-const upstream = await startNumberedTexts();
+const words = wordsOf(seed);
+const upstream = await startNumberedTexts(words);
+const collector = await startCollector();
 const folder = mkdtempSync(join(tmpdir(), 'textgate-cuts-'));
 const server = postgres ? await startPostgresServer() : null;
 const gateways = await startGateways({
   folder,
   upstreamUrl: upstream.url,
+  collectorUrl: collector.url,
   databaseUrl: server?.url() ?? null,
 });
 const proxy = await startCuttingProxy(() => gateways.ports[below(gateways.ports.length)] ?? 0);
@@ -113,7 +119,7 @@ async function askAgain(asker: Asker, question: Question): Promise<void> {
     try {
       const text = await asker.ask(question, asked);
       counts.answered++;
-      if (text !== textsOf(number).join('')) faults.push(`${name}: has another text: ${text}`);
+      if (text !== textsOf(number, words).join('')) faults.push(`${name}: has another text: ${text}`);
       return;
     } catch (error) {
       if (error instanceof RefusedError && error.code === 'replay_unavailable') return void counts.told++;
@@ -139,6 +145,7 @@ async function askOn(asker: Asker): Promise<void> {
     const number = ++lastNumber;
     await askAgain(asker, {
       number,
+      prompt: promptOf(number, words),
       protocol: random() < 0.5 ? 'chat' : 'responses',
       stream: random() < 0.7,
     });
@@ -169,7 +176,7 @@ const spent = await spentByKey();
 const sum = (counted: readonly number[]): number => counted.reduce((total, count) => total + count, 0);
 const results = askers.map(({ name, questions, cuts }) => {
   const spentNanos = spent.get(name) ?? Number.NaN;
-  const costNanos = sum(questions.map(costNanosOf));
+  const costNanos = sum(questions.map((number) => costNanosOf(number, words)));
   return {
     name,
     questions: questions.length,
@@ -196,8 +203,33 @@ if (!unnamed) {
   }
 }
 await proxy.close();
+/** Searches a folder for texts; what is found is named without them. */
+async function searchFor(place: string, searched: string): Promise<void> {
+  for (const [kind, word] of Object.entries(words))
+    for (const file of await filesWithWords(searched, [word]))
+      faults.push(`${place}: the text of a${kind === 'answer' ? 'n' : ''} ${kind} is in ${file}`);
+}
+
+// SQLite's log has what the end of its process removes; PostgreSQL's files have all of it once the server has ended.
+await searchFor('while gateways run', folder);
 faults.push(...(await gateways.end()));
 upstream.close();
+await collector.close();
+writeFileSync(join(folder, 'traces'), collector.bodies.join('\n'));
+if (server !== null) {
+  // Long values are compressed in its files.
+  const tables = await server.sql(
+    `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  mkdirSync(join(folder, 'dump'));
+  for (const { name } of tables) {
+    const rows = await server.sql(`SELECT t::text AS row FROM ${String(name)} t`);
+    writeFileSync(join(folder, 'dump', String(name)), rows.map(({ row: text }) => String(text)).join('\n'));
+  }
+  await server.stop();
+  await searchFor('PostgreSQL', server.folder);
+}
+await searchFor('afterwards', folder);
 await server?.remove();
 if (faults.length === 0) rmSync(folder, { recursive: true });
 

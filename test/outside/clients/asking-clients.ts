@@ -38,7 +38,7 @@ function vercelModel({ number, protocol }: Question, { url, secret }: Asked): La
 async function askVercel(question: Question, asked: Asked): Promise<string> {
   const call = {
     model: vercelModel(question, asked),
-    prompt: String(question.number),
+    prompt: question.prompt,
     headers: headersOf(question, asked),
   };
   if (!question.stream) return (await generateText(call)).text;
@@ -68,9 +68,8 @@ async function askLangChain(question: Question, asked: Asked): Promise<string> {
     configuration: { baseURL: `${asked.url}/v1`, defaultHeaders: headersOf(question, asked) },
     useResponsesApi: question.protocol === 'responses',
   });
-  const content = String(question.number);
-  if (!question.stream) return (await model.invoke(content)).text;
-  const chunks = await Array.fromAsync(await model.stream(content));
+  if (!question.stream) return (await model.invoke(question.prompt)).text;
+  const chunks = await Array.fromAsync(await model.stream(question.prompt));
   const answer = chunks.reduce((sum, chunk) => sum.concat(chunk));
   const { finish_reason: reason, status } = answer.response_metadata as {
     readonly finish_reason?: string;
