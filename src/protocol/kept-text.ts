@@ -30,12 +30,17 @@ export class KeptText {
     return this.#pieces.join('') + this.#collected;
   }
 
-  /** The text from an index on; takes time for that part alone. */
-  from(start: number): string {
+  /** The text from an index on, or up to another one; copies that part alone. */
+  from(start: number, end = this.#length): string {
     let begin = this.#length - this.#collected.length;
-    let piece = this.#pieces.length;
-    while (piece > 0 && begin > start) begin -= this.#pieces[--piece]?.length ?? 0;
-    return (this.#pieces.slice(piece).join('') + this.#collected).slice(start - begin);
+    const last = begin < end ? this.#collected : '';
+    let first = this.#pieces.length;
+    let behind = first;
+    while (first > 0 && begin > start) {
+      begin -= this.#pieces[--first]?.length ?? 0;
+      if (begin >= end) behind = first;
+    }
+    return (this.#pieces.slice(first, behind).join('') + last).slice(start - begin, end - begin);
   }
 }
 

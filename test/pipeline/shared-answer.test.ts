@@ -214,6 +214,30 @@ describe('a shared answer', () => {
     expect(late.text().endsWith('end')).toBe(true);
   });
 
+  test.each([
+    ['many small deltas', Array.from({ length: 5_000 }, (_, at) => ` ${at}`)],
+    ['large deltas', Array.from({ length: 20 }, (_, at) => `${at} `.repeat(1_500))],
+  ])(
+    'of %s does not wait as a whole in memory for a client that comes later and reads slowly',
+    async (_size, deltas) => {
+      const answer = share();
+      answer.send(deltas);
+      await answer.end(finish);
+      const late = connect();
+      late.fill();
+      const gone = answer.listen(late.delivery);
+      const atFirst = late.text().length;
+      expect(atFirst).toBeGreaterThan(0);
+      late.read();
+      expect(await gone).toBe(true);
+      const quick = connect();
+      expect(await answer.listen(quick.delivery)).toBe(true);
+      expect(late.text()).toBe(quick.text());
+      expect(atFirst).toBeLessThan(quick.text().length / 3);
+      expect(atFirst).toBeLessThan(20_000);
+    },
+  );
+
   test('has its end for all who come later, also when it was torn down for the others', async () => {
     const answer = share();
     answer.send(['a']);

@@ -9,7 +9,7 @@ function sampleOf(texts: readonly string[]): TextSample {
   return sample;
 }
 
-test('a kept text and a sample are the text and its size, in whatever pieces it was added', () => {
+test('a kept text and a sample are the text, any part of it and its size, in whatever pieces it was added', () => {
   const piece = fc.oneof(
     // Of the usual size, all of them together would be shorter than what is kept in one piece.
     fc.string({ unit: 'binary', maxLength: 40, size: 'max' }),
@@ -17,14 +17,26 @@ test('a kept text and a sample are the text and its size, in whatever pieces it 
     fc.constantFrom('', '\ud83d', '\ude00', 'é', '語'),
   );
   fc.assert(
-    fc.property(fc.array(piece, { maxLength: 60, size: 'max' }), (pieces) => {
-      const kept = new KeptText();
-      for (const one of pieces) kept.add(one);
-      const text = pieces.join('');
-      expect([kept.toString(), kept.length]).toEqual([text, text.length]);
-      const sample = sampleOf(pieces);
-      expect([sample.beginning, sample.chars]).toEqual([text, text.length]);
-    }),
+    fc.property(
+      fc.array(piece, { maxLength: 60, size: 'max' }),
+      fc.nat(),
+      fc.nat(),
+      (pieces, first, other) => {
+        const kept = new KeptText();
+        for (const one of pieces) kept.add(one);
+        const text = pieces.join('');
+        expect([kept.toString(), kept.length]).toEqual([text, text.length]);
+        const [start = 0, end = 0] = [first, other]
+          .map((at) => at % (text.length + 1))
+          .toSorted((a, b) => a - b);
+        expect([kept.from(start), kept.from(start, end)]).toEqual([
+          text.slice(start),
+          text.slice(start, end),
+        ]);
+        const sample = sampleOf(pieces);
+        expect([sample.beginning, sample.chars]).toEqual([text, text.length]);
+      },
+    ),
     propertyRun(200),
   );
 });

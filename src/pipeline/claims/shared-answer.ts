@@ -7,6 +7,13 @@ import type { Settled } from '../results.ts';
  */
 const maxAnswerBytes = 262_144;
 
+/**
+ * How much a client that comes later is sent at a time, in deltas and UTF-16 code units, before it is seen whether it reads: a
+ * frame is many times as large as a small delta, and all frames of an answer at once would wait in memory for each such client.
+ */
+const maxDeltasAtOnce = 64;
+const maxCharsAtOnce = 8_192;
+
 /** The size of a delta as it is kept, in bytes. */
 const sizeOf = (delta: string): number => 2 * delta.length + 8;
 
@@ -213,7 +220,7 @@ export class SharedAnswer {
   }
 
   #send(listener: Listener, deltas: readonly string[]): void {
-    listener.sent = this.#count;
+    listener.sent += deltas.length;
     // What goes wrong with one client is nothing to the others.
     try {
       if (listener.receiver.send(deltas)) return;
@@ -229,15 +236,18 @@ export class SharedAnswer {
     });
   }
 
-  /** The deltas from one on; `null` where they are not kept. */
+  /** Some deltas from one on; `null` where they are not kept. */
   #deltasFrom(first: number): readonly string[] | null {
     if (this.#text === null) return null;
-    let begin = first === 0 ? 0 : (this.#ends[first - 1] ?? 0);
-    const text = this.#text.from(begin);
-    const offset = begin;
-    return this.#ends.slice(first).map((end) => {
-      const delta = text.slice(begin - offset, end - offset);
-      begin = end;
+    const offset = first === 0 ? 0 : (this.#ends[first - 1] ?? 0);
+    const ends = this.#ends.slice(first, first + maxDeltasAtOnce);
+    const tooMuch = ends.findIndex((end, at) => at > 0 && end - offset > maxCharsAtOnce);
+    const sent = tooMuch === -1 ? ends : ends.slice(0, tooMuch);
+    const text = this.#text.from(offset, sent.at(-1) ?? offset);
+    let begin = 0;
+    return sent.map((end) => {
+      const delta = text.slice(begin, end - offset);
+      begin = end - offset;
       return delta;
     });
   }
