@@ -18,6 +18,8 @@ export interface HeadFacts {
   readonly stripped: readonly string[];
   /** The request whose answer the client gets; `null` where that is its own. */
   readonly replayOf: string | null;
+  /** Whether the client has named its request, and its answer is not kept: it can't be had again. */
+  readonly isUnkept: boolean;
 }
 
 /** What the head of an answer says, before it is put into headers. */

@@ -68,7 +68,7 @@ export function beginExchange(
   const delivery = new Delivery(client, {
     clock,
     signal: interruption.signal,
-    headFacts: () => headFactsOf(exchange.stage, exchange.permits?.summary.waitMs ?? 0),
+    headFacts: () => headFactsOf(exchange.stage, exchange.permits?.summary.waitMs ?? 0, exchange.claim),
     onOpened: () => telemetry.streamOpened(protocol),
     onFault: telemetry.fault,
   });

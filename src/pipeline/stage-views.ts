@@ -140,19 +140,22 @@ const noHeadFacts: HeadFacts = {
   queueMs: 0,
   stripped: [],
   replayOf: null,
+  isUnkept: false,
 };
 
 /**
- * What the head of an answer says at this stage; `permitWaitMs` is how long the request waited for upstreams, in milliseconds.
+ * What the head of an answer says at this stage; `permitWaitMs` is how long the request waited for upstreams, in milliseconds,
+ * and `run` what its answer is kept in.
  */
-export function headFactsOf(stage: Stage, permitWaitMs: number): HeadFacts {
+export function headFactsOf(stage: Stage, permitWaitMs: number, run: ClaimedRun | null): HeadFacts {
   const stripped = requestOf(stage)?.stripped ?? noFacts.stripped;
   if (stage.stage === 'joined') return { ...noHeadFacts, stripped, replayOf: stage.requestId };
   if (stage.stage === 'arrived' || stage.stage === 'identified') return noHeadFacts;
   const { decision, limits, tokens, slotWaitMs } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
   const queueMs = slotWaitMs + permitWaitMs;
-  return { decision, limits, tokens, balanceNanos, queueMs, stripped, replayOf: null };
+  const isUnkept = run?.phase === 'freed' && run.claim !== null;
+  return { decision, limits, tokens, balanceNanos, queueMs, stripped, replayOf: null, isUnkept };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */

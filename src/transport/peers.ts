@@ -9,6 +9,7 @@ import type {
   RunEvents,
   WantedRun,
 } from '../pipeline/claims/peers.ts';
+import { parseJson } from '../shared/parse-json.ts';
 import { openConnections } from './connections.ts';
 import { HttpCall } from './http-call.ts';
 
@@ -120,7 +121,8 @@ function readEvents(answer: UpstreamAnswer, leave: () => void): RunEvents {
         if (end !== -1) {
           const line = text.slice(0, end);
           text = text.slice(end + 1);
-          if (line !== '') return JSON.parse(line) as RunEvent;
+          // A line that is none can only be a part of one.
+          if (line !== '') return (parseJson(line) as RunEvent | undefined) ?? null;
           continue;
         }
         const piece = text.length > maxLineChars ? null : await answer.read();

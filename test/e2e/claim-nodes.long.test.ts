@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeCertificate } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
@@ -202,6 +204,48 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     held.finish();
     await first.ended;
     expect(calls()).toBe(1);
+  });
+
+  test.each([
+    ['ends before its end', ''],
+    ['sends half a line', '{"kind":"ended","settled"'],
+    ['sends a line that is none', 'no event\n'],
+  ])('is cut off where the process that runs it %s', async (_what, last) => {
+    const { a, b, ask } = await startNodes();
+    const holding = holdStream(upstream, ['a', 'b']);
+    const first = readLive(ask(a, '/v1/chat/completions'));
+    const held = await holding;
+    const request = {
+      model: 'small',
+      stream: true,
+      stripped: [],
+      includeUsage: false,
+      responses: null,
+      shownCharge: { usageCost: false, chargeComment: false },
+    };
+    const events = [
+      {
+        kind: 'joined',
+        requestId: `req_${'1'.repeat(32)}`,
+        isReplay: false,
+        asked: { request, id: '1'.repeat(32), arrivedAtMs: 0, isNamed: true },
+      },
+      { kind: 'text', deltas: ['part'] },
+    ];
+    const owner = createServer((_request, response) => {
+      response.end(events.map((event) => `${JSON.stringify(event)}\n`).join('') + last);
+    });
+    await once(owner.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void owner.close());
+    const { port } = owner.address() as AddressInfo;
+    await onServer(`UPDATE owners SET address = 'http://127.0.0.1:${port}'`, database.url);
+    const second = readLive(ask(b, '/v1/chat/completions'));
+    await second.ended;
+    expect([second.status, second.broken]).toEqual([200, true]);
+    expect(second.text).toContain('"part"');
+    expect(second.text).not.toContain('[DONE]');
+    held.finish();
+    await first.ended;
   });
 
   test('is joined on the other one over TLS', async () => {

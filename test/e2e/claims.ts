@@ -456,6 +456,19 @@ export function describeClaims(createDatabase: (() => Promise<TestDatabase>) | n
     expect(upstream.seen.length).toBe(0);
   });
 
+  test('says in the head of a whole answer that it is too long to be had again', async () => {
+    await open();
+    upstream.play(sayTexts(['x'.repeat(131_073)]));
+    const long = await ask({ stream: false });
+    await long.text();
+    expect([long.status, long.headers.get('x-textgate-replayable')]).toEqual([200, 'false']);
+    expect((await ask({ stream: false })).status).toBe(409);
+    upstream.play(sayTexts(['Hello']));
+    const short = await ask({ stream: false, name: 'short' });
+    await short.text();
+    expect(short.headers.get('x-textgate-replayable')).toBe(null);
+  });
+
   test('has a bound of clients that join one request, and all requests of a key', async () => {
     await open();
     const holding = hold(['a']);

@@ -65,6 +65,7 @@ describe('an answer’s headers', () => {
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
     replayOf: null,
+    isUnkept: false,
     chargeNanos: null,
     tokens: null,
     queueMs: 0,

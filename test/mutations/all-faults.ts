@@ -1,4 +1,5 @@
 import { budgetFaults } from './budget-faults.ts';
+import { claimFaults } from './claim-faults.ts';
 import { groupFaults } from './group-faults.ts';
 import { hedgeFaults } from './hedge-faults.ts';
 import { meterFaults } from './meter-faults.ts';
@@ -16,6 +17,7 @@ import { webhookFaults } from './webhook-faults.ts';
 /** All deliberate faults. */
 export const mutations: readonly Mutation[] = [
   ...requestFaults,
+  ...claimFaults,
   ...nodeFaults,
   ...budgetFaults,
   ...groupFaults,

@@ -76,6 +76,10 @@ const replay = {
     description: 'On the answer of an earlier request with the same `Idempotency-Key`.',
     schema: { type: 'string', enum: ['true'] },
   },
+  'x-textgate-replayable': {
+    description: 'On a whole answer to a request with an `Idempotency-Key` that is too long to be had again.',
+    schema: { type: 'string', enum: ['false'] },
+  },
   'x-textgate-original-request': { description: 'The id of that request.', schema: { type: 'string' } },
 };
 

@@ -76,6 +76,7 @@ function openDelivery(): Delivery {
       queueMs: 0,
       stripped: [],
       replayOf: null,
+      isUnkept: false,
     }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),

@@ -34,6 +34,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   const chargeNanos = head.replayOf === null ? head.chargeNanos : 0;
   if (chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(chargeNanos);
   if (head.replayOf !== null) Object.assign(headers, replayHeaders(head.replayOf));
+  if (head.isUnkept && head.refusal === null) headers['x-textgate-replayable'] = 'false';
   if (head.queueMs > 0) headers['x-textgate-queue-ms'] = String(Math.ceil(head.queueMs));
   if (head.stripped.length > 0)
     headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
