@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { maxKeptBytes } from '../../src/pipeline/claims/running-claims.ts';
+import { maxKeptBytes } from '../../src/pipeline/claims/kept-answers.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 import { readExposition } from './exposition.ts';

@@ -65,8 +65,8 @@ describe('the claims of a process', () => {
     const { claims, run, find } = setUp();
     const text = 'x'.repeat(100_000);
     const running = run(text);
-    const ended = Array.from({ length: 400 }, () => {
-      const one = run(text);
+    const ended = Array.from({ length: 400 }, (_, at) => {
+      const one = run(text, `key ${at % 8}`);
       claims.keep(one);
       return one;
     });
@@ -78,6 +78,30 @@ describe('the claims of a process', () => {
     expect(left).toEqual(ended.slice(-left.length));
     claims.close();
     expect([...ended].filter((one) => find(one) !== undefined)).toEqual([]);
+  });
+
+  test('of one key take no more than a quarter of the memory: its own oldest ones are dropped, and none of another key', () => {
+    const { claims, run, find } = setUp();
+    const other = run('x', 'other');
+    claims.keep(other);
+    const text = 'x'.repeat(100_000);
+    const ended = Array.from({ length: 200 }, () => {
+      const one = run(text);
+      claims.keep(one);
+      return one;
+    });
+    expect(claims.keptBytes).toBeLessThanOrEqual(16 * 1_048_576 + 10_000);
+    expect(claims.keptBytes).toBeGreaterThan(15 * 1_048_576);
+    const left = ended.filter((one) => find(one) !== undefined);
+    expect(left).toEqual(ended.slice(-left.length));
+    expect(find(other)).toBe(other);
+    const running = Array.from({ length: 90 }, () => run(text));
+    // All of its memory is that of answers that run: what does not fit is not kept.
+    expect(running.filter(({ answer }) => answer.isWhole).length).toBe(83);
+    expect(find(other)).toBe(other);
+    claims.close();
+    for (const one of running) one.leave();
+    expect(claims.keptBytes).toBe(0);
   });
 
   test('bound the clients that join one request, and those of a key', () => {

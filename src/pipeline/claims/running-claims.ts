@@ -4,10 +4,8 @@ import type { RecordPages } from '../../domain/ports/records.ts';
 import { inTime } from '../../domain/time-limit.ts';
 import { ClaimedRun } from './claimed-run.ts';
 import type { RunOptions } from './claimed-run.ts';
+import { KeptAnswers } from './kept-answers.ts';
 import type { Peers } from './peers.ts';
-
-/** How much of all answers is kept, in bytes as `maxAnswerBytes` of one answer counts them. */
-export const maxKeptBytes = 64 * 1_048_576;
 
 /** What a run takes beside the text of its answer, in bytes, where that is kept. */
 const runBytes = 4_096;
@@ -54,11 +52,11 @@ export class RunningClaims {
   readonly #unnamed = new Map<string, Set<ClaimedRun>>();
   /** All of them, by the ids of their requests. */
   readonly #runs = new Map<string, ClaimedRun>();
-  /** Those that have ended and are kept, the oldest first, each with what cancels its end. */
-  readonly #kept = new Map<ClaimedRun, () => void>();
+  /** Those that have ended and are kept, each with what ends that. */
+  readonly #held = new Map<ClaimedRun, () => void>();
+  readonly #kept = new KeptAnswers((run) => this.#drop(run));
   readonly #joins = new Turns(maxJoinsOfKey);
   readonly #lookUps = new Turns(maxLookUpsOfKey);
-  #keptBytes = 0;
   /** How often the lease was lost under which claims are begun. */
   #lostLeases = 0;
 
@@ -71,7 +69,7 @@ export class RunningClaims {
 
   /** How much of answers is kept, in bytes. */
   get keptBytes(): number {
-    return this.#keptBytes;
+    return this.#kept.bytes;
   }
 
   find(claim: ClaimName): ClaimedRun | undefined {
@@ -128,8 +126,8 @@ export class RunningClaims {
       ...options,
       clock: this.#clock,
       memory: {
-        take: (bytes) => this.#take(bytes),
-        giveBack: (bytes) => void (this.#keptBytes -= bytes),
+        take: (bytes) => this.#kept.take(keyId, bytes),
+        giveBack: (bytes) => this.#kept.giveBack(keyId, bytes),
       },
       onOver: () => this.#over(run),
     });
@@ -193,18 +191,20 @@ export class RunningClaims {
 
   /** Drops all answers that are kept. */
   close(): void {
-    for (const run of this.#kept.keys()) this.#drop(run);
+    this.#kept.clear();
   }
 
   /** Keeps what is known of a run that has ended, for a while; returns whether there is room for it. */
   #hold(run: ClaimedRun): boolean {
     const replayMs = run.claim === null ? run.graceMs : this.#settings().replayMs;
     const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
-    if (replayMs === 0 || !this.#take(bytes)) return false;
+    if (replayMs === 0 || !this.#kept.take(run.keyId, bytes)) return false;
     const cancel = this.#clock.schedule(replayMs, () => this.#drop(run));
-    this.#kept.set(run, () => {
+    this.#kept.add(run);
+    this.#held.set(run, () => {
       cancel();
-      this.#keptBytes -= bytes;
+      this.#kept.remove(run);
+      this.#kept.giveBack(run.keyId, bytes);
     });
     return true;
   }
@@ -213,20 +213,9 @@ export class RunningClaims {
   #drop(run: ClaimedRun): void {
     run.free();
     run.answer.forget();
-    this.#kept.get(run)?.();
-    this.#kept.delete(run);
+    this.#held.get(run)?.();
+    this.#held.delete(run);
     this.#remove(run);
-  }
-
-  /** Takes memory for text; the oldest answers that have ended give theirs up for it. */
-  #take(bytes: number): boolean {
-    for (const run of this.#kept.keys()) {
-      if (this.#keptBytes + bytes <= maxKeptBytes) break;
-      this.#drop(run);
-    }
-    if (this.#keptBytes + bytes > maxKeptBytes) return false;
-    this.#keptBytes += bytes;
-    return true;
   }
 }
 
