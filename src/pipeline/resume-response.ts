@@ -1,6 +1,7 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
+import { refuseIfAway } from '../domain/storage-refusal.ts';
 import { tooManyJoins, tooManyLookUps, unknownResponse } from './claims/claim-refusals.ts';
 import type { AnswerSource } from './claims/claimed-run.ts';
 import { joinAnswer, waitForRun } from './claims/join-answer.ts';
@@ -92,7 +93,7 @@ export async function readResponse(
   const leave = ports.claims.lookUp(keyId);
   if (leave === null) return tooManyLookUps();
   try {
-    return (await peers.respond(wanted, action)) ?? unknownResponse();
+    return (await peers.respond(wanted, action).catch(refuseIfAway)) ?? unknownResponse();
   } finally {
     leave();
   }

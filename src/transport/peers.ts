@@ -79,35 +79,51 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
     });
   const join = async (address: string, wanted: WantedRun, signal: AbortSignal) => {
     const leaving = new AbortController();
-    const answer = await ask(address, 'join', wanted, AbortSignal.any([signal, leaving.signal]));
-    if (answer.kind === 'fault' || answer.status !== 200) return null;
+    const asking = ask(address, 'join', wanted, AbortSignal.any([signal, leaving.signal]));
+    // It rejects where this process is about to end.
+    const answer = await asking.catch(() => null);
+    if (answer?.kind !== 'answer' || answer.status !== 200) return null;
     const events = readEvents(answer, () => leaving.abort());
     const first = await events.next();
     return first === null ? null : { first, events };
   };
   return {
     async join(wanted, owner, signal) {
-      const asked = await Promise.all((await others(owner)).map((address) => join(address, wanted, signal)));
-      const found = asked.find((one) => one?.first.kind === 'joined') as FoundRun | undefined;
-      // Two have it only where one of them has lost its lease.
-      for (const one of asked) if (one !== found) one?.events.leave();
-      if (found !== undefined) return found;
-      const reasons = asked.map((one) => (one?.first.kind === 'refused' ? one.first.reason : 'unreachable'));
-      return reasons.find((reason) => reason !== 'none') ?? 'none';
+      const asked = (await others(owner)).map((address) => join(address, wanted, signal));
+      const found = await firstOf(asked, (one): one is FoundRun => one?.first.kind === 'joined');
+      const left = asked.map(async (asking) => {
+        const one = await asking;
+        // Two have it only where one of them has lost its lease.
+        if (one !== found) one?.events.leave();
+        return one?.first.kind === 'refused' ? one.first.reason : 'unreachable';
+      });
+      if (found !== null) return found;
+      return (await Promise.all(left)).find((reason) => reason !== 'none') ?? 'none';
     },
     async respond(wanted, action: ResponseAction) {
       const { signal } = new AbortController();
-      const asked = await Promise.all(
-        (await others(null)).map(async (address) => {
-          const answer = await ask(address, 'response', { ...wanted, action }, signal);
-          return answer.kind === 'answer' && answer.status === 200 ? readWhole(answer) : null;
-        }),
-      );
-      return asked.find((one) => one !== null) ?? null;
+      const asked = (await others(null)).map(async (address) => {
+        const answer = await ask(address, 'response', { ...wanted, action }, signal);
+        return answer.kind === 'answer' && answer.status === 200 ? readWhole(answer) : null;
+      });
+      return firstOf(asked, (one) => one !== null);
     },
     /** Closes all connections. */
     close: () => Promise.all([...pools.values()].map((pool) => pool.destroy())),
   } satisfies Peers & { close(): unknown };
+}
+
+/** The first of some results that is what is looked for, without waiting for the others; `null` where none is. */
+function firstOf<Result, Wanted extends Result>(
+  asked: readonly Promise<Result>[],
+  isWanted: (one: Result) => one is Wanted,
+): Promise<Wanted | null> {
+  const wanted = asked.map(async (asking) => {
+    const one = await asking;
+    if (isWanted(one)) return one;
+    throw new Error('not what is looked for');
+  });
+  return Promise.any(wanted).catch(() => null);
 }
 
 /** Reads the events of a run, a line of JSON each; empty lines say that the other process is alive. */

@@ -20,13 +20,13 @@ import {
   tooManyJoins,
   tooManyLookUps,
 } from './claim-refusals.ts';
-import type { AnswerSource, ClaimedRun } from './claimed-run.ts';
+import type { ClaimedRun } from './claimed-run.ts';
 import { readPlace } from './event-place.ts';
 import { joinAnswer, waitForRun } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
-import { joinElsewhere } from './join-elsewhere.ts';
+import { asItIs, joinElsewhere } from './join-elsewhere.ts';
 
-/** What it may be. */
+/** What a name may be. */
 const claimPattern = /^[\x21-\x7e]{1,255}$/;
 
 /** How long a write of a claim is waited for, in milliseconds: a request that waits holds its slot. */
@@ -179,8 +179,7 @@ async function joinStored(
     const leave = claims.read(keyId);
     if (leave === null) return refused(tooManyJoins());
     const wanted = { kind: 'request', keyId, requestId } as const;
-    const asked = { owner, as: (source: AnswerSource) => source };
-    const joined = await joinElsewhere(peers, wanted, asked, joiner, exchange).finally(leave);
+    const joined = await joinElsewhere(peers, wanted, { owner, as: asItIs }, joiner, exchange).finally(leave);
     if (joined !== 'none') return joined;
   }
   return refused(state === 'ended' ? await replayUnavailable(stored, claim, store) : runsElsewhere());

@@ -1,4 +1,6 @@
+import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { refuseIfAway } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
@@ -9,7 +11,10 @@ import type { Joiner } from './join-answer.ts';
 import type { FoundRun, PeerRefusal, Peers, RunEvents, WantedRequest } from './peers.ts';
 
 /** What a client wants of a run: as it was asked, or as a stream; `null` where it wants none of it. */
-export type WantedForm = (asked: AnswerSource) => AnswerSource | null;
+type WantedForm = (asked: AnswerSource) => AnswerSource | null;
+
+/** As it was asked. */
+export const asItIs: WantedForm = (asked) => asked;
 
 /**
  * Sends a client the answer of the run of another request, which another process has, as `joinAnswer` does; resolves with how
@@ -24,8 +29,9 @@ export async function joinElsewhere(
   exchange: Exchange,
 ): Promise<ExchangeResult | 'none'> {
   const { signal } = exchange.interruption;
-  const found = await peers.join(wanted, owner, signal);
+  const found = await peers.join(wanted, owner, signal).catch(refuseIfAway);
   if (signal.aborted) return interruptedBy(signal, null);
+  if (isRefusal(found)) return refused(found);
   if (found === 'none') return 'none';
   return typeof found === 'string' ? refused(refusals[found]()) : joinFound(found, as, joiner, exchange);
 }

@@ -4,13 +4,12 @@ import type { Ports } from '../ports.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import type { Identified } from '../stages.ts';
-import type { AnswerSource } from './claimed-run.ts';
 import { readBodyEarly, requestDigest } from './claim-request.ts';
 import { joinAnswer } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
-import { joinFound } from './join-elsewhere.ts';
+import { asItIs, joinFound } from './join-elsewhere.ts';
 
-/** The header in which libraries of OpenAI say how often they have sent a request before, with the first retry as 1. */
+/** How often a request was sent before, as libraries of OpenAI say it of a retry. */
 const retryPattern = /^[1-9]\d{0,5}$/;
 
 /**
@@ -78,5 +77,3 @@ async function joinLeftElsewhere(
   exchange.body = null;
   return joinFound(found, asItIs, joiner, exchange);
 }
-
-const asItIs = (asked: AnswerSource): AnswerSource => asked;
