@@ -20,6 +20,7 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     edge: 'chaos/hostile-edge.ts',
     everything: 'chaos/everything/run.ts',
     nodes: 'chaos/nodes/run.ts',
+    'kept-answers': 'chaos/kept-answers/run.ts',
     outages: 'chaos/outages.ts',
     policies: 'chaos/policies/run.ts',
     readers: 'chaos/slow-readers.ts',

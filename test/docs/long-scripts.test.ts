@@ -17,9 +17,9 @@ const scripts: readonly (readonly [name: string, args: readonly string[]])[] = [
 
 /** The rows of the table of long scripts, by the names of the scripts. */
 const rows = new Map(
-  [...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^\| `npm run ([\w ]+)` \|(.*)\|$/gm)].map(
-    ([, name = '', cells = '']) => [name, cells.split(' | ')],
-  ),
+  [
+    ...readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/^\| `npm run ([\w -]+)` \|(.*)\|$/gm),
+  ].map(([, name = '', cells = '']) => [name, cells.split(' | ')]),
 );
 
 test('every long script has a row that says what it does, how long it takes, and which options it has', () => {

@@ -65,7 +65,7 @@ export async function askRaw(question: Question, asked: Asked): Promise<string> 
 }
 
 /** The text of an answer's body; throws where it is a stream without its end. */
-function textOf(body: string, { protocol, stream }: Pick<Question, 'protocol' | 'stream'>): string {
+export function textOf(body: string, { protocol, stream }: Pick<Question, 'protocol' | 'stream'>): string {
   return stream ? textOfEvents(body, protocol) : textOfAnswer(JSON.parse(body) as WholeAnswer);
 }
 
