@@ -53,6 +53,18 @@ describe('the claims of a process', () => {
     ]);
   });
 
+  test('keep an answer whose time is over as long as a client reads it', () => {
+    const { clock, claims, run, find } = setUp();
+    const kept = run('x');
+    claims.keep(kept);
+    const leave = claims.join(kept);
+    clock.advance(150_000);
+    expect(find(kept)).toBe(kept);
+    leave?.();
+    clock.advance(1_000);
+    expect([find(kept), claims.keptBytes, clock.scheduled]).toEqual([undefined, 0, 0]);
+  });
+
   test('keep no answer where the time for it is 0', () => {
     const { claims, run, find } = setUp({ replayMs: 0 });
     const ended = run('x');

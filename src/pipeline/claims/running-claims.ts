@@ -23,6 +23,9 @@ export const maxLookUpsOfKey = 64;
  */
 const maxNoticeMs = 2_000;
 
+/** The pause after which it is looked again whether clients still read an answer whose time is over, in milliseconds. */
+const readOnMs = 1_000;
+
 /** What the config says of claimed requests. */
 export interface ResumeSettings {
   /** How long a request goes on whose last client has left, in milliseconds. */
@@ -199,7 +202,11 @@ export class RunningClaims {
     const replayMs = run.claim === null ? run.graceMs : this.#settings().replayMs;
     const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
     if (replayMs === 0 || !this.#kept.take(run.keyId, bytes)) return false;
-    const cancel = this.#clock.schedule(replayMs, () => this.#drop(run));
+    const end = (): void => {
+      if (run.joins === 0) this.#drop(run);
+      else cancel = this.#clock.schedule(readOnMs, end);
+    };
+    let cancel = this.#clock.schedule(replayMs, end);
     this.#kept.add(run);
     this.#held.set(run, () => {
       cancel();
