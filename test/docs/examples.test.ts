@@ -33,9 +33,10 @@ describe('the example', () => {
 });
 
 describe('the commands of the page', () => {
-  const [variables, whole, limited, streamed, named, reads, ...rest] = blocksOf(examplesPage, 'sh').map(
-    ({ text }) => text,
-  );
+  const [variables, whole, limited, streamed, named, resumed, reads, ...rest] = blocksOf(
+    examplesPage,
+    'sh',
+  ).map(({ text }) => text);
 
   test('set the variables that the examples read', () => {
     expect(rest).toEqual([]);
@@ -69,6 +70,13 @@ describe('the commands of the page', () => {
       false,
       true,
     ]);
+  });
+
+  test('print the rest of a stream behind its first event', async () => {
+    const events = await outputOf('sh', '-c', resumed ?? '');
+    expect(events).toMatch(/^id: [0-9a-f]{8}-1\n/);
+    expect(events).toContain('there.');
+    expect(events.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
   test("print the models, the key and its requests' receipts", async () => {
