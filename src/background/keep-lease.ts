@@ -155,8 +155,10 @@ function createFollowers(clock: Clock) {
     renewed(begunMs: number, hadEnded: boolean): void {
       if (hadEnded) tell('ended');
       cancelWarning?.();
+      cancelWarning = null;
+      if (isStopped || followers.length === 0) return;
       const leftMs = begunMs + leaseMs - warningMs - clock.monotonicMs();
-      cancelWarning = isStopped ? null : clock.schedule(Math.max(0, leftMs), () => tell('may_end'));
+      cancelWarning = clock.schedule(Math.max(0, leftMs), () => tell('may_end'));
     },
     stop(): void {
       isStopped = true;

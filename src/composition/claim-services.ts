@@ -7,7 +7,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { openPeerListener } from '../http/listen/peer-listener.ts';
 import { RunningClaims } from '../pipeline/claims/running-claims.ts';
-import { serveJoin, serveResponse } from '../pipeline/claims/serve-peer.ts';
+import { noteDelivered, serveJoin, serveResponse } from '../pipeline/claims/serve-peer.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import { createPeerClient } from '../transport/peers.ts';
@@ -38,12 +38,13 @@ export function composeClaims(
     shared === null || reach === null
       ? null
       : createPeerClient({
-          addresses: () => shared.peerAddresses(),
+          addresses: (owner) => shared.peerAddresses(owner),
           token: reach.token,
           certificates: () => reach.trusted,
           clock,
         });
-  const claims = new RunningClaims({ store, peers, clock, settings: () => active().resume });
+  const holdsLease = (): boolean => shared === null || lease.holds;
+  const claims = new RunningClaims({ store, peers, holdsLease, clock, settings: () => active().resume });
   // A process that has its database alone loses nothing to others.
   lease.follow((state) => {
     if (state === 'ended' || shared !== null) claims.leaseEnded();
@@ -54,6 +55,7 @@ export function composeClaims(
       : openPeerListener({
           ...reach,
           join: (wanted, peer) => serveJoin(wanted, peer, { claims }),
+          noteDelivered: (wanted) => noteDelivered(wanted, claims),
           respond: (wanted, action) => serveResponse(wanted, action, { claims, inFlight }),
           clock,
           onFault: log.fault,

@@ -17,10 +17,9 @@ const eventProblem = 'expected the number of an event, from 0';
 /** What is asked of a response: its object, or its events, all of them or those behind one. */
 export const responseQuery = z.object({
   stream: z.enum(['true', 'false'], "expected 'true' or 'false'").default('false'),
-  starting_after: z.coerce
-    .number<number | string>(eventProblem)
-    .int(eventProblem)
-    .min(0, eventProblem)
+  starting_after: z
+    .string(eventProblem)
+    .regex(/^\d{1,15}$/, eventProblem)
     .optional(),
 });
 
@@ -45,7 +44,7 @@ export function createResponseRoutes(ports: Ports, settings: ClientSettings): Ro
         return answer(request, response, (id, key) =>
           isRefusal(query) ? query : readResponse(id, 'read', key, ports),
         );
-      const { starting_after: after = -1 } = query;
+      const after = Number(query.starting_after ?? -1);
       const client = new HttpClientConnection(
         request,
         response,

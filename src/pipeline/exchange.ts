@@ -44,6 +44,8 @@ export interface Exchange {
   readonly trace: Trace;
   /** Its body, where that was read before it was admitted, and until it is read for good. */
   body: Uint8Array | null;
+  /** Ends its turn among the bodies of its key that were read so; `null` without one. */
+  bodyTurn: (() => void) | null;
   /** Its slot of a group; `null` without one. */
   groupSlot: GroupSlot | null;
   /** Its slots being given back; `null` before. */
@@ -83,6 +85,7 @@ export function beginExchange(
     interruption,
     trace: tracer.begin(client.head),
     body: null,
+    bodyTurn: null,
     groupSlot: null,
     freeing: null,
     claim: null,

@@ -2,7 +2,7 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import { refuseIfAway } from '../domain/storage-refusal.ts';
-import { tooManyJoins, tooManyLookUps, unknownResponse } from './claims/claim-refusals.ts';
+import { processSilent, tooManyJoins, tooManyLookUps, unknownResponse } from './claims/claim-refusals.ts';
 import type { AnswerSource } from './claims/claimed-run.ts';
 import { joinAnswer, waitForRun } from './claims/join-answer.ts';
 import type { Joiner } from './claims/join-answer.ts';
@@ -60,18 +60,9 @@ async function streamElsewhere(
   exchange: Exchange,
   { claims }: Ports,
 ): Promise<ExchangeResult> {
-  if (claims.peers === null) return refused(unknownResponse());
-  const keyId = joiner.key.id;
-  const leave = claims.read(keyId);
-  if (leave === null) return refused(tooManyJoins());
-  try {
-    const wanted = { kind: 'request', keyId, requestId } as const;
-    const asked = { owner: null, as: asResponse };
-    const joined = await joinElsewhere(claims.peers, wanted, asked, joiner, exchange);
-    return joined === 'none' ? refused(unknownResponse()) : joined;
-  } finally {
-    leave();
-  }
+  const wanted = { kind: 'request', keyId: joiner.key.id, requestId } as const;
+  const joined = await joinElsewhere(wanted, { owner: null, as: asResponse }, joiner, exchange, claims);
+  return joined === 'none' ? refused(unknownResponse()) : joined;
 }
 
 /**
@@ -90,13 +81,12 @@ export async function readResponse(
   const { peers } = ports.claims;
   const own = await serveResponse(wanted, action, ports);
   if (own !== null || peers === null) return own ?? unknownResponse();
-  const leave = ports.claims.lookUp(keyId);
-  if (leave === null) return tooManyLookUps();
-  try {
-    return (await peers.respond(wanted, action).catch(refuseIfAway)) ?? unknownResponse();
-  } finally {
-    leave();
-  }
+  const endAsk = ports.claims.ask(keyId);
+  if (endAsk === null) return tooManyLookUps();
+  const found = await peers.respond(wanted, action).catch(refuseIfAway).finally(endAsk);
+  if (isRefusal(found)) return found;
+  if (found === 'none') return unknownResponse();
+  return found === 'unreachable' ? processSilent() : found.body;
 }
 
 const asStream = (asked: AnswerSource): AnswerSource => ({

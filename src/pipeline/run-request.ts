@@ -12,6 +12,7 @@ import { watchDisconnect } from './delivery/watch-disconnect.ts';
 import { AttemptLog } from './attempts/attempt-log.ts';
 import { authenticate, refuseAddress } from './admission/authenticate.ts';
 import { joinOrClaim, takeClaim } from './claims/claim-request.ts';
+import { dropBody } from './claims/early-body.ts';
 import { eventIdsOf } from './claims/event-place.ts';
 import { joinRetryOrKeep } from './claims/join-retry.ts';
 import type { ClientConnection } from './client-connection.ts';
@@ -76,6 +77,7 @@ export async function runRequest(
     unwatch();
     leave();
     exchange.claim?.leave();
+    dropBody(exchange);
   }
 }
 
@@ -202,7 +204,7 @@ async function makeReady(
 ): Promise<Permitted<Routed> | ExchangeResult> {
   const work = await readWork(protocol, admitted, exchange, ports);
   // The prompt is in the request now, as text.
-  exchange.body = null;
+  dropBody(exchange);
   if (isRefusal(work)) return refused(work);
   const { key, admission } = admitted;
   const ready: Permitted<Routed> = { kind: 'permitted', now: { stage: 'routed', key, admission, work } };

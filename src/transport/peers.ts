@@ -17,7 +17,7 @@ import { HttpCall } from './http-call.ts';
 const connectMs = 1_000;
 
 /** How long an answer may take to begin, in milliseconds: that of a run does at once, and what is cancelled is settled first. */
-const headMs = { join: 2_000, response: 10_000 } as const;
+const headMs = { join: 2_000, response: 10_000, delivered: 2_000 } as const;
 
 /** How long another process may be silent, in milliseconds: it sends an empty line every five seconds. */
 const silentMs = 15_000;
@@ -28,18 +28,21 @@ const totalMs = 86_400_000;
 /** The longest line, in UTF-16 code units: what is asked has the instructions of a request, which may be as large as its body. */
 const maxLineChars = 67_108_864;
 
+/** What a process says of a response. */
+type Responded = Awaited<ReturnType<Peers['respond']>>;
+
 /** What another process is reached by. */
 export interface PeerClientOptions {
-  /** The addresses of the others, by the ids under which they have their leases. */
-  readonly addresses: () => Promise<ReadonlyMap<string, string>>;
+  /** The addresses of the others, or of the one with a lease under an id. */
+  readonly addresses: (owner: string | null) => Promise<readonly string[]>;
   readonly token: string;
   /** What their certificates are verified with. */
   readonly certificates: () => Certificates;
   readonly clock: Clock;
 }
 
-/** Asks the other processes over HTTP, each in one hop: no redirect is followed, and no proxy is used. */
-export function createPeerClient({ addresses, token, certificates, clock }: PeerClientOptions) {
+/** Makes the calls to other processes, over connections of their own. */
+function createCalls({ addresses, token, certificates, clock }: PeerClientOptions) {
   const pools = new Map<string, ReturnType<typeof openConnections>['pool']>();
   const poolOf = (address: string): ReturnType<typeof openConnections>['pool'] => {
     const known = pools.get(address);
@@ -50,16 +53,14 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
   };
   /** The addresses of the others; connections to those that have ended are closed. */
   const others = async (owner: string | null): Promise<readonly string[]> => {
-    const found = await addresses();
-    const living = new Set(found.values());
+    const found = await addresses(owner);
+    if (owner !== null) return found;
     for (const [address, pool] of pools)
-      if (!living.has(address)) {
+      if (!found.includes(address)) {
         pools.delete(address);
-        void pool.destroy();
+        void pool.close();
       }
-    if (owner === null) return [...living];
-    const address = found.get(owner);
-    return address === undefined ? [] : [address];
+    return found;
   };
   const ask = (address: string, path: keyof typeof headMs, asked: object, signal: AbortSignal) =>
     new Promise<UpstreamAnswer | UpstreamFault>((resolve) => {
@@ -77,6 +78,13 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
       const call = { method: 'POST', path: `/${path}`, body: JSON.stringify(asked), headers } as const;
       poolOf(address).dispatch(call, new HttpCall(resolve, terms));
     });
+  const close = () => Promise.all([...pools.values()].map((pool) => pool.destroy()));
+  return { others, ask, close };
+}
+
+/** Asks the other processes over HTTP, each in one hop: no redirect is followed, and no proxy is used. */
+export function createPeerClient(options: PeerClientOptions) {
+  const { others, ask, close } = createCalls(options);
   const join = async (address: string, wanted: WantedRun, signal: AbortSignal) => {
     const leaving = new AbortController();
     const asking = ask(address, 'join', wanted, AbortSignal.any([signal, leaving.signal]));
@@ -85,7 +93,29 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
     if (answer?.kind !== 'answer' || answer.status !== 200) return null;
     const events = readEvents(answer, () => leaving.abort());
     const first = await events.next();
-    return first === null ? null : { first, events };
+    if (first !== null) return { first, events, tellDelivered: () => tellDelivered(address, wanted, first) };
+    events.leave();
+    return null;
+  };
+  const never = new AbortController().signal;
+  const tellDelivered = (address: string, { keyId }: WantedRun, first: RunEvent): void => {
+    if (first.kind !== 'joined') return;
+    const delivered = { kind: 'request', keyId, requestId: first.requestId };
+    // Where it does not hear of it, a further retry may get the answer once more.
+    ask(address, 'delivered', delivered, never).then(
+      (answer) => (answer.kind === 'answer' ? answer.release() : undefined),
+      () => {},
+    );
+  };
+  const respond = async (address: string, asked: object): Promise<Responded> => {
+    const answer = await ask(address, 'response', asked, never).catch(() => null);
+    if (answer?.kind !== 'answer') return 'unreachable';
+    if (answer.status !== 200) {
+      answer.release();
+      return answer.status === 404 ? 'none' : 'unreachable';
+    }
+    const body = await readWhole(answer);
+    return body === null ? 'unreachable' : { body };
   };
   return {
     async join(wanted, owner, signal) {
@@ -101,15 +131,13 @@ export function createPeerClient({ addresses, token, certificates, clock }: Peer
       return (await Promise.all(left)).find((reason) => reason !== 'none') ?? 'none';
     },
     async respond(wanted, action: ResponseAction) {
-      const { signal } = new AbortController();
-      const asked = (await others(null)).map(async (address) => {
-        const answer = await ask(address, 'response', { ...wanted, action }, signal);
-        return answer.kind === 'answer' && answer.status === 200 ? readWhole(answer) : null;
-      });
-      return firstOf(asked, (one) => one !== null);
+      const asked = (await others(null)).map((address) => respond(address, { ...wanted, action }));
+      const found = await firstOf(asked, (one) => typeof one === 'object');
+      if (found !== null) return found;
+      return (await Promise.all(asked)).includes('unreachable') ? 'unreachable' : 'none';
     },
     /** Closes all connections. */
-    close: () => Promise.all([...pools.values()].map((pool) => pool.destroy())),
+    close,
   } satisfies Peers & { close(): unknown };
 }
 
@@ -129,21 +157,27 @@ function firstOf<Result, Wanted extends Result>(
 /** Reads the events of a run, a line of JSON each; empty lines say that the other process is alive. */
 function readEvents(answer: UpstreamAnswer, leave: () => void): RunEvents {
   const decoder = new TextDecoder();
-  let text = '';
+  /** The whole lines that are still to be read, and the beginning of the next one. */
+  let lines: string[] = [];
+  let begun: string[] = [];
+  let begunChars = 0;
   return {
     async next() {
       for (;;) {
-        const end = text.indexOf('\n');
-        if (end !== -1) {
-          const line = text.slice(0, end);
-          text = text.slice(end + 1);
-          // A line that is none can only be a part of one.
-          if (line !== '') return (parseJson(line) as RunEvent | undefined) ?? null;
-          continue;
-        }
-        const piece = text.length > maxLineChars ? null : await answer.read();
+        const line = lines.shift();
+        // A line that is none can only be a part of one.
+        if (line !== undefined && line !== '') return (parseJson(line) as RunEvent | undefined) ?? null;
+        if (line !== undefined) continue;
+        const piece = begunChars > maxLineChars ? null : await answer.read();
         if (!(piece instanceof Uint8Array)) return null;
-        text += decoder.decode(piece, { stream: true });
+        const [first = '', ...others] = decoder.decode(piece, { stream: true }).split('\n');
+        begun.push(first);
+        begunChars += first.length;
+        const last = others.pop();
+        if (last === undefined) continue;
+        lines = [begun.join(''), ...others];
+        begun = [last];
+        begunChars = last.length;
       }
     },
     leave,

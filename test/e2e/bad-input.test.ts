@@ -416,7 +416,7 @@ describe('a request without a route', () => {
     ['/v1/messages', offer],
     ['/v1/images/generations', offer],
     ['/v1/audio/speech', offer],
-    ['/v1/responses/resp_1', offer],
+    ['/v1/responses/resp_1/input_items', offer],
     ['/v1/key/nothing', offer],
     ['/v1beta/models/gemini-x:generateContent', offer],
     ['/', offer],

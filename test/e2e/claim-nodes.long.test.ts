@@ -53,7 +53,7 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
       upstreamUrl: upstream.url,
       databaseUrl: database.url,
       price: { input: '1', output: '2' },
-      resume: { nodes: { token, ...listener } },
+      resume: { nodes: { host: '127.0.0.1', token, ...listener } },
     };
     const nodes = await Promise.all(
       [0, 1].map(() => startGateway({ ...options, spool: makeTemporaryFolder() })),
@@ -183,8 +183,46 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     expect(second.text).toContain('response.completed');
     expect(upstream.seen.length - before).toBe(1);
     upstream.play(sayTexts(['another']));
-    await ask(b, 1).ended;
+    await eventually('its end is known to have arrived', async () => {
+      const third = ask(b, 1);
+      await third.ended;
+      return third.text.includes('another');
+    });
     expect(upstream.seen.length - before).toBe(2);
+  });
+
+  test('without a name, is joined once more where the client of the other node has left before its end', async () => {
+    const { a, b } = await startNodes();
+    const { secret } = await a.gateway.createKey('retried', { joinRetriesMs: 30_000 });
+    const before = upstream.seen.length;
+    const ask = (node: TestGateway, retry: number, signal: AbortSignal | null = null) =>
+      readLive(
+        node.post(
+          '/v1/chat/completions',
+          { ...bodies['/v1/chat/completions'], stream: true },
+          {
+            signal,
+            headers: { authorization: `Bearer ${secret}`, 'x-stainless-retry-count': String(retry) },
+          },
+        ),
+      );
+    const holding = holdStream(upstream, ['a', 'é', '漢']);
+    const [leaving, leavingAgain] = [new AbortController(), new AbortController()];
+    const first = ask(a, 0, leaving.signal);
+    const held = await holding;
+    await eventually('it has text', () => first.text.includes('"a"'));
+    leaving.abort();
+    await eventually('it has left', () => first.broken);
+    const second = ask(b, 1, leavingAgain.signal);
+    await eventually('it has joined', () => second.text.includes('"a"'));
+    leavingAgain.abort();
+    await eventually('it has left', () => second.broken);
+    held.finish();
+    const third = ask(b, 2);
+    await third.ended;
+    expect(third.text).toContain('漢');
+    expect(third.text).toContain('[DONE]');
+    expect(upstream.seen.length - before).toBe(1);
   });
 
   test('is to be sent again where the process that runs it says nothing', async () => {
@@ -244,6 +282,20 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     expect([second.status, second.broken]).toEqual([200, true]);
     expect(second.text).toContain('"part"');
     expect(second.text).not.toContain('[DONE]');
+    held.finish();
+    await first.ended;
+  });
+
+  test('of Responses that a silent process may have is a 409, and none that is not there', async () => {
+    const { a, b, ask, get } = await startNodes();
+    const holding = holdStream(upstream, ['a', 'b']);
+    const first = readLive(ask(a, '/v1/responses'));
+    const held = await holding;
+    await eventually('it has text', () => first.text.includes('"a"'));
+    const id = /"id":"(resp_[0-9a-f]{32})"/.exec(first.text)?.[1] ?? '';
+    await onServer("UPDATE owners SET address = 'http://127.0.0.1:1'", database.url);
+    const silent = await get(b, `/v1/responses/${id}/cancel`, { method: 'POST' });
+    expect([silent.status, silent.headers.get('retry-after')]).toEqual([409, '1']);
     held.finish();
     await first.ended;
   });

@@ -9,7 +9,7 @@ import { holdStream } from '../support/held-stream.ts';
 import type { HeldStream } from '../support/held-stream.ts';
 import { readLive } from '../support/live-answer.ts';
 import type { LiveAnswer } from '../support/live-answer.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
@@ -195,6 +195,32 @@ describe('a retry of a library, of a key that joins them,', () => {
       return (await records()).every(({ outcome }) => outcome !== null);
     });
     expect((await records()).map(({ outcome }) => outcome)).toEqual(['completed', 'client_closed']);
+  });
+
+  test('joins what its own client has left, also when many connections of a key break at once: each one once', async () => {
+    const count = 20;
+    ({ secret } = await gateway.gateway.createKey('many', {
+      joinRetriesMs: 10_000,
+      concurrency: count,
+      requestsPerMinute: 1_000,
+    }));
+    const answering: ServerResponse[] = [];
+    upstream.play((response) => {
+      sendStream(response, chatFrames(['a']).slice(0, 2));
+      answering.push(response);
+    });
+    const leaving = new AbortController();
+    const first = Array.from({ length: count }, () => ask({ retry: 0, signal: leaving.signal }));
+    await eventually('all have text', () => first.every(({ text }) => text.includes('"a"')));
+    leaving.abort();
+    const retries = first.map(() => ask({ retry: 1 }));
+    await eventually('all have joined', () => retries.every(({ text }) => text.includes('"a"')));
+    for (const response of answering) response.end(chatFrames(['a']).slice(2).join(''));
+    await Promise.all(retries.map(({ ended }) => ended));
+    const ids = retries.map(({ headers }) => headers.get('x-textgate-original-request'));
+    expect(new Set(ids).size).toBe(count);
+    expect(upstream.seen.length).toBe(count);
+    expect((await records()).map(({ charge }) => charge)).toEqual(Array.from({ length: count }, () => cost));
   });
 
   test('joins nothing of another key, nor of one that does not join them', async () => {

@@ -305,6 +305,10 @@ describe('a response of a named request', () => {
     'stream=true&starting_after=-1',
     'stream=true&starting_after=x',
     'starting_after=1',
+    'stream=true&starting_after=',
+    'stream=true&starting_after=0x2',
+    'stream=true&starting_after=1.0',
+    'stream=true&starting_after=1&starting_after=2',
   ])('is refused with %s', async (query) => {
     const refused = await errorOf(await get(`/v1/responses/resp_${'0'.repeat(32)}?${query}`));
     expect(refused).toMatchObject({ status: 400, code: 'invalid_value' });

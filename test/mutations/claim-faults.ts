@@ -86,7 +86,7 @@ export const claimFaults: readonly Mutation[] = [
   {
     name: 'a retry that joins a request whose client is still there',
     file: 'src/pipeline/claims/claimed-run.ts',
-    find: 'return this.mayBeLeft && this.answer.hasNoClient;',
+    find: 'return this.mayBeLeft && this.answer.hasNoClient && this.joins === 0;',
     replace: 'return this.mayBeLeft;',
     tests: retried,
   },
@@ -99,9 +99,9 @@ export const claimFaults: readonly Mutation[] = [
   },
   {
     name: 'a retry that does not wait for the end of its old connection',
-    file: 'src/pipeline/claims/running-claims.ts',
-    find: 'if (findLeft() === undefined && same.length > 0)',
-    replace: 'if (same.length > 99)',
+    file: 'src/pipeline/claims/unnamed-runs.ts',
+    find: 'if (joined !== null || open.length === 0 || leftMs <= 0) return joined;',
+    replace: 'return joined;',
     tests: retried,
   },
   {

@@ -14,6 +14,7 @@ function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
   const claims = new RunningClaims({
     store: {} as never,
     peers: null,
+    holdsLease: () => true,
     clock,
     settings: () => ({ graceMs, replayMs }),
   });

@@ -19,11 +19,14 @@ interface Client {
   fill(): void;
   read(): void;
   leave(): void;
+  /** Has the next text that is sent fail. */
+  breakNext(): void;
 }
 
 function connect(): Client {
   const parts: string[] = [];
   let isFull = false;
+  let isBroken = false;
   let full: PromiseWithResolvers<void> | null = null;
   const leaves: (() => void)[] = [];
   const delivery = new Delivery(
@@ -33,6 +36,7 @@ function connect(): Client {
       answer: async (_head, body) => void parts.push(body, 'end'),
       open: () => {},
       send(text) {
+        if (isBroken) throw new Error('broken');
         parts.push(text);
         if (!isFull) return undefined;
         full ??= Promise.withResolvers();
@@ -61,6 +65,7 @@ function connect(): Client {
       full = null;
     },
     leave: () => leaves.forEach((callback) => callback()),
+    breakNext: () => void (isBroken = true),
   };
 }
 
@@ -246,6 +251,34 @@ describe('a shared answer', () => {
     const late = connect();
     expect(await answer.listen(late.delivery)).toBe(true);
     expect(late.text().endsWith('data: [DONE]\n\nend')).toBe(true);
+  });
+
+  test('cuts a client off to which nothing can be sent, and sends it no end', async () => {
+    const answer = share();
+    const [broken, other] = [connect(), connect()];
+    const failed = answer.listen(broken.delivery);
+    const gone = answer.listen(other.delivery);
+    answer.send(['one ']);
+    broken.breakNext();
+    answer.send(['two ']);
+    await expect(failed).rejects.toThrow('broken');
+    answer.send(['three']);
+    await Promise.all([answer.end(finish), gone]);
+    expect(broken.text().endsWith('torn')).toBe(true);
+    expect(broken.text()).not.toContain('three');
+    expect(other.text().endsWith('end')).toBe(true);
+  });
+
+  test('wakes the upstream when a client comes that keeps up', async () => {
+    const answer = share();
+    const slow = connect();
+    slow.fill();
+    void answer.listen(slow.delivery);
+    expect(answer.send(['a'])).toBe(false);
+    const waiting = answer.drained();
+    void answer.listen(connect().delivery);
+    await waiting;
+    expect(answer.drained()).toBe(null);
   });
 
   test('goes on for the others when something is wrong with one client', async () => {

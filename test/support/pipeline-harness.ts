@@ -142,6 +142,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     claims: new RunningClaims({
       store,
       peers: null,
+      holdsLease: () => true,
       clock,
       settings: () => ({ graceMs: 10_000, replayMs: 120_000 }),
     }),

@@ -26,8 +26,8 @@ export function createSharedServices(engine: Engine, owner: () => string) {
     changes: createSharedChanges(engine, { owner, name, address: () => address }),
     /** Says where the others reach this process. */
     setAddress: (found: string) => void (address = found),
-    /** Where this process reaches the others. */
-    peerAddresses: () => readPeerAddresses(engine, owner()),
+    /** Where this process reaches the others, or the one that has its lease under an id. */
+    peerAddresses: (of: string | null) => readPeerAddresses(engine, owner(), of),
     /** How long the directory may rely on cached keys. */
     keys: { maxUnconfirmedMs },
     /** The requests of the other processes. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { duration } from '../../shared/schema-values.ts';
+import { duration, refuseBy } from '../../shared/schema-values.ts';
 import { minTokenLength } from '../admin-token.ts';
-import { defaultHost } from '../default-addresses.ts';
 import { refineTlsFiles } from '../tls-files.ts';
 import { bearerToken } from './admin-schema.ts';
 import { listenHost } from './address-values.ts';
@@ -17,7 +16,7 @@ const upTo = (maxMs: number) => duration.refine((ms) => ms <= maxMs, `expected a
 
 /** The listener on which other processes of the gateway ask for answers that only this one has in memory. */
 const nodes = z.strictObject({
-  host: listenHost.default(defaultHost).meta({
+  host: listenHost.superRefine(refuseBy(describeWildcard)).meta({
     description:
       'The address at which the other nodes reach this one: a name or an IP address of its own, on which it listens.',
     examples: ['10.0.0.7'],
@@ -62,6 +61,13 @@ const nodes = z.strictObject({
     .optional()
     .describe('What the nodes speak to each other is encrypted with; default: it is not.'),
 });
+
+/** Each node writes the host into the database, for the others. */
+function describeWildcard(host: string): string | null {
+  return /^(0\.0\.0\.0|\[?[0:]+\]?)$/.test(host)
+    ? 'expected an address of this node alone, by which the others reach it, such as 10.0.0.7'
+    : null;
+}
 
 /** Requests that clients name with an `Idempotency-Key`. */
 export const resume = z.strictObject({

@@ -22,6 +22,9 @@ const maxQuestionBytes = 4_096;
 /** The pause between two empty lines, in milliseconds: they say that this process is alive. */
 const aliveMs = 5_000;
 
+/** How long another process may read nothing, in milliseconds: what it has asked for goes on without it then. */
+const maxUnreadMs = 30_000;
+
 const wantedRequest = z.strictObject({
   kind: z.literal('request'),
   keyId: z.string(),
@@ -42,6 +45,7 @@ export interface PeerListenerOptions {
   /** The certificate and its key; without them the listener speaks HTTP. */
   readonly certificates: Certificates | null;
   readonly join: (wanted: WantedRun, peer: PeerAnswer) => Promise<void>;
+  readonly noteDelivered: (wanted: WantedRequest) => void;
   readonly respond: (wanted: WantedRequest, action: ResponseAction) => Promise<string | null>;
   readonly clock: Clock;
   readonly onFault: ReportFault;
@@ -85,6 +89,12 @@ async function answer(
     const wanted = wantedRun.safeParse(question);
     return wanted.success ? options.join(wanted.data, answerOver(response, options.clock)) : refuse(400);
   }
+  if (request.method === 'POST' && request.url === '/delivered') {
+    const wanted = wantedRequest.safeParse(question);
+    if (!wanted.success) return refuse(400);
+    options.noteDelivered(wanted.data);
+    return void response.writeHead(204).end();
+  }
   if (request.method !== 'POST' || request.url !== '/response') return refuse(404);
   const asked = responseQuestion.safeParse(question);
   if (!asked.success) return refuse(400);
@@ -123,11 +133,13 @@ function answerOver(response: ServerResponse, clock: Clock): PeerAnswer {
   beAlive();
   response.on('close', () => cancel?.());
   return {
-    get hasLeft() {
-      return response.destroyed && !response.writableFinished;
+    // Bytes: of texts with other characters than ASCII, Node forgets to say when they are sent.
+    send: (event) => isClosed() || response.write(Buffer.from(`${JSON.stringify(event)}\n`)),
+    drained() {
+      if (!response.writableNeedDrain || isClosed()) return null;
+      const cancelCut = clock.schedule(maxUnreadMs, () => response.destroy());
+      return eventOf(response, 'drain').finally(cancelCut);
     },
-    send: (event) => isClosed() || response.write(`${JSON.stringify(event)}\n`),
-    drained: () => (response.writableNeedDrain && !isClosed() ? eventOf(response, 'drain') : null),
     onLeft(callback) {
       if (response.destroyed) return callback();
       response.on('close', () => {

@@ -21,6 +21,7 @@ import {
   tooManyLookUps,
 } from './claim-refusals.ts';
 import type { ClaimedRun } from './claimed-run.ts';
+import { dropBody, readBodyEarly } from './early-body.ts';
 import { readPlace } from './event-place.ts';
 import { joinAnswer, waitForRun } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
@@ -107,13 +108,15 @@ async function storeClaim(
   // What an earlier process has left may still be settled, or the record could not be begun.
   if (!records.takesWrites) return storageUnavailable();
   const { lostLeases } = claims;
+  // Others may run what is claimed under a lease that can't be renewed.
+  if (!claims.holdsLease) return storageUnavailable();
   run.isStored = true;
   const writing = claims.store.beginClaim({ ...claim, request: run.request ?? '' }, requestId);
   writing.catch((error: unknown) => telemetry.fault('a claim could not be written', error));
   const hasClaim = await inTime(writing, maxWriteMs, clock);
   if (hasClaim === null) return storageUnavailable();
   if (!hasClaim) run.isStored = false;
-  return hasClaim && claims.lostLeases === lostLeases ? null : runsElsewhere();
+  return hasClaim && claims.holdsLease && claims.lostLeases === lostLeases ? null : runsElsewhere();
 }
 
 /** A request without its prompt, which may be large, and is kept as long as its answer. */
@@ -158,7 +161,7 @@ async function lookUp(
     await inTime(store.freeClaim(claim, requestId), maxWriteMs, clock);
     return null;
   }
-  const body = await readBody(exchange, claims, claim.keyId);
+  const body = await readBodyEarly(exchange, claim.keyId, claims);
   if (isRefusal(body)) return body;
   return requestDigest(exchange, body) === stored.request ? stored : otherRequest();
 }
@@ -172,34 +175,13 @@ async function joinStored(
   claims: Ports['claims'],
 ): Promise<ExchangeResult> {
   const { state, owner, requestId } = stored;
-  const { peers, store } = claims;
-  exchange.body = null;
-  if (peers !== null && owner !== null && state !== 'own') {
-    const { keyId } = claim;
-    const leave = claims.read(keyId);
-    if (leave === null) return refused(tooManyJoins());
-    const wanted = { kind: 'request', keyId, requestId } as const;
-    const joined = await joinElsewhere(peers, wanted, { owner, as: asItIs }, joiner, exchange).finally(leave);
+  dropBody(exchange);
+  if (owner !== null && state !== 'own') {
+    const wanted = { kind: 'request', keyId: claim.keyId, requestId } as const;
+    const joined = await joinElsewhere(wanted, { owner, as: asItIs }, joiner, exchange, claims);
     if (joined !== 'none') return joined;
   }
-  return refused(state === 'ended' ? await replayUnavailable(stored, claim, store) : runsElsewhere());
-}
-
-/** Reads the body of a request that has no slot, of which each key may have some at a time. */
-async function readBody(
-  exchange: Exchange,
-  claims: Ports['claims'],
-  keyId: string,
-): Promise<Uint8Array | Refusal> {
-  const end = exchange.body === null ? claims.read(keyId) : () => {};
-  return end === null ? tooManyJoins() : readBodyEarly(exchange).finally(end);
-}
-
-/** Reads the body of a request before it is admitted, unless that was done before. */
-export async function readBodyEarly(exchange: Exchange): Promise<Uint8Array | Refusal> {
-  const body = exchange.body ?? (await exchange.client.readBody());
-  if (!isRefusal(body)) exchange.body = body;
-  return body;
+  return refused(state === 'ended' ? await replayUnavailable(stored, claim, claims.store) : runsElsewhere());
 }
 
 /** Has a client join a request of this process; `freed` where that has come to nothing, and the client's own one may run. */
@@ -212,7 +194,7 @@ async function join(
   const leave = claims.join(run);
   if (leave === null) return refused(tooManyJoins());
   try {
-    const body = await readBodyEarly(exchange);
+    const body = await readBodyEarly(exchange, run.keyId, claims);
     if (isRefusal(body)) return refused(body);
     const stopped = await waitForRun(run, exchange);
     if (stopped !== null) return stopped;
@@ -220,7 +202,7 @@ async function join(
     if (run.phase === 'freed') return 'freed';
     if (asked === null) throw new Error('a claim is known whose run is not');
     if (run.request !== requestDigest(exchange, body)) return refused(otherRequest());
-    exchange.body = null;
+    dropBody(exchange);
     return await joinAnswer(run, asked, joiner, exchange);
   } finally {
     leave();

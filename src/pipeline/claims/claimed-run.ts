@@ -97,9 +97,9 @@ export class ClaimedRun {
     return (this.#phase === 'running' || this.#phase === 'ended') && isWhole && !wasDelivered;
   }
 
-  /** Whether all of its clients have gone before they had the end of such an answer. */
+  /** Whether all of its clients have gone before they had the end of such an answer, and none is about to join it. */
   get isLeft(): boolean {
-    return this.mayBeLeft && this.answer.hasNoClient;
+    return this.mayBeLeft && this.answer.hasNoClient && this.joins === 0;
   }
 
   /** What it asks, and its id: `null` before it runs. */
@@ -153,10 +153,7 @@ export class ClaimedRun {
 
   /** It was charged, and its answer is there for those who ask again, also where it was stopped too late. */
   ended(): void {
-    this.#cancelGrace?.();
-    // They lead to all that its request was made of.
-    this.#stops = null;
-    this.#first = null;
+    this.#endGrace();
     this.#phase = 'ended';
     this.#known.resolve();
   }
@@ -164,7 +161,7 @@ export class ClaimedRun {
   /** It has come to nothing, or its answer is not to be had any more. Those who have it are sent the rest. */
   free(): void {
     if (this.#phase === 'freed') return;
-    this.#cancelGrace?.();
+    this.#endGrace();
     this.#phase = 'freed';
     this.#options.onFreed();
     this.#known.resolve();
@@ -173,6 +170,10 @@ export class ClaimedRun {
   /** Its request is over. */
   leave(): void {
     this.#over.resolve();
+    this.#endGrace();
+    // They lead to all that its request was made of, such as its prompt.
+    this.#stops = null;
+    this.#first = null;
     if (this.#phase !== 'ended') {
       this.free();
       this.answer.forget();
@@ -180,9 +181,13 @@ export class ClaimedRun {
     this.#options.onOver();
   }
 
-  #countListeners(count: number): void {
+  #endGrace(): void {
     this.#cancelGrace?.();
     this.#cancelGrace = null;
+  }
+
+  #countListeners(count: number): void {
+    this.#endGrace();
     if (count > 0) return;
     this.#left?.resolve();
     this.#left = null;

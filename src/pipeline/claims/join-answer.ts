@@ -17,13 +17,22 @@ export interface Joiner {
   readonly place: EventPlace | null;
 }
 
+/** Waits until a run can be joined, or has come to nothing, or a client does not wait any more. */
+export async function untilKnown(run: ClaimedRun, left: Promise<void>): Promise<void> {
+  const waits = { isOver: false };
+  void left.then(() => (waits.isOver = true));
+  // One that was stopped meanwhile is waited for once more.
+  while (!waits.isOver && (run.phase === 'asking' || run.phase === 'stopping'))
+    await Promise.race([run.known, left]);
+}
+
 /** Waits until a run can be joined, or came to nothing; returns how the client's own request ends if it is stopped first. */
 export async function waitForRun(
   run: ClaimedRun,
   { interruption }: Exchange,
 ): Promise<ExchangeResult | null> {
   const { signal } = interruption;
-  await Promise.race([run.known, raised(signal)]);
+  await untilKnown(run, raised(signal));
   return signal.aborted ? interruptedBy(signal, null) : null;
 }
 

@@ -4,11 +4,18 @@ import { refuseIfAway } from '../../domain/storage-refusal.ts';
 import type { Exchange } from '../exchange.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
-import { processSilent, tooLongToJoin, tooManyJoins, unknownResponse } from './claim-refusals.ts';
+import {
+  processSilent,
+  tooLongToJoin,
+  tooManyJoins,
+  tooManyLookUps,
+  unknownResponse,
+} from './claim-refusals.ts';
 import type { AnswerSource } from './claimed-run.ts';
 import { beginJoined } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
-import type { FoundRun, PeerRefusal, Peers, RunEvents, WantedRequest } from './peers.ts';
+import type { FoundRun, PeerRefusal, RunEvents, WantedRequest } from './peers.ts';
+import type { RunningClaims } from './running-claims.ts';
 
 /** What a client wants of a run: as it was asked, or as a stream; `null` where it wants none of it. */
 type WantedForm = (asked: AnswerSource) => AnswerSource | null;
@@ -22,14 +29,17 @@ export const asItIs: WantedForm = (asked) => asked;
  * has its lease; `null` where that is not known.
  */
 export async function joinElsewhere(
-  peers: Peers,
   wanted: WantedRequest,
   { owner, as }: { readonly owner: string | null; readonly as: WantedForm },
   joiner: Joiner,
   exchange: Exchange,
+  claims: Pick<RunningClaims, 'peers' | 'ask'>,
 ): Promise<ExchangeResult | 'none'> {
+  if (claims.peers === null) return 'none';
+  const endAsk = claims.ask(wanted.keyId);
+  if (endAsk === null) return refused(tooManyLookUps());
   const { signal } = exchange.interruption;
-  const found = await peers.join(wanted, owner, signal).catch(refuseIfAway);
+  const found = await claims.peers.join(wanted, owner, signal).catch(refuseIfAway).finally(endAsk);
   if (signal.aborted) return interruptedBy(signal, null);
   if (isRefusal(found)) return refused(found);
   if (found === 'none') return 'none';
@@ -71,13 +81,23 @@ async function passOn(
     const event = await events.next();
     if (signal.aborted) return interruptedBy(signal, null);
     // The process that runs it is gone, or this one is cut off from it: what was sent is no answer, and it may be asked again.
-    if (event === null || event.kind === 'refused')
-      return delivery.wasOpened ? lost : refused(processSilent());
-    if (event.kind === 'text' && !delivery.send(event.deltas)) await delivery.drained();
-    if (event.kind === 'opened') delivery.open();
-    if (event.kind !== 'ended') continue;
-    await delivery.conclude(event.settled);
-    return { kind: 'joined', isReplay };
+    switch (event?.kind) {
+      case 'text':
+        if (!delivery.send(event.deltas)) await delivery.drained();
+        break;
+      case 'opened':
+        delivery.open();
+        break;
+      case 'ended':
+        await delivery.conclude(event.settled);
+        return { kind: 'joined', isReplay };
+      case 'joined':
+      case 'refused':
+      case undefined:
+      default:
+        // Also where it says what only a later version knows.
+        return delivery.wasOpened ? lost : refused(processSilent());
+    }
   }
 }
 

@@ -4,7 +4,8 @@ import type { Ports } from '../ports.ts';
 import { interruptedBy, refused } from '../results.ts';
 import type { ExchangeResult } from '../results.ts';
 import type { Identified } from '../stages.ts';
-import { readBodyEarly, requestDigest } from './claim-request.ts';
+import { requestDigest } from './claim-request.ts';
+import { dropBody, readBodyEarly } from './early-body.ts';
 import { joinAnswer } from './join-answer.ts';
 import type { Joiner } from './join-answer.ts';
 import { asItIs, joinFound } from './join-elsewhere.ts';
@@ -40,40 +41,35 @@ async function joinLeft(
   claims: Ports['claims'],
 ): Promise<ExchangeResult | null> {
   const keyId = joiner.key.id;
-  const endRead = claims.read(keyId);
-  // Too many of its key wait already: it takes a slot as any other request.
-  if (endRead === null) return null;
-  try {
-    const body = await readBodyEarly(exchange);
-    if (isRefusal(body)) return refused(body);
-    const request = requestDigest(exchange, body);
-    const run = await claims.findLeft(keyId, request);
-    const { signal } = exchange.interruption;
-    if (signal.aborted) return null;
-    if (run === undefined) return await joinLeftElsewhere(request, joiner, exchange, claims);
-    const { asked } = run;
-    const leave = asked === null ? null : claims.join(run);
-    if (leave === null || asked === null) return null;
-    exchange.body = null;
-    return await joinAnswer(run, asked, joiner, exchange).finally(leave);
-  } finally {
-    endRead();
-  }
+  const body = await readBodyEarly(exchange, keyId, claims);
+  // Where too many of its key wait already, it takes a slot as any other request.
+  if (isRefusal(body)) return body.code === 'concurrency_limit_exceeded' ? null : refused(body);
+  const request = requestDigest(exchange, body);
+  const left = await claims.joinLeft(keyId, request);
+  if (left === null)
+    return exchange.interruption.signal.aborted ? null : joinLeftElsewhere(request, joiner, exchange, claims);
+  dropBody(exchange);
+  return joinAnswer(left.run, left.asked, joiner, exchange).finally(left.leave);
 }
 
 async function joinLeftElsewhere(
   request: string,
   joiner: Joiner,
   exchange: Exchange,
-  { peers }: Ports['claims'],
+  claims: Ports['claims'],
 ): Promise<ExchangeResult | null> {
-  if (peers === null) return null;
+  const { peers } = claims;
+  const endAsk = peers === null ? null : claims.ask(joiner.key.id);
+  if (peers === null || endAsk === null) return null;
+  const { signal } = exchange.interruption;
   const wanted = { kind: 'retry', keyId: joiner.key.id, request } as const;
   // Where they can't be asked, it runs as any other request.
-  const found = await peers
-    .join(wanted, null, exchange.interruption.signal)
-    .catch(() => 'unreachable' as const);
+  const asking = peers.join(wanted, null, signal).catch(() => 'unreachable' as const);
+  const found = await asking.finally(endAsk);
   if (typeof found === 'string') return null;
-  exchange.body = null;
-  return joinFound(found, asItIs, joiner, exchange);
+  dropBody(exchange);
+  const joined = await joinFound(found, asItIs, joiner, exchange);
+  // Only this process knows whether its client has the end: without it, the answer is kept for a further retry.
+  if (joined.kind === 'joined' && !exchange.delivery.hasLeft) found.tellDelivered();
+  return joined;
 }

@@ -31,15 +31,15 @@ export class KeptAnswers {
     return this.#bytes;
   }
 
-  /** Takes memory for a key; returns whether there is as much. */
-  take(keyId: string, bytes: number): boolean {
+  /** Takes memory for a key, where others may have to give theirs up for it; returns whether there is as much. */
+  take(keyId: string, bytes: number, evicts = true): boolean {
     const share = this.#keys.get(keyId) ?? { bytes: 0, ended: new Set() };
-    for (const run of share.ended) {
+    for (const run of evicts ? share.ended : []) {
       if (share.bytes + bytes <= maxKeptBytesOfKey) break;
       this.#drop(run);
     }
     if (share.bytes + bytes > maxKeptBytesOfKey) return false;
-    for (const run of this.#ended) {
+    for (const run of evicts ? this.#ended : []) {
       if (this.#bytes + bytes <= maxKeptBytes) break;
       this.#drop(run);
     }

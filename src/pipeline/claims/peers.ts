@@ -42,6 +42,8 @@ export interface RunEvents {
 export interface FoundRun {
   readonly first: Extract<RunEvent, { readonly kind: 'joined' }>;
   readonly events: RunEvents;
+  /** Tells the process that has it that a client has all of it. */
+  tellDelivered(): void;
 }
 
 /** What is asked of a response. */
@@ -58,14 +60,15 @@ export interface Peers {
     owner: string | null,
     signal: AbortSignal,
   ): Promise<FoundRun | PeerRefusal | 'unreachable'>;
-  /** Reads or cancels a response, whichever process has it; resolves with its object as JSON, or `null` where none has. */
-  respond(wanted: WantedRequest, action: ResponseAction): Promise<string | null>;
+  /** Reads or cancels a response, whichever process has it; resolves with its object as JSON. */
+  respond(
+    wanted: WantedRequest,
+    action: ResponseAction,
+  ): Promise<{ readonly body: string } | 'none' | 'unreachable'>;
 }
 
 /** The side of a process that is asked: what it answers, for one client of the other one. */
 export interface PeerAnswer {
-  /** Whether it has left. */
-  readonly hasLeft: boolean;
   /** Sends an event; returns whether the other process keeps up. */
   send(event: RunEvent): boolean;
   /** Resolves when it has read what was sent, or has left; `null` while it keeps up. */

@@ -1,11 +1,13 @@
 import type { ClaimName, Claims } from '../../domain/ports/claims.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
-import { inTime } from '../../domain/time-limit.ts';
 import { ClaimedRun } from './claimed-run.ts';
 import type { RunOptions } from './claimed-run.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import type { Peers } from './peers.ts';
+import { Turns } from './turns.ts';
+import { UnnamedRuns } from './unnamed-runs.ts';
+import type { JoinedRun } from './unnamed-runs.ts';
 
 /** What a run takes beside the text of its answer, in bytes, where that is kept. */
 const runBytes = 4_096;
@@ -14,14 +16,17 @@ const runBytes = 4_096;
 export const maxJoinsOfRequest = 8;
 export const maxJoinsOfKey = 16;
 
+/** How many bodies of a key may be in memory at a time of requests without a slot. */
+const maxBodiesOfKey = 16;
+
+/** How long a request waits until one of these gives way, in milliseconds: most are compared at once. */
+const maxBodyWaitMs = 2_000;
+
+/** For how many requests of a key the other processes may be asked at a time. */
+const maxAsksOfKey = 16;
+
 /** How many requests of a key may be looked up in the database at a time: no start bounds those. */
 export const maxLookUpsOfKey = 64;
-
-/**
- * How long a retry waits for the end of the old connection of its client, in milliseconds. One that is closed shows it in a
- * round trip; behind it, two equal requests are two.
- */
-const maxNoticeMs = 2_000;
 
 /** The pause after which it is looked again whether clients still read an answer whose time is over, in milliseconds. */
 const readOnMs = 1_000;
@@ -38,6 +43,8 @@ interface RunningClaimsOptions {
   /** The other processes on the database; `null` where there is none, or none that can be asked. */
   readonly peers: Peers | null;
   readonly store: Claims & Pick<RecordPages, 'findRecord'>;
+  /** Whether no other process may end the lease under which claims are begun. */
+  readonly holdsLease: () => boolean;
   readonly clock: Clock;
   /** Of the config in force. */
   readonly settings: () => ResumeSettings;
@@ -48,25 +55,30 @@ export class RunningClaims {
   readonly store: RunningClaimsOptions['store'];
   readonly peers: Peers | null;
   readonly #clock: Clock;
+  readonly #holdsLease: () => boolean;
   readonly #settings: () => ResumeSettings;
   /** Those whose names are taken, by them. */
   readonly #named = new Map<string, ClaimedRun>();
-  /** Those that are kept for retries alone, by their keys. */
-  readonly #unnamed = new Map<string, Set<ClaimedRun>>();
+  /** Those that are kept for retries alone. */
+  readonly #unnamed: UnnamedRuns;
   /** All of them, by the ids of their requests. */
   readonly #runs = new Map<string, ClaimedRun>();
   /** Those that have ended and are kept, each with what ends that. */
   readonly #held = new Map<ClaimedRun, () => void>();
   readonly #kept = new KeptAnswers((run) => this.#drop(run));
   readonly #joins = new Turns(maxJoinsOfKey);
+  readonly #bodies = new Turns(maxBodiesOfKey);
+  readonly #asks = new Turns(maxAsksOfKey);
   readonly #lookUps = new Turns(maxLookUpsOfKey);
   /** How often the lease was lost under which claims are begun. */
   #lostLeases = 0;
 
-  constructor({ store, peers, clock, settings }: RunningClaimsOptions) {
+  constructor({ store, peers, holdsLease, clock, settings }: RunningClaimsOptions) {
+    this.#holdsLease = holdsLease;
     this.store = store;
     this.peers = peers;
     this.#clock = clock;
+    this.#unnamed = new UnnamedRuns(clock);
     this.#settings = settings;
   }
 
@@ -85,18 +97,9 @@ export class RunningClaims {
     return run?.keyId === keyId ? run : undefined;
   }
 
-  /**
-   * The run of a request of a key that its client has not named, and whose client has gone before its end, by SHA-256 of what it
-   * asks. One whose client is still there is waited for: a client is often back before its old connection is seen to have ended.
-   */
-  async findLeft(keyId: string, request: string): Promise<ClaimedRun | undefined> {
-    const same = [...(this.#unnamed.get(keyId) ?? [])].filter(
-      (run) => run.request === request && run.mayBeLeft,
-    );
-    const findLeft = (): ClaimedRun | undefined => same.find(({ isLeft }) => isLeft);
-    if (findLeft() === undefined && same.length > 0)
-      await inTime(Promise.race(same.map(({ left }) => left)), maxNoticeMs, this.#clock);
-    return findLeft();
+  /** Has a client join the request that its key has sent without a name, and whose client has gone: see `UnnamedRuns`. */
+  joinLeft(keyId: string, request: string): Promise<JoinedRun | null> {
+    return this.#unnamed.join(keyId, request, (run) => this.join(run));
   }
 
   /** A request asks for a claim of which there is no run here. */
@@ -114,8 +117,7 @@ export class RunningClaims {
   /** A request whose client has not named it is kept for a retry, for as long as its key has it. */
   beginUnnamed(keyId: string, joinRetriesMs: number, requestId: string): ClaimedRun {
     const run = this.#add(keyId, null, requestId, { graceMs: () => joinRetriesMs, onFreed: () => {} });
-    const runs = this.#unnamed.get(keyId) ?? new Set();
-    this.#unnamed.set(keyId, runs.add(run));
+    this.#unnamed.add(run);
     return run;
   }
 
@@ -140,18 +142,20 @@ export class RunningClaims {
 
   /** The request of a run is over: its answer is kept, or what has become of it, or nothing. */
   #over(run: ClaimedRun): void {
-    const { claim, phase, answer } = run;
-    if (phase !== 'ended') {
+    if (run.phase !== 'ended') {
       if (!hasState(run) || !this.#hold(run)) this.#remove(run);
-    } else if (claim === null && answer.wasDelivered) this.#drop(run);
+    } else this.#dropDelivered(run);
+  }
+
+  /** What is kept for a retry is not, once a client has its end. */
+  #dropDelivered(run: ClaimedRun): void {
+    const { claim, phase, answer } = run;
+    if (claim === null && phase === 'ended' && answer.wasDelivered) this.#drop(run);
   }
 
   #remove(run: ClaimedRun): void {
-    const { keyId, requestId } = run;
-    this.#runs.delete(requestId);
-    const unnamed = this.#unnamed.get(keyId);
-    unnamed?.delete(run);
-    if (unnamed?.size === 0) this.#unnamed.delete(keyId);
+    this.#runs.delete(run.requestId);
+    this.#unnamed.remove(run);
   }
 
   /** The answer of a run is complete and paid for: it can be had again for a while, if all of it is kept. */
@@ -160,9 +164,15 @@ export class RunningClaims {
     if (!run.answer.isWhole || !this.#hold(run)) run.free();
   }
 
-  /** A client joins a request, or waits to; returns what ends that, or `null` where there are too many. */
+  /**
+   * A client joins a request, or waits to; returns what ends that, or `null` where there are too many. One that comes back for
+   * what its client has left takes the place of that one, and is not counted among those of its key.
+   */
   join(run: ClaimedRun): (() => void) | null {
-    const leave = run.joins >= maxJoinsOfRequest ? null : this.#joins.take(run.keyId);
+    const comesBack =
+      run.joins === 0 && (run.claim === null || run.phase === 'running') && run.answer.hasNoClient;
+    const hasRoom = comesBack || run.joins < maxJoinsOfRequest;
+    const leave = comesBack ? () => {} : hasRoom ? this.#joins.take(run.keyId) : null;
     if (leave === null) return null;
     run.joins++;
     return () => {
@@ -171,14 +181,31 @@ export class RunningClaims {
     };
   }
 
-  /** A client of a key has its body read without a slot; likewise. */
-  read(keyId: string): (() => void) | null {
-    return this.#joins.take(keyId);
+  /** The client of another process has all of the answer of a request. */
+  delivered(keyId: string, requestId: string): void {
+    const run = this.findRequest(keyId, requestId);
+    run?.answer.noteDelivered();
+    if (run !== undefined) this.#dropDelivered(run);
+  }
+
+  /** The body of a request of a key is to be read without a slot; likewise, and one that comes with many waits for a moment. */
+  readBody(keyId: string): Promise<(() => void) | null> {
+    return this.#bodies.wait(keyId, maxBodyWaitMs, this.#clock);
+  }
+
+  /** Other processes are asked for a request of a key; likewise. */
+  ask(keyId: string): (() => void) | null {
+    return this.#asks.take(keyId);
   }
 
   /** A request of a key is looked up in the database; likewise. */
   lookUp(keyId: string): (() => void) | null {
     return this.#lookUps.take(keyId);
+  }
+
+  /** Whether a claim that is begun now is this process's alone. */
+  get holdsLease(): boolean {
+    return this.#holdsLease();
   }
 
   /** How often the lease was lost under which claims are begun. */
@@ -201,7 +228,9 @@ export class RunningClaims {
   #hold(run: ClaimedRun): boolean {
     const replayMs = run.claim === null ? run.graceMs : this.#settings().replayMs;
     const bytes = runBytes + 2 * JSON.stringify(run.asked?.request ?? null).length;
-    if (replayMs === 0 || !this.#kept.take(run.keyId, bytes)) return false;
+    // What a failure has left, which cost nothing, takes no answer's place.
+    const evicts = run.phase === 'ended';
+    if (replayMs === 0 || !this.#kept.take(run.keyId, bytes, evicts)) return false;
     const end = (): void => {
       if (run.joins === 0) this.#drop(run);
       else cancel = this.#clock.schedule(readOnMs, end);
@@ -223,28 +252,6 @@ export class RunningClaims {
     this.#held.get(run)?.();
     this.#held.delete(run);
     this.#remove(run);
-  }
-}
-
-/** Turns at something, of which each key may have some at a time. */
-class Turns {
-  readonly #most: number;
-  readonly #taken = new Map<string, number>();
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Takes a turn; returns what gives it back, or `null` where there is none. */
-  take(keyId: string): (() => void) | null {
-    const taken = this.#taken.get(keyId) ?? 0;
-    if (taken >= this.#most) return null;
-    this.#taken.set(keyId, taken + 1);
-    return () => {
-      const left = (this.#taken.get(keyId) ?? 1) - 1;
-      if (left === 0) this.#taken.delete(keyId);
-      else this.#taken.set(keyId, left);
-    };
   }
 }
 

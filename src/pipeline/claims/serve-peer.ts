@@ -1,4 +1,5 @@
 import type { Ports } from '../ports.ts';
+import { untilKnown } from './join-answer.ts';
 import { cancelRun, findResponse, responseStateOf } from './response-state.ts';
 import type { ClaimedRun } from './claimed-run.ts';
 import type { PeerAnswer, PeerRefusal, ResponseAction, WantedRequest, WantedRun } from './peers.ts';
@@ -14,13 +15,12 @@ export async function serveJoin(
     peer.send({ kind: 'refused', reason });
     return peer.end();
   };
-  const run = await findWanted(wanted, claims);
-  if (run === undefined) return refuse('none');
-  const leave = claims.join(run);
-  if (leave === null) return refuse('crowded');
+  const found = await joinWanted(wanted, claims);
+  if (typeof found === 'string') return refuse(found);
+  const { run, leave } = found;
   try {
     const left = new Promise<void>((resolve) => peer.onLeft(resolve));
-    await Promise.race([run.known, left]);
+    await untilKnown(run, left);
     const { asked, phase, answer } = run;
     if (asked === null || phase === 'freed') return await refuse('none');
     if (!answer.isWhole) return await refuse('too_long');
@@ -31,19 +31,23 @@ export async function serveJoin(
   }
 }
 
-async function findWanted(wanted: WantedRun, claims: Ports['claims']): Promise<ClaimedRun | undefined> {
+async function joinWanted(
+  wanted: WantedRun,
+  claims: Ports['claims'],
+): Promise<{ readonly run: ClaimedRun; readonly leave: () => void } | PeerRefusal> {
   const { kind, keyId } = wanted;
-  return kind === 'retry'
-    ? claims.findLeft(keyId, wanted.request)
-    : claims.findRequest(keyId, wanted.requestId);
+  if (kind === 'retry') return (await claims.joinLeft(keyId, wanted.request)) ?? 'none';
+  const run = claims.findRequest(keyId, wanted.requestId);
+  if (run === undefined) return 'none';
+  const leave = claims.join(run);
+  return leave === null ? 'crowded' : { run, leave };
 }
 
 /** The other process, as an answer sees its clients. */
 function receiverOf(peer: PeerAnswer): Receiver {
   return {
-    get hasLeft() {
-      return peer.hasLeft;
-    },
+    // Whether the client has the end is known to the other process alone, which says so.
+    hasLeft: true,
     onLeft: (callback) => peer.onLeft(callback),
     send: (deltas) => peer.send({ kind: 'text', deltas }),
     drained: () => peer.drained(),
@@ -54,6 +58,11 @@ function receiverOf(peer: PeerAnswer): Receiver {
     },
     tearDown: () => peer.cut(),
   };
+}
+
+/** The client of another process has all of an answer: it is not given to a further retry. */
+export function noteDelivered({ keyId, requestId }: WantedRequest, claims: Ports['claims']): void {
+  claims.delivered(keyId, requestId);
 }
 
 /** Reads or cancels a response of this process for another one; resolves with its object as JSON, or `null` without one. */

@@ -3,7 +3,7 @@ import type { Settled } from '../results.ts';
 
 /**
  * How much of an answer is kept, in bytes as they are counted here: two for each UTF-16 code unit, and eight for each delta. It
- * is about 16,000 tokens of English. A longer answer goes on, and can't be joined any more.
+ * is about 12,000 tokens of English. A longer answer goes on, and can't be joined any more.
  */
 const maxAnswerBytes = 262_144;
 
@@ -26,7 +26,7 @@ export interface AnswerMemory {
 
 /** The side of a client that gets an answer: here, or by way of another process. */
 export interface Receiver {
-  /** Whether the client has disconnected. */
+  /** Whether the client has disconnected, or may have. */
   readonly hasLeft: boolean;
   /** Calls back when the client leaves before the end, or at once if it already has. */
   onLeft(callback: () => void): void;
@@ -125,6 +125,8 @@ export class SharedAnswer {
     receiver.onLeft(() => this.#remove(listener));
     signal?.addEventListener('abort', () => this.#remove(listener));
     this.#feed(listener);
+    // One that keeps up ends the wait for those that do not.
+    this.#noteMove();
     return listener.gone.promise;
   }
 
@@ -200,7 +202,7 @@ export class SharedAnswer {
 
   /** Sends a client what it has not got, until it has to read, and its end behind that. */
   #feed(listener: Listener): void {
-    while (!listener.isBehind && listener.sent < this.#count) {
+    while (!listener.isBehind && listener.sent < this.#count && this.#listeners.has(listener)) {
       const missing = this.#deltasFrom(listener.sent);
       if (missing === null) return this.#cutOff(listener);
       this.#send(listener, missing);
@@ -209,13 +211,19 @@ export class SharedAnswer {
     this.#conclude(listener, this.#settled).then(() => listener.gone.resolve(true), listener.gone.reject);
   }
 
+  /** A client has its end. */
+  noteDelivered(): void {
+    this.#wasDelivered = true;
+  }
+
   async #conclude({ receiver }: Listener, settled: Settled): Promise<void> {
     this.#concluding++;
     try {
       await receiver.conclude(settled);
-      if (!receiver.hasLeft) this.#wasDelivered = true;
+      if (!receiver.hasLeft) this.noteDelivered();
     } finally {
       this.#concluding--;
+      if (this.hasNoClient) this.#onListeners(0);
     }
   }
 
@@ -226,7 +234,8 @@ export class SharedAnswer {
       if (listener.receiver.send(deltas)) return;
     } catch (error) {
       listener.gone.reject(error);
-      return this.#remove(listener);
+      // What follows would not be the rest of what it has.
+      return this.#cutOff(listener);
     }
     listener.isBehind = true;
     void listener.receiver.drained()?.then(() => {

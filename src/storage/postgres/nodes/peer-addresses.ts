@@ -1,15 +1,19 @@
 import type { Engine } from '../../engine.ts';
-import { lookUpRows, sql } from '../../statements.ts';
+import { lookUpRows, raw, sql } from '../../statements.ts';
 
 /** How many other processes are asked at a time. */
 const maxPeers = 64;
 
-/** Reads where the other processes with a lease are reached, by the ids under which they have it. */
-export async function readPeerAddresses(engine: Engine, owner: string): Promise<ReadonlyMap<string, string>> {
+/** Reads where the other processes with a lease are reached, or the one that has it under an id. */
+export async function readPeerAddresses(
+  engine: Engine,
+  own: string,
+  owner: string | null,
+): Promise<readonly string[]> {
+  const isAsked = owner === null ? raw('TRUE') : sql`id = ${owner}`;
   const rows = await lookUpRows(
     engine,
-    sql`SELECT id, address FROM owners WHERE address IS NOT NULL AND id <> ${owner}
-      ORDER BY renewed_at DESC LIMIT ${maxPeers}`,
+    sql`SELECT address FROM owners WHERE address IS NOT NULL AND id <> ${own} AND ${isAsked} ORDER BY id LIMIT ${maxPeers}`,
   );
-  return new Map(rows.map(({ id, address }) => [String(id), String(address)]));
+  return rows.map(({ address }) => String(address));
 }
