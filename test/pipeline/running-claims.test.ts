@@ -1,12 +1,19 @@
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { RunningClaims } from '../../src/pipeline/claims/running-claims.ts';
 import type { ClaimedRun } from '../../src/pipeline/claims/claimed-run.ts';
 import type { Delivery } from '../../src/pipeline/delivery/delivery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
 /** The side of a client that reads all that it gets. */
 function silentDelivery(onLeft: (left: () => void) => void = () => {}): Delivery {
-  return { onLeft, send: () => true, drained: () => null } as unknown as Delivery;
+  const sides = { onLeft, send: () => true, drained: () => null, conclude: async () => {} };
+  return sides as unknown as Delivery;
 }
 
 function setUp({ replayMs = 120_000, graceMs = 10_000 } = {}) {
@@ -115,6 +122,63 @@ describe('the claims of a process', () => {
     claims.close();
     for (const one of running) one.leave();
     expect(claims.keptBytes).toBe(0);
+  });
+
+  test('keep nothing of what a request was made of, once that has failed', async () => {
+    const { claims } = setUp();
+    const failed = claims.begin({ keyId: 'key', name: 'failed' }, 'req_failed');
+    const promptOf = (): WeakRef<object> => {
+      const prompt = { text: 'x'.repeat(1_000) };
+      const keepsPrompt = (): (() => void) => () => void prompt.text;
+      failed.run(
+        { request: { responses: {} } as never, id: '0', arrivedAtMs: 0, isNamed: true },
+        silentDelivery(),
+        { left: keepsPrompt, lost: () => void prompt.text },
+      );
+      return new WeakRef(prompt);
+    };
+    const prompt = promptOf();
+    failed.free();
+    await failed.conclude({
+      result: { kind: 'interrupted', interruption: 'cancelled', usage: null },
+      chargeNanos: 0,
+      endedAtSeconds: 0,
+    });
+    failed.leave();
+    await setImmediate();
+    collectGarbage();
+    expect(claims.findRequest('key', 'req_failed')).toBe(failed);
+    expect(prompt.deref()).toBe(undefined);
+  });
+
+  test('of what has failed at no cost take the place of no answer', () => {
+    const { claims, run, find } = setUp();
+    const answers = Array.from({ length: 8 }, (_, at) => {
+      const one = run('x'.repeat(100_000), `key ${at}`);
+      claims.keep(one);
+      return one;
+    });
+    const instructions = 'x'.repeat(7_500_000);
+    for (let at = 0; at < 10; at++) {
+      const name = `failed ${at}`;
+      const failed = claims.begin({ keyId: name, name }, `req_${name}`);
+      failed.run(
+        { request: { responses: { instructions } } as never, id: '0', arrivedAtMs: 0, isNamed: true },
+        silentDelivery(),
+        { left: () => () => {}, lost: () => {} },
+      );
+      failed.free();
+      void failed.conclude({
+        result: { kind: 'interrupted', interruption: 'cancelled', usage: null },
+        chargeNanos: 0,
+        endedAtSeconds: 0,
+      });
+      failed.leave();
+    }
+    expect(claims.keptBytes).toBeLessThanOrEqual(64 * 1_048_576);
+    expect(claims.findRequest('failed 0', 'req_failed 0')).not.toBe(undefined);
+    expect(claims.findRequest('failed 9', 'req_failed 9')).toBe(undefined);
+    expect(answers.every((one) => find(one) === one)).toBe(true);
   });
 
   test('bound the clients that join one request, and those of a key', () => {
