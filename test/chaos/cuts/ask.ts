@@ -4,6 +4,8 @@ import { questionHeader } from './cutting-proxy.ts';
 /** A question, and how it is asked. */
 export interface Question {
   readonly number: number;
+  /** Which of the clients that ask it at a time this one is. */
+  readonly asker: number;
   readonly prompt: string;
   readonly protocol: 'chat' | 'responses';
   readonly stream: boolean;
@@ -15,6 +17,8 @@ export interface Asked {
   readonly secret: string;
   /** Whether they are sent under a name. */
   readonly isNamed: boolean;
+  /** When one request is given up, in milliseconds, by the clients that have a setting for it; `null` leaves it to them. */
+  readonly requestMs: number | null;
 }
 
 /** Asks by one client; resolves with the text of the answer, as it was read to its end. */
@@ -34,11 +38,16 @@ export class RefusedError extends Error {
 /** What is thrown where a client does not say that an answer is incomplete, and its application sees it. */
 export const brokeOff = 'the stream broke off';
 
+/** The name of a question. */
+export function nameOf(question: number): string {
+  return `question-${question}`;
+}
+
 /** The headers of a question, which the application gives to its client. */
-export function headersOf({ number }: Question, { isNamed }: Asked): Record<string, string> {
+export function headersOf({ number, asker }: Question, { isNamed }: Asked): Record<string, string> {
   return {
-    [questionHeader]: String(number),
-    ...(isNamed ? { 'idempotency-key': `question-${number}` } : {}),
+    [questionHeader]: `${number}-${asker}`,
+    ...(isNamed ? { 'idempotency-key': nameOf(number) } : {}),
   };
 }
 
@@ -55,6 +64,7 @@ export async function askRaw(question: Question, asked: Asked): Promise<string> 
       'content-type': 'application/json',
     },
     body: JSON.stringify({ model: 'small', stream, ...said }),
+    signal: asked.requestMs === null ? null : AbortSignal.timeout(asked.requestMs),
   });
   const body = await response.text();
   if (response.status !== 200) {
@@ -113,7 +123,11 @@ function textOfEvents(body: string, protocol: Question['protocol']): string {
 export function askByOpenAi(Client: typeof OpenAI, maxMs: number): AskBy {
   return async (question, asked) => {
     const client = new Client({ baseURL: `${asked.url}/v1`, apiKey: asked.secret });
-    const options = { headers: headersOf(question, asked), signal: AbortSignal.timeout(maxMs) };
+    const options = {
+      headers: headersOf(question, asked),
+      signal: AbortSignal.timeout(maxMs),
+      ...(asked.requestMs === null ? {} : { timeout: asked.requestMs }),
+    };
     const ask = question.protocol === 'chat' ? askChat : askResponses;
     return ask(client, question, options).catch(throwRefusal);
   };

@@ -1,5 +1,6 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Observations } from './observations.ts';
 
 /** Behind how many bytes of an answer its connection is cut, and how: with a FIN, or with an RST. */
 export interface Cut {
@@ -17,25 +18,42 @@ export interface CuttingProxy {
   close(): Promise<void>;
 }
 
-/** The header in which a request has its number; the server does not read it. */
+/** The header in which a request has its number, and that of its client; the server does not read it. */
 export const questionHeader = 'x-question';
-const questionPattern = new RegExp(`${questionHeader}: (\\d+)`, 'i');
+const questionPattern = new RegExp(`${questionHeader}: (\\d+)-(\\d+)`, 'i');
 
-/** `target` says which port of a server the next connection leads to. */
-export async function startCuttingProxy(target: () => number): Promise<CuttingProxy> {
+/** Where a connection leads to: a port, and the number of the process that listens there. */
+export interface CuttingTarget {
+  readonly port: number;
+  readonly process: number;
+}
+
+/** `target` says where the next connection leads to. */
+export async function startCuttingProxy(
+  target: () => CuttingTarget,
+  observations: Observations,
+): Promise<CuttingProxy> {
   const planned = new Map<number, Cut[]>();
   const seen = new Map<number, { tries: number; cuts: number }>();
   const clients = new Set<Socket>();
   const server = createServer({ noDelay: true }, (client) => {
-    const upstream = connect({ port: target(), host: '127.0.0.1', noDelay: true });
+    const { port, process } = target();
+    const upstream = connect({ port, host: '127.0.0.1', noDelay: true });
     let asked = { tries: 0, cuts: 0 };
+    let noteLeft = (): void => {};
     let cut: Cut | null = null;
     clients.add(client);
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('data', (bytes: Buffer) => {
-      const found = questionPattern.exec(bytes.toString('latin1'))?.[1];
-      if (found !== undefined) {
-        const question = Number(found);
+      const found = questionPattern.exec(bytes.toString('latin1'));
+      if (found !== null) {
+        const [question = 0, asker = 0] = found.slice(1).map(Number);
+        const number = observations.nextNumber();
+        observations.note(question, { what: 'sent', asked: number, process, asker });
+        noteLeft = () => {
+          observations.note(question, { what: 'left', asked: number });
+          noteLeft = () => {};
+        };
         asked = seen.get(question) ?? { tries: 0, cuts: 0 };
         seen.set(question, asked);
         asked.tries++;
@@ -49,6 +67,7 @@ export async function startCuttingProxy(target: () => number): Promise<CuttingPr
         return void client.write(bytes);
       }
       asked.cuts++;
+      noteLeft();
       const { how } = cut;
       client.write(bytes.subarray(0, cut.bytes), () => {
         if (how === 'rst') client.resetAndDestroy();
@@ -58,6 +77,7 @@ export async function startCuttingProxy(target: () => number): Promise<CuttingPr
     });
     client.on('close', () => {
       clients.delete(client);
+      noteLeft();
       upstream.destroy();
     });
     upstream.on('close', () => client.end());

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { chatFrames } from '../../support/scripted-upstream.ts';
+import type { Observations } from './observations.ts';
 
 /** The words that are in each prompt, and in each delta of an answer, of a run: nothing else has them. */
 export interface Words {
@@ -53,18 +54,26 @@ export function costNanosOf(question: number, words: Words): number {
 
 /** A provider whose answers depend on the number that is asked alone. */
 export interface NumberedTexts {
-  readonly url: string;
+  /** Its address for the process of a gateway that has a number of its own. */
+  urlFor(process: number): string;
   /** How often each question was asked. */
   readonly calls: ReadonlyMap<number, number>;
-  /** The questions that were answered twice at a time. */
-  readonly doubled: ReadonlySet<number>;
   close(): void;
 }
 
-export async function startNumberedTexts(words: Words): Promise<NumberedTexts> {
+export interface NumberedTextsOptions {
+  readonly words: Words;
+  readonly observations: Observations;
+  /** How long the answer to a question takes, in milliseconds. */
+  readonly answerMs: (question: number) => number;
+}
+
+export async function startNumberedTexts({
+  words,
+  observations,
+  answerMs,
+}: NumberedTextsOptions): Promise<NumberedTexts> {
   const calls = new Map<number, number>();
-  const running = new Set<number>();
-  const doubled = new Set<number>();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -74,18 +83,24 @@ export async function startNumberedTexts(words: Words): Promise<NumberedTexts> {
         stream: boolean;
       };
       const question = Number(messages.at(-1)?.content.split(' ').at(-1));
+      const process = Number(request.url?.split('/')[1]);
+      const call = observations.nextNumber();
       calls.set(question, (calls.get(question) ?? 0) + 1);
-      if (running.has(question)) doubled.add(question);
-      running.add(question);
-      response.on('close', () => running.delete(question));
-      void answer(response, { question, words, stream });
+      observations.note(question, { what: 'called', call, process });
+      let hasEnded = false;
+      const end = (what: 'answered' | 'cut off'): void => {
+        if (!hasEnded) observations.note(question, { what, call, process });
+        hasEnded = true;
+      };
+      response.on('finish', () => end('answered'));
+      response.on('close', () => end('cut off'));
+      void answer(response, { question, words, stream, tookMs: answerMs(question) });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    urlFor: (process) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/${process}/v1`,
     calls,
-    doubled,
     close() {
       server.closeAllConnections();
       server.close();
@@ -93,14 +108,18 @@ export async function startNumberedTexts(words: Words): Promise<NumberedTexts> {
   };
 }
 
+interface Answer {
+  readonly question: number;
+  readonly words: Words;
+  readonly stream: boolean;
+  readonly tookMs: number;
+}
+
 /** Answers as providers do, bit by bit: a connection may break in the middle. */
-async function answer(
-  response: ServerResponse,
-  { question, words, stream }: { question: number; words: Words; stream: boolean },
-): Promise<void> {
+async function answer(response: ServerResponse, { question, words, stream, tookMs }: Answer): Promise<void> {
   const texts = textsOf(question, words);
-  await wait(question % 5);
   if (!stream) {
+    await wait(tookMs);
     const message = { role: 'assistant', content: texts.join('') };
     const usage = usageOf(question, words);
     const choices = [{ index: 0, message, finish_reason: 'stop' }];
@@ -110,10 +129,14 @@ async function answer(
     );
     return;
   }
+  const frames = chatFrames(texts, 'stop', usageOf(question, words));
+  // Of an answer that takes no time, all is sent at once.
+  const pauseMs = tookMs / (frames.length + 1);
+  if (pauseMs > 0) await wait(pauseMs);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const frame of chatFrames(texts, 'stop', usageOf(question, words))) {
+  for (const frame of frames) {
     response.write(frame);
-    if (question % 2 === 0) await wait(1);
+    if (pauseMs > 0) await wait(pauseMs);
   }
   response.end();
 }

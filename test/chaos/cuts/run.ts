@@ -1,27 +1,35 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseUsd } from '../../../src/shared/money.ts';
 import { startCollector } from '../../support/otlp-collector.ts';
 import { postgresPrograms, startPostgresServer } from '../../support/postgres-server.ts';
-import { randomNumbers } from '../../support/random-numbers.ts';
+import { randomNumbers, seededNumbers } from '../../support/random-numbers.ts';
 import { countOption, onOff, readScript, seedOption, textOption } from '../../support/script-options.ts';
+import { databaseIn } from '../served-process.ts';
+import type { ServedProcess } from '../served-process.ts';
 import { RefusedError } from './ask.ts';
 import type { AskBy, Question } from './ask.ts';
+import { readCharges } from './charges.ts';
+import { checkQuestions, checkSpent } from './checks.ts';
 import { clientNames, loadClients, usualClients } from './clients.ts';
 import { startCuttingProxy } from './cutting-proxy.ts';
 import type { Cut } from './cutting-proxy.ts';
-import { filesWithWords } from './find-words.ts';
+import { createDisturbances, leaseMs, longestMs } from './disturbances.ts';
 import { startGateways } from './gateways.ts';
+import { dumpTables, findLeftovers } from './leftovers.ts';
 import { costNanosOf, promptOf, startNumberedTexts, textsOf, wordsOf } from './numbered-texts.ts';
+import { Observations } from './observations.ts';
+import { tableOfClients, tableOfDisturbances } from './report.ts';
 
 /**
  * Questions whose connections are cut, one to three times each, behind any number of bytes, and whose clients ask again until
  * they have the answer: some libraries send a request again by themselves, and otherwise the application around them asks
  * once more. Each question must have called its upstream once, be charged once, and have its whole text; without a
- * name it is asked and paid as often as it is sent. Where gateways are killed meanwhile, a question may be asked again
- * once it was lost, or be told that it was charged and is gone: never is it charged twice, or answered twice at a time.
+ * name it is asked and paid as often as it is sent. Where gateways and their database are disturbed meanwhile, a question may be
+ * asked again once it was lost, or be told that it was charged and is gone: never is it charged twice, or answered twice at a
+ * time, and it comes to an end soon after its lease. Answers take longer then, so that every step of a claim is met.
  * No prompt and no answer may be in what the run leaves: databases, spools, logs, traces and temporary files.
  * `npm run chaos cuts -- --cuts 10000 --seed 1`, or with all clients
  * `npm run chaos cuts -- --clients raw,openai7,openai4,vercel,langchain --seed 1`
@@ -29,7 +37,7 @@ import { costNanosOf, promptOf, startNumberedTexts, textsOf, wordsOf } from './n
 
 const {
   cuts: wantedCuts,
-  kills: wantedKills,
+  disturbances: wantedDisturbances,
   postgres,
   unnamed,
   clients: wantedClients,
@@ -41,7 +49,10 @@ const {
     clients: textOption(
       `those of ${clientNames.join(',')} that ask, without spaces: ${usualClients} if not given, and the others need what 'npm run test:outside' installs`,
     ),
-    kills: countOption('how often a gateway is killed meanwhile, at least', null),
+    disturbances: countOption(
+      'how often, meanwhile, a gateway is killed or stands still, or, with --postgres, the database is restarted, or a gateway is cut off from it, or from the other one',
+      null,
+    ),
     postgres: onOff('two gateways over a PostgreSQL server of its own, in place of one over a file'),
     unnamed: onOff('asks without an Idempotency-Key: what is paid then is shown, and no fault'),
     seed: seedOption(null),
@@ -60,31 +71,53 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 /** How many questions each client asks at a time. */
 const atOnce = 16;
-/** For how long a question is asked again, in milliseconds: a lease lasts 15 seconds. */
-const maxAskingMs = 60_000;
+/** How long gateways and clients may take to notice that a lease or a disturbance is over, in milliseconds. */
+const noticeMs = 25_000;
+/** For how long a question is asked again without a longer pause, in milliseconds. */
+const maxAskingMs = leaseMs + longestMs + noticeMs;
 /** The most bytes of an answer that are passed on before a cut: more than any has. */
 const mostBytes = 4_000;
-/** The longest time between two kills, in milliseconds. */
-const mostBetweenKillsMs = 3_000;
+/** How long a request waits before its client gives it up, where gateways are disturbed, in milliseconds: any time up to this. */
+const maxRequestMs = 8_000;
+/** How long an answer of the upstream takes at the most, where gateways are disturbed, in milliseconds. */
+const maxAnswerMs = 5_000;
+/** How many of the questions are asked by two clients at a time, where gateways are disturbed. */
+const askedByTwo = 0.4;
+/** How many requests are sent again late, where gateways are disturbed, and how late at the most, in milliseconds. */
+const comesBackLate = 0.08;
+const maxAwayMs = 14_000;
 const maxFaults = 20;
 
 const { random, seed } = randomNumbers(given);
 const below = (limit: number): number => Math.floor(random() * limit);
+const isDisturbed = wantedDisturbances !== null;
+
+/** A third of the answers come at once, a third soon, and a third take seconds; without disturbances they all come at once. */
+function answerMs(question: number): number {
+  if (!isDisturbed) return question % 2 === 0 ? 12 : 0;
+  const drawn = seededNumbers(seed + question)();
+  return question % 3 === 0 ? 0 : drawn * (question % 3 === 1 ? maxAnswerMs / 10 : maxAnswerMs);
+}
 
 const words = wordsOf(seed);
-const upstream = await startNumberedTexts(words);
+const observations = new Observations();
+const upstream = await startNumberedTexts({ words, observations, answerMs });
 const collector = await startCollector();
 const folder = mkdtempSync(join(tmpdir(), 'textgate-cuts-'));
 const server = postgres ? await startPostgresServer() : null;
 const gateways = await startGateways({
   folder,
-  upstreamUrl: upstream.url,
+  upstream,
   collectorUrl: collector.url,
-  databaseUrl: server?.url() ?? null,
+  server,
+  observations,
 });
-const proxy = await startCuttingProxy(() => gateways.ports[below(gateways.ports.length)] ?? 0);
+const [first] = gateways.all;
+if (first === undefined) throw new Error('no gateway');
+const proxy = await startCuttingProxy(() => gateways.all[below(gateways.all.length)] ?? first, observations);
+const disturbances = createDisturbances({ gateways: gateways.all, server, observations, random });
 const faults: string[] = [];
-const counts = { answered: 0, told: 0, kills: 0 };
+const counts = { answered: 0, told: 0, longestMs: 0 };
 
 /** A client, which has a key of its own, and what has become of its questions. */
 interface Asker {
@@ -97,82 +130,108 @@ interface Asker {
 
 const askers: readonly Asker[] = await Promise.all(
   [...clients].map(async ([name, ask]) => {
-    const secret = await gateways.first.createKey(name, '1000000');
+    const secret = await first.served.createKey(name, '1000000');
     return { name, ask, secret, questions: [], cuts: 0 };
   }),
 );
 
 /** Asks a question until its client has all of the answer, or was told that it is gone. */
-async function askAgain(asker: Asker, question: Question): Promise<void> {
-  const { number } = question;
-  const cuts = Array.from({ length: 1 + below(3) }, (): Cut => ({
-    bytes: below(mostBytes),
-    how: random() < 0.5 ? 'fin' : 'rst',
-  }));
-  proxy.cutAnswers(number, cuts);
-  asker.questions.push(number);
-  const asked = { url: `http://127.0.0.1:${proxy.port}`, secret: asker.secret, isNamed: !unnamed };
-  const name = `question ${number} (${asker.name}, ${question.protocol}, ${question.stream ? 'streamed' : 'whole'})`;
-  const untilMs = performance.now() + maxAskingMs;
+async function askAgain(
+  { name: client, ask, secret }: Asker,
+  question: Question,
+  cuts: number,
+): Promise<void> {
+  const { number, asker } = question;
+  const name = `question ${number} (${client}, ${question.protocol}, ${question.stream ? 'streamed' : 'whole'})`;
+  let startedMs = performance.now();
+  const noteEnd = (what: 'served' | 'told' | 'refused'): void => {
+    counts.longestMs = Math.max(counts.longestMs, performance.now() - startedMs);
+    observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
+  };
   let last = '';
-  for (let tries = 1; performance.now() < untilMs; tries++) {
+  for (let tries = 1; performance.now() < startedMs + maxAskingMs; tries++) {
     try {
-      const text = await asker.ask(question, asked);
+      const text = await ask(question, {
+        url: `http://127.0.0.1:${proxy.port}`,
+        secret,
+        isNamed: !unnamed,
+        requestMs: isDisturbed ? 1 + below(maxRequestMs) : null,
+      });
+      noteEnd('served');
       counts.answered++;
       if (text !== textsOf(number, words).join('')) faults.push(`${name}: has another text: ${text}`);
       return;
     } catch (error) {
-      if (error instanceof RefusedError && error.code === 'replay_unavailable') return void counts.told++;
+      const code = error instanceof RefusedError ? error.code : null;
+      if (code === 'replay_unavailable') {
+        noteEnd('told');
+        return void counts.told++;
+      }
+      if (code === 'idempotency_key_reused') noteEnd('refused');
       last = String(error);
-      // At once, as libraries do, or a little later, as people do; what is away for longer is waited for.
-      if (tries > cuts.length) await wait(200);
+      // At once, as libraries do, or a little later, as people do, or late; what is away for longer is waited for.
+      if (isDisturbed && random() < comesBackLate) {
+        await wait(below(maxAwayMs));
+        startedMs = performance.now();
+      } else if (tries > cuts) await wait(200);
       else if (random() < 0.5) await wait(below(30));
     }
   }
-  faults.push(`${name}: has no answer, and the last one was ${last}`);
+  faults.push(`${name}: has no answer after ${maxAskingMs} ms, and the last one was ${last}`);
 }
 
 const cutsOfEach = Math.ceil(wantedCuts / askers.length);
 const hasFailed = (): boolean => faults.length >= maxFaults;
-const areKillsDone = (): boolean => counts.kills >= (wantedKills ?? 0);
+const areDisturbancesDone = (): boolean => disturbances.count >= (wantedDisturbances ?? 0);
 const isOver = (): boolean =>
-  hasFailed() || (areKillsDone() && askers.every(({ cuts }) => cuts >= cutsOfEach));
+  hasFailed() || (areDisturbancesDone() && askers.every(({ cuts }) => cuts >= cutsOfEach));
 let lastNumber = 0;
 
-/** Asks by a client until enough of its connections were cut. */
+/** Asks by a client, and some questions by two at a time, until enough of its connections were cut. */
 async function askOn(asker: Asker): Promise<void> {
-  while (!hasFailed() && !(areKillsDone() && asker.cuts >= cutsOfEach)) {
+  while (!hasFailed() && !(areDisturbancesDone() && asker.cuts >= cutsOfEach)) {
     const number = ++lastNumber;
-    await askAgain(asker, {
+    const cuts = Array.from({ length: 1 + below(3) }, (): Cut => ({
+      bytes: below(mostBytes),
+      how: random() < 0.5 ? 'fin' : 'rst',
+    }));
+    proxy.cutAnswers(number, cuts);
+    asker.questions.push(number);
+    const question = {
       number,
       prompt: promptOf(number, words),
-      protocol: random() < 0.5 ? 'chat' : 'responses',
+      protocol: random() < 0.5 ? ('chat' as const) : ('responses' as const),
       stream: random() < 0.7,
-    });
+    };
+    const ofIt = isDisturbed && !unnamed && random() < askedByTwo ? [0, 1] : [0];
+    observations.begin(number, ofIt.length);
+    await Promise.all(
+      ofIt.map((at) =>
+        askAgain(asker, { ...question, asker: at }, cuts.length).finally(() => observations.end(number)),
+      ),
+    );
     asker.cuts += proxy.seen.get(number)?.cuts ?? 0;
   }
 }
 
 const asking = Promise.all(askers.flatMap((asker) => Array.from({ length: atOnce }, () => askOn(asker))));
-while (!areKillsDone() && !isOver()) {
-  await wait(below(mostBetweenKillsMs));
-  await gateways.kill(below(gateways.ports.length));
-  counts.kills++;
-}
+while (!areDisturbancesDone() && !isOver()) await disturbances.playOne();
 await asking;
 
 /** What each key has spent, in nano-USD, once nothing runs any more. */
-async function spentByKey(): Promise<ReadonlyMap<string, number>> {
+async function spentByKey(served: ServedProcess): Promise<ReadonlyMap<string, number>> {
   for (;;) {
-    const { data: running } = (await gateways.first.ask('GET', '/in-flight')) as { data: unknown[] };
-    if (running.length === 0) break;
+    const running = await Promise.all(
+      gateways.all.map((gateway) => gateway.served.ask('GET', '/in-flight') as Promise<{ data: unknown[] }>),
+    );
+    if (running.every(({ data }) => data.length === 0)) break;
     await wait(100);
   }
-  const { data } = (await gateways.first.ask('GET', '/keys')) as { data: { name: string; spent: string }[] };
+  const { data } = (await served.ask('GET', '/keys')) as { data: { name: string; spent: string }[] };
   return new Map(data.map(({ name, spent }) => [name, parseUsd(spent) ?? Number.NaN]));
 }
 
-const spent = await spentByKey();
+const spent = await spentByKey(first.served);
 const sum = (counted: readonly number[]): number => counted.reduce((total, count) => total + count, 0);
 const results = askers.map(({ name, questions, cuts }) => {
   const spentNanos = spent.get(name) ?? Number.NaN;
@@ -183,19 +242,22 @@ const results = askers.map(({ name, questions, cuts }) => {
     cuts,
     tries: sum(questions.map((number) => proxy.seen.get(number)?.tries ?? 0)),
     calls: sum(questions.map((number) => upstream.calls.get(number) ?? 0)),
-    spentNanos,
-    costNanos,
     charges: (spentNanos / costNanos) * questions.length,
   };
 });
 if (!unnamed) {
-  for (const { name, questions, spentNanos, costNanos } of results)
-    if (spentNanos !== costNanos)
-      faults.push(
-        `${name}: ${questions} questions cost ${costNanos} nano-USD, and ${spentNanos} are charged`,
-      );
-  for (const question of upstream.doubled) faults.push(`question ${question} was answered twice at a time`);
-  if (wantedKills === null) {
+  const database = server ?? databaseIn(join(folder, 'gateway-0'));
+  const charges = await readCharges(first.served, database, [...observations.ofQuestions.keys()]);
+  faults.push(...checkSpent(askers, spent, charges));
+  faults.push(
+    ...checkQuestions({
+      observations,
+      charges,
+      costOf: (question) => costNanosOf(question, words),
+      isDisturbed,
+    }),
+  );
+  if (!isDisturbed) {
     if (counts.told > 0 && !postgres)
       faults.push(`${counts.told} questions were told that their answer is gone`);
     for (const [question, times] of upstream.calls)
@@ -203,53 +265,29 @@ if (!unnamed) {
   }
 }
 await proxy.close();
-/** Searches a folder for texts; what is found is named without them. */
-async function searchFor(place: string, searched: string): Promise<void> {
-  for (const [kind, word] of Object.entries(words))
-    for (const file of await filesWithWords(searched, [word]))
-      faults.push(`${place}: the text of a${kind === 'answer' ? 'n' : ''} ${kind} is in ${file}`);
-}
 
 // SQLite's log has what the end of its process removes; PostgreSQL's files have all of it once the server has ended.
-await searchFor('while gateways run', folder);
+faults.push(...(await findLeftovers('while gateways run', folder, words)));
 faults.push(...(await gateways.end()));
 upstream.close();
 await collector.close();
 writeFileSync(join(folder, 'traces'), collector.bodies.join('\n'));
 if (server !== null) {
-  // Long values are compressed in its files.
-  const tables = await server.sql(
-    `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
-  );
-  mkdirSync(join(folder, 'dump'));
-  for (const { name } of tables) {
-    const rows = await server.sql(`SELECT t::text AS row FROM ${String(name)} t`);
-    writeFileSync(join(folder, 'dump', String(name)), rows.map(({ row: text }) => String(text)).join('\n'));
-  }
+  await dumpTables(server, join(folder, 'dump'));
   await server.stop();
-  await searchFor('PostgreSQL', server.folder);
+  faults.push(...(await findLeftovers('PostgreSQL', server.folder, words)));
 }
-await searchFor('afterwards', folder);
+faults.push(...(await findLeftovers('afterwards', folder, words)));
 await server?.remove();
 if (faults.length === 0) rmSync(folder, { recursive: true });
 
-const columns = ['questions', 'cuts', 'tries', 'calls a question', 'charges a question'] as const;
-const nameWidth = Math.max(...clientNames.map((name) => name.length));
-const row = (name: string, cells: readonly string[]): string =>
-  [name.padEnd(nameWidth), ...cells.map((cell, at) => cell.padStart(columns[at]?.length ?? 0))].join('  ');
-const table = results.map(({ name, questions, cuts, tries, calls, charges }) =>
-  row(name, [
-    ...[questions, cuts, tries].map(String),
-    ...[calls, charges].map((count) => (count / questions).toFixed(3)),
-  ]),
-);
 const engine = postgres ? 'two gateways over PostgreSQL' : 'one gateway over SQLite';
 const lines = [
   `seed ${seed}, ${engine}, ${unnamed ? 'without' : 'with'} an Idempotency-Key`,
-  `${sum(results.map(({ cuts }) => cuts))} cuts, ${counts.kills} kills`,
-  `answered: ${counts.answered}; told that their answer is gone: ${counts.told}`,
-  row('', columns),
-  ...table,
+  `${sum(results.map(({ cuts }) => cuts))} cuts, ${disturbances.count} disturbances`,
+  `answered: ${counts.answered}; told that their answer is gone: ${counts.told}; the longest was asked for ${(counts.longestMs / 1_000).toFixed(1)} s`,
+  ...tableOfClients(results),
+  ...(isDisturbed ? tableOfDisturbances(disturbances.found) : []),
   ...faults.slice(0, maxFaults).map((fault) => `FAULT: ${fault}`),
   `${faults.length} faults`,
 ];
