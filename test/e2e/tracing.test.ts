@@ -231,7 +231,13 @@ describe('the trace of a request', () => {
     const first = ask();
     await eventually('the first one has the slot', () => upstream.seen.length === 1);
     const waiting = ask();
+    await eventually(
+      'the second one waits',
+      async () => (await gateway.gateway.inFlight()).data.length === 2,
+    );
+    const waitsFromMs = performance.now();
     await new Promise((resolve) => setTimeout(resolve, 60));
+    const waitedMs = performance.now() - waitsFromMs;
     const finishFirst = finish;
     upstream.play(sayTexts([answer]));
     finishFirst();
@@ -240,8 +246,9 @@ describe('the trace of a request', () => {
     const waits = collector.spans
       .filter(({ name }) => name === 'admission')
       .map(({ start: from, end }) => Number(end - from) / 1_000_000);
-    expect(Math.max(...waits)).toBeGreaterThan(50);
-    expect(Math.min(...waits)).toBeLessThan(50);
+    // On a busy machine the first one may take its time, too: no more than it waits for is in the second one's span alone.
+    expect(Math.max(...waits)).toBeGreaterThan(waitedMs - 1);
+    expect(Math.min(...waits)).toBeLessThan(waitedMs);
   });
 
   test('is named by the path for a passthrough request, and sent to the upstream', async () => {
