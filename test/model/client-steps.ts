@@ -21,8 +21,23 @@ export function stepsOfClient(steps: Steps, client: number): void {
   for (const claim of asking.claim < 0 ? claims.keys() : [asking.claim])
     for (const [at, { life }] of processes.entries()) {
       const name = `client ${client} asks process ${at} for ${claim}`;
-      if (life === 'up') ask(steps, { name, client, body: asking.body, at, claim });
+      const asked = { name, client, body: asking.body, at, claim };
+      if (life === 'up') ask(steps, asked);
+      else if (life === 'alone') askAlone(steps, asked);
     }
+}
+
+/** Without the database a process answers from its memory: for a moment it still takes the keys of clients for valid. */
+function askAlone(steps: Steps, asking: Asking): void {
+  const { name, client, body, at, claim } = asking;
+  const own = steps.state.processes[at]?.answers[claim] ?? null;
+  if (own === null || own.stands === 'asked') return;
+  if (own.body !== body) refuse(steps, asking, own.body);
+  else if (own.stands !== 'settled') listen(steps, asking, at, own.run);
+  else
+    steps.add(name, null, (next) => {
+      Object.assign(next.clients[client] ?? {}, { claim, run: own.run, process: -1, is: 'served' });
+    });
 }
 
 /** A client begins a run, joins one, has an answer replayed, or is told what became of it. */

@@ -1,9 +1,14 @@
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as wait } from 'node:timers/promises';
 import { digest } from '../../../src/shared/digest.ts';
 import { parseUsd } from '../../../src/shared/money.ts';
 import type { PostgresServer } from '../../support/postgres-server.ts';
 import type { ServedProcess } from '../served-process.ts';
 import { nameOf } from './ask.ts';
+import type { Gateway } from './gateways.ts';
+
+/** The pause between two looks whether something runs, in milliseconds. */
+const lookMs = 100;
 
 /** How many records a page has. */
 const pageRecords = 100;
@@ -14,6 +19,19 @@ export interface Charges {
   readonly ofQuestions: ReadonlyMap<number, number>;
   /** The requests that were charged beside those. */
   readonly besides: readonly string[];
+}
+
+/** What each key has spent, in nano-USD, once nothing runs any more. */
+export async function readSpent(gateways: readonly Gateway[]): Promise<ReadonlyMap<string, number>> {
+  for (;;) {
+    const running = await Promise.all(gateways.map(({ served }) => served.ask('GET', '/in-flight')));
+    if (running.every((list) => (list as { data: unknown[] }).data.length === 0)) break;
+    await wait(lookMs);
+  }
+  const keys = (await gateways[0]?.served.ask('GET', '/keys')) as
+    | { data: { name: string; spent: string }[] }
+    | undefined;
+  return new Map(keys?.data.map(({ name, spent }) => [name, parseUsd(spent) ?? Number.NaN]));
 }
 
 /** Reads the records of all requests, and which of them ended the claim of each question. */

@@ -1,6 +1,9 @@
+import { describeEvent } from '../../model/claim-log.ts';
+import { readLog } from '../../model/read-log.ts';
 import type { Charges } from './charges.ts';
-import type { Observations } from './observations.ts';
+import type { Observations, Observed } from './observations.ts';
 import { overlapMs, pausesOf } from './overlaps.ts';
+import { commonEvents, logOf } from './question-log.ts';
 
 /** The questions of a key, by its name. */
 interface Questions {
@@ -51,4 +54,65 @@ export function checkQuestions({
       faults.push(`question ${question} was answered twice at a time, for ${overMs.toFixed(1)} ms`);
   }
   return faults;
+}
+
+/** How long the logs of questions are read, in milliseconds, and how many are read at least. */
+const maxReadingMs = 180_000;
+const leastRead = 100;
+
+/** What the model of claims has found in the logs of a run. */
+export interface ReadLogs {
+  readonly read: number;
+  /** How many have too many states behind one event. */
+  readonly tooLarge: number;
+  readonly longestMs: number;
+  readonly mostStates: number;
+  readonly faults: readonly string[];
+}
+
+/** Has the model read the log of each question, the longest first, as far as time allows. */
+export function readLogs(
+  observations: Observations,
+  { ofQuestions }: Charges,
+  isOnlyProcess: boolean,
+): ReadLogs {
+  const faults: string[] = [];
+  const common = commonEvents(observations.ofAll, isOnlyProcess);
+  const all = [...observations.ofQuestions].toSorted(([, a], [, b]) => lasted(b) - lasted(a));
+  const untilMs = performance.now() + maxReadingMs;
+  let [read, tooLarge, longestMs, mostStates] = [0, 0, 0, 0];
+  for (const [question, observed] of all) {
+    if (performance.now() > untilMs && read >= leastRead) break;
+    const log = logOf(observed, common, (ofQuestions.get(question) ?? 0) > 0 ? 1 : 0);
+    const startedMs = performance.now();
+    const reading = readLog(log);
+    longestMs = Math.max(longestMs, performance.now() - startedMs);
+    if (reading === null) {
+      tooLarge++;
+      continue;
+    }
+    const { accepted, refused, states } = reading;
+    mostStates = Math.max(mostStates, states);
+    read++;
+    if (refused === null) continue;
+    const before = log.slice(0, accepted).map((event) => `    ${describeEvent(event)}\n`);
+    faults.push(
+      `question ${question}: the model does not allow that ${describeEvent(refused)}, behind\n${before.join('')}`,
+    );
+  }
+  return { read, tooLarge, longestMs, mostStates, faults };
+}
+
+/** What was read, in a line. */
+export function describeReading(
+  { read, tooLarge, longestMs, mostStates, faults }: ReadLogs,
+  { ofQuestions }: Observations,
+): string {
+  const most = `${mostStates} states and ${(longestMs / 1_000).toFixed(1)} s`;
+  return `the model has read ${read} of ${ofQuestions.size} logs, of which one took ${most} at the most, and allows ${read - faults.length}; ${tooLarge} were too large`;
+}
+
+/** From the first to the last that was observed of a question, in milliseconds. */
+function lasted(observed: readonly Observed[]): number {
+  return (observed.at(-1)?.atMs ?? 0) - (observed[0]?.atMs ?? 0);
 }

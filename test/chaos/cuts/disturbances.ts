@@ -39,6 +39,8 @@ export interface Disturbed {
 /** A kind of disturbance. One that reaches a single gateway has it as its second argument. */
 interface Disturbance {
   readonly isOfAll: boolean;
+  /** Whether no gateway can serve meanwhile, also where there are several. */
+  readonly stopsAll?: boolean;
   readonly play: (disturbed: Disturbed, gateway: Gateway, lastsMs: number) => Promise<void>;
 }
 
@@ -49,7 +51,7 @@ const ofAnyEngine: Readonly<Record<string, Disturbance>> = {
 
 const ofPostgres: Readonly<Record<string, Disturbance>> = {
   ...ofAnyEngine,
-  'database restarted': { isOfAll: true, play: restartDatabase },
+  'database restarted': { isOfAll: true, stopsAll: true, play: restartDatabase },
   'database cut off': { isOfAll: false, play: cutDatabase },
   'nodes apart': {
     isOfAll: true,
@@ -64,6 +66,8 @@ export interface Disturbances {
   readonly found: Found;
   /** How many were played. */
   readonly count: number;
+  /** For how long one gateway or more could serve so far, in milliseconds. */
+  readonly calmMs: number;
   /** Plays one of a kind that the seed chooses, when a claim comes to a step that it chooses; resolves when it is over. */
   playOne(): Promise<void>;
 }
@@ -75,13 +79,19 @@ export function createDisturbances(disturbed: Disturbed): Disturbances {
   const one = <Thing>(things: readonly Thing[]): Thing =>
     things[Math.floor(random() * things.length)] as Thing;
   let count = 0;
+  const startedMs = performance.now();
+  let stoppedMs = 0;
+  let stoppedSinceMs: number | null = null;
   return {
     found,
     get count() {
       return count;
     },
+    get calmMs() {
+      return (stoppedSinceMs ?? performance.now()) - startedMs - stoppedMs;
+    },
     async playOne() {
-      const [kind, { isOfAll, play }] = one(kinds);
+      const [kind, { isOfAll, stopsAll, play }] = one(kinds);
       const gateway = one(gateways);
       const step = one(claimSteps);
       const lastsMs =
@@ -97,7 +107,11 @@ export function createDisturbances(disturbed: Disturbed): Disturbances {
         for (const [at, questions] of observations.countSteps(process))
           counted.steps.set(at, (counted.steps.get(at) ?? 0) + questions);
       }
+      const fromMs = performance.now();
+      if (stopsAll === true || gateways.length === 1) stoppedSinceMs = fromMs;
       await play(disturbed, gateway, lastsMs);
+      if (stoppedSinceMs !== null) stoppedMs += performance.now() - fromMs;
+      stoppedSinceMs = null;
       count++;
     },
   };

@@ -105,7 +105,7 @@ async function startGateway(
     },
     async kill() {
       const ended = once(current.child, 'exit');
-      const noteKilled = observations.beginKill(number);
+      const noteKilled = observations.beginEnd(number, 'killed');
       current.child.kill('SIGKILL');
       await ended;
       await wait(readsMs);
@@ -114,9 +114,10 @@ async function startGateway(
       current = await serve(number);
     },
     async pause(lastsMs) {
+      const noteStopped = observations.beginEnd(number, 'stopped');
       current.child.kill('SIGSTOP');
       await wait(readsMs);
-      observations.noteForAll({ what: 'stopped', process: number });
+      noteStopped();
       await wait(Math.max(0, lastsMs - readsMs));
       observations.noteForAll({ what: 'goes on', process: number });
       current.child.kill('SIGCONT');

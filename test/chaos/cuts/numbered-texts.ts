@@ -92,9 +92,9 @@ export async function startNumberedTexts({
         if (!hasEnded) observations.note(question, { what, call, process });
         hasEnded = true;
       };
-      response.on('finish', () => end('answered'));
       response.on('close', () => end('cut off'));
-      void answer(response, { question, words, stream, tookMs: answerMs(question) });
+      const onWhole = (): void => end('answered');
+      void answer(response, { question, words, stream, tookMs: answerMs(question), onWhole });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -113,10 +113,15 @@ interface Answer {
   readonly words: Words;
   readonly stream: boolean;
   readonly tookMs: number;
+  /** Called when all of the text is about to be sent: a client may have it before anything else is seen of that. */
+  readonly onWhole: () => void;
 }
 
 /** Answers as providers do, bit by bit: a connection may break in the middle. */
-async function answer(response: ServerResponse, { question, words, stream, tookMs }: Answer): Promise<void> {
+async function answer(
+  response: ServerResponse,
+  { question, words, stream, tookMs, onWhole }: Answer,
+): Promise<void> {
   const texts = textsOf(question, words);
   if (!stream) {
     await wait(tookMs);
@@ -124,6 +129,7 @@ async function answer(response: ServerResponse, { question, words, stream, tookM
     const usage = usageOf(question, words);
     const choices = [{ index: 0, message, finish_reason: 'stop' }];
     response.writeHead(200, { 'content-type': 'application/json' });
+    onWhole();
     response.end(
       JSON.stringify({ id: 'x', object: 'chat.completion', created: 1, model: 'm', choices, usage }),
     );
@@ -134,9 +140,11 @@ async function answer(response: ServerResponse, { question, words, stream, tookM
   const pauseMs = tookMs / (frames.length + 1);
   if (pauseMs > 0) await wait(pauseMs);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const last = frames.pop() ?? '';
   for (const frame of frames) {
     response.write(frame);
     if (pauseMs > 0) await wait(pauseMs);
   }
-  response.end();
+  onWhole();
+  response.end(last);
 }

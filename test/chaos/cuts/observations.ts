@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+
 /** What is observed of a question, or of the processes and the database for all questions. Times are of the monotonic clock. */
 export type Seen =
   | { readonly what: 'sent'; readonly asked: number; readonly process: number; readonly asker: number }
@@ -46,8 +48,8 @@ export class Observations {
   readonly ofAll: Observed[] = [];
   readonly ofQuestions = new Map<number, Observed[]>();
   readonly #open = new Map<number, Open>();
-  /** What is held back of processes that are being killed. */
-  readonly #dying = new Map<number, (() => void)[]>();
+  /** What is held back of processes that are being killed or stopped. */
+  readonly #ending = new Map<number, { readonly what: Seen['what']; readonly held: (() => void)[] }>();
   readonly #watches = new Set<(question: number) => void>();
   #last = 0;
   #lastNumber = 0;
@@ -68,9 +70,8 @@ export class Observations {
   }
 
   note(question: number, seen: Seen): void {
-    const dying = seen.what === 'cut off' ? this.#dying.get(seen.process) : undefined;
-    // A call ends because its process was killed: what follows from that is noted behind it.
-    if (dying !== undefined) return void dying.push(() => this.note(question, seen));
+    const ending = 'process' in seen ? this.#ending.get(seen.process) : undefined;
+    if (ending?.what === seen.what) return void ending.held.push(() => this.note(question, seen));
     this.ofQuestions.get(question)?.push(this.#stamp(seen));
     const open = this.#open.get(question);
     if (open !== undefined) this.#follow(open, seen);
@@ -90,13 +91,16 @@ export class Observations {
     return asked.findLast(([, one]) => one.asker === asker)?.[0];
   }
 
-  /** A process is being killed; the result is called once its sockets have been read to their ends. */
-  beginKill(process: number): () => void {
+  /**
+   * A process is being killed, or stopped; the result is called once its sockets have been read to their ends, and notes that.
+   * What it has not read any more, and what only follows from its death, is noted behind it, though it was seen before.
+   */
+  beginEnd(process: number, what: 'killed' | 'stopped'): () => void {
     const held: (() => void)[] = [];
-    this.#dying.set(process, held);
+    this.#ending.set(process, { what: what === 'killed' ? 'cut off' : 'answered', held });
     return () => {
-      this.noteForAll({ what: 'killed', process });
-      this.#dying.delete(process);
+      this.noteForAll({ what, process });
+      this.#ending.delete(process);
       for (const note of held) note();
     };
   }
@@ -124,6 +128,11 @@ export class Observations {
     await promise;
     clearTimeout(timer);
     this.#watches.delete(watch);
+  }
+
+  /** Writes all of it to a file. */
+  write(file: string): void {
+    writeFileSync(file, JSON.stringify({ ofAll: this.ofAll, ofQuestions: [...this.ofQuestions] }));
   }
 
   #stamp(seen: Seen): Observed {

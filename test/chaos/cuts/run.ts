@@ -2,17 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseUsd } from '../../../src/shared/money.ts';
 import { startCollector } from '../../support/otlp-collector.ts';
 import { postgresPrograms, startPostgresServer } from '../../support/postgres-server.ts';
 import { randomNumbers, seededNumbers } from '../../support/random-numbers.ts';
 import { countOption, onOff, readScript, seedOption, textOption } from '../../support/script-options.ts';
 import { databaseIn } from '../served-process.ts';
-import type { ServedProcess } from '../served-process.ts';
 import { RefusedError } from './ask.ts';
 import type { AskBy, Question } from './ask.ts';
-import { readCharges } from './charges.ts';
-import { checkQuestions, checkSpent } from './checks.ts';
+import { readCharges, readSpent } from './charges.ts';
+import { checkQuestions, checkSpent, describeReading, readLogs } from './checks.ts';
 import { clientNames, loadClients, usualClients } from './clients.ts';
 import { startCuttingProxy } from './cutting-proxy.ts';
 import type { Cut } from './cutting-proxy.ts';
@@ -72,13 +70,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 /** How many questions each client asks at a time. */
 const atOnce = 16;
 /** How long gateways and clients may take to notice that a lease or a disturbance is over, in milliseconds. */
-const noticeMs = 25_000;
-/** For how long a question is asked again without a longer pause, in milliseconds. */
+const noticeMs = 15_000;
+/** For how long a question is asked again without a longer pause, in milliseconds in which a gateway can serve. */
 const maxAskingMs = leaseMs + longestMs + noticeMs;
 /** The most bytes of an answer that are passed on before a cut: more than any has. */
 const mostBytes = 4_000;
 /** How long a request waits before its client gives it up, where gateways are disturbed, in milliseconds: any time up to this. */
 const maxRequestMs = 8_000;
+/** When a request is sent anew whose library has neither an answer nor an error, in milliseconds: some wait without end. */
+const maxLibraryMs = 40_000;
 /** How long an answer of the upstream takes at the most, where gateways are disturbed, in milliseconds. */
 const maxAnswerMs = 5_000;
 /** How many of the questions are asked by two clients at a time, where gateways are disturbed. */
@@ -143,20 +143,22 @@ async function askAgain(
 ): Promise<void> {
   const { number, asker } = question;
   const name = `question ${number} (${client}, ${question.protocol}, ${question.stream ? 'streamed' : 'whole'})`;
-  let startedMs = performance.now();
+  let startedMs = disturbances.calmMs;
   const noteEnd = (what: 'served' | 'told' | 'refused'): void => {
-    counts.longestMs = Math.max(counts.longestMs, performance.now() - startedMs);
+    counts.longestMs = Math.max(counts.longestMs, disturbances.calmMs - startedMs);
     observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
   };
   let last = '';
-  for (let tries = 1; performance.now() < startedMs + maxAskingMs; tries++) {
+  for (let tries = 1; disturbances.calmMs < startedMs + maxAskingMs; tries++) {
     try {
-      const text = await ask(question, {
+      const asking = ask(question, {
         url: `http://127.0.0.1:${proxy.port}`,
         secret,
         isNamed: !unnamed,
         requestMs: isDisturbed ? 1 + below(maxRequestMs) : null,
       });
+      const text = await Promise.race([asking, wait(maxLibraryMs, null, { ref: false })]);
+      if (text === null) throw new Error('its library did not give it up');
       noteEnd('served');
       counts.answered++;
       if (text !== textsOf(number, words).join('')) faults.push(`${name}: has another text: ${text}`);
@@ -172,12 +174,14 @@ async function askAgain(
       // At once, as libraries do, or a little later, as people do, or late; what is away for longer is waited for.
       if (isDisturbed && random() < comesBackLate) {
         await wait(below(maxAwayMs));
-        startedMs = performance.now();
+        startedMs = disturbances.calmMs;
       } else if (tries > cuts) await wait(200);
       else if (random() < 0.5) await wait(below(30));
     }
   }
-  faults.push(`${name}: has no answer after ${maxAskingMs} ms, and the last one was ${last}`);
+  faults.push(
+    `${name}: has no answer after ${maxAskingMs} ms in which a gateway could serve, and the last one was ${last}`,
+  );
 }
 
 const cutsOfEach = Math.ceil(wantedCuts / askers.length);
@@ -214,24 +218,11 @@ async function askOn(asker: Asker): Promise<void> {
   }
 }
 
-const asking = Promise.all(askers.flatMap((asker) => Array.from({ length: atOnce }, () => askOn(asker))));
+const allAsking = Promise.all(askers.flatMap((asker) => Array.from({ length: atOnce }, () => askOn(asker))));
 while (!areDisturbancesDone() && !isOver()) await disturbances.playOne();
-await asking;
+await allAsking;
 
-/** What each key has spent, in nano-USD, once nothing runs any more. */
-async function spentByKey(served: ServedProcess): Promise<ReadonlyMap<string, number>> {
-  for (;;) {
-    const running = await Promise.all(
-      gateways.all.map((gateway) => gateway.served.ask('GET', '/in-flight') as Promise<{ data: unknown[] }>),
-    );
-    if (running.every(({ data }) => data.length === 0)) break;
-    await wait(100);
-  }
-  const { data } = (await served.ask('GET', '/keys')) as { data: { name: string; spent: string }[] };
-  return new Map(data.map(({ name, spent }) => [name, parseUsd(spent) ?? Number.NaN]));
-}
-
-const spent = await spentByKey(first.served);
+const spent = await readSpent(gateways.all);
 const sum = (counted: readonly number[]): number => counted.reduce((total, count) => total + count, 0);
 const results = askers.map(({ name, questions, cuts }) => {
   const spentNanos = spent.get(name) ?? Number.NaN;
@@ -245,6 +236,8 @@ const results = askers.map(({ name, questions, cuts }) => {
     charges: (spentNanos / costNanos) * questions.length,
   };
 });
+observations.write(join(folder, 'observations.json'));
+let logs = null;
 if (!unnamed) {
   const database = server ?? databaseIn(join(folder, 'gateway-0'));
   const charges = await readCharges(first.served, database, [...observations.ofQuestions.keys()]);
@@ -257,6 +250,8 @@ if (!unnamed) {
       isDisturbed,
     }),
   );
+  logs = readLogs(observations, charges, server === null);
+  faults.push(...logs.faults);
   if (!isDisturbed) {
     if (counts.told > 0 && !postgres)
       faults.push(`${counts.told} questions were told that their answer is gone`);
@@ -288,6 +283,7 @@ const lines = [
   `answered: ${counts.answered}; told that their answer is gone: ${counts.told}; the longest was asked for ${(counts.longestMs / 1_000).toFixed(1)} s`,
   ...tableOfClients(results),
   ...(isDisturbed ? tableOfDisturbances(disturbances.found) : []),
+  ...(logs === null ? [] : [describeReading(logs, observations)]),
   ...faults.slice(0, maxFaults).map((fault) => `FAULT: ${fault}`),
   `${faults.length} faults`,
 ];
