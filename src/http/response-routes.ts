@@ -40,7 +40,8 @@ export function createResponseRoutes(ports: Ports, settings: ClientSettings): Ro
   return addRoutes(createRouter({ caseSensitive: true }), {
     'GET, HEAD /v1/responses/:id': (request, response) => {
       const query = readEventQuery(request);
-      if (isRefusal(query) || query.stream === 'false')
+      // A head alone has nothing of a stream.
+      if (isRefusal(query) || query.stream === 'false' || request.method === 'HEAD')
         return answer(request, response, (id, key) =>
           isRefusal(query) ? query : readResponse(id, 'read', key, ports),
         );

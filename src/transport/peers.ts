@@ -7,6 +7,7 @@ import type {
   ResponseAction,
   RunEvent,
   RunEvents,
+  WantedRequest,
   WantedRun,
 } from '../pipeline/claims/peers.ts';
 import { parseJson } from '../shared/parse-json.ts';
@@ -17,7 +18,7 @@ import { HttpCall } from './http-call.ts';
 const connectMs = 1_000;
 
 /** How long an answer may take to begin, in milliseconds: that of a run does at once, and what is cancelled is settled first. */
-const headMs = { join: 2_000, response: 10_000, delivered: 2_000 } as const;
+const headMs = { join: 2_000, read: 2_000, cancel: 10_000, delivered: 2_000 } as const;
 
 /** How long another process may be silent, in milliseconds: it sends an empty line every five seconds. */
 const silentMs = 15_000;
@@ -62,11 +63,11 @@ function createCalls({ addresses, token, certificates, clock }: PeerClientOption
       }
     return found;
   };
-  const ask = (address: string, path: keyof typeof headMs, asked: object, signal: AbortSignal) =>
+  const ask = (address: string, what: keyof typeof headMs, asked: object, signal: AbortSignal) =>
     new Promise<UpstreamAnswer | UpstreamFault>((resolve) => {
       const terms = {
         clock,
-        deadlines: { firstByteMs: headMs[path], idleMs: silentMs, totalMs },
+        deadlines: { firstByteMs: headMs[what], idleMs: silentMs, totalMs },
         afterRead: queueMicrotask,
         signal,
         onSent: undefined,
@@ -75,7 +76,7 @@ function createCalls({ addresses, token, certificates, clock }: PeerClientOption
         forwarding: null,
       };
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-      const call = { method: 'POST', path: `/${path}`, body: JSON.stringify(asked), headers } as const;
+      const call = { method: 'POST', path: `/${what}`, body: JSON.stringify(asked), headers } as const;
       poolOf(address).dispatch(call, new HttpCall(resolve, terms));
     });
   const close = () => Promise.all([...pools.values()].map((pool) => pool.destroy()));
@@ -107,8 +108,12 @@ export function createPeerClient(options: PeerClientOptions) {
       () => {},
     );
   };
-  const respond = async (address: string, asked: object): Promise<Responded> => {
-    const answer = await ask(address, 'response', asked, never).catch(() => null);
+  const respond = async (
+    address: string,
+    wanted: WantedRequest,
+    action: ResponseAction,
+  ): Promise<Responded> => {
+    const answer = await ask(address, action, wanted, never).catch(() => null);
     if (answer?.kind !== 'answer') return 'unreachable';
     if (answer.status !== 200) {
       answer.release();
@@ -131,7 +136,7 @@ export function createPeerClient(options: PeerClientOptions) {
       return (await Promise.all(left)).find((reason) => reason !== 'none') ?? 'none';
     },
     async respond(wanted, action: ResponseAction) {
-      const asked = (await others(null)).map((address) => respond(address, { ...wanted, action }));
+      const asked = (await others(null)).map((address) => respond(address, wanted, action));
       const found = await firstOf(asked, (one) => typeof one === 'object');
       if (found !== null) return found;
       return (await Promise.all(asked)).includes('unreachable') ? 'unreachable' : 'none';

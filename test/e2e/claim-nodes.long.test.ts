@@ -124,7 +124,8 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     upstream.play(sayTexts(['Hello ', 'world']));
     const first = await (await ask(a, '/v1/chat/completions')).text();
     const frames = first.split('\n\n').filter((frame) => frame !== '');
-    const rest = await ask(b, '/v1/chat/completions', {}, { 'last-event-id': '1' });
+    const last = /^id: (.*-1)$/m.exec(first)?.[1] ?? '';
+    const rest = await ask(b, '/v1/chat/completions', {}, { 'last-event-id': last });
     expect(await rest.text()).toBe(
       frames
         .slice(2)

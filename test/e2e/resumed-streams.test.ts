@@ -101,11 +101,9 @@ describe.each(paths)('a stream of %s', (path) => {
     const whole = await (await ask(path, named)).text();
     const events = eventsOf(whole);
     for (const [number, { id }] of events.entries()) {
-      for (const place of [id, String(number)]) {
-        const resumed = await ask(path, { ...named, 'last-event-id': place });
-        expect(resumed.headers.get('x-textgate-replayed')).toBe('true');
-        expect(await resumed.text()).toBe(rest(whole, number + 1));
-      }
+      const resumed = await ask(path, { ...named, 'last-event-id': id });
+      expect(resumed.headers.get('x-textgate-replayed')).toBe('true');
+      expect(await resumed.text()).toBe(rest(whole, number + 1));
     }
     expect(events.length).toBeGreaterThan(texts.length);
     expect(upstream.seen.length).toBe(1);
@@ -118,8 +116,9 @@ describe.each(paths)('a stream of %s', (path) => {
     await eventually('it has text', () => first.text.includes('"a"'));
     const last = eventsOf(first.text).at(-1)?.id ?? '';
     const second = readLive(ask(path, { ...named, 'last-event-id': last }));
-    const ahead = Number(last.split('-')[1]) + 2;
-    const third = readLive(ask(path, { ...named, 'last-event-id': String(ahead) }));
+    const [prefix, number] = last.split('-');
+    const ahead = Number(number) + 2;
+    const third = readLive(ask(path, { ...named, 'last-event-id': `${prefix}-${ahead}` }));
     await eventually('both have joined', async () => (await gateway.gateway.inFlight()).data.length === 3);
     stream.say();
     await eventually('the second one goes on', () => second.text.includes('"b"'));
@@ -138,7 +137,8 @@ describe.each(paths)('a stream of %s', (path) => {
     });
     const first = readLive(ask(path, named));
     await eventually('it has text', () => first.text.includes('"a"'));
-    const second = readLive(ask(path, { ...named, 'last-event-id': '1000' }));
+    const [prefix] = (eventsOf(first.text).at(-1)?.id ?? '').split('-');
+    const second = readLive(ask(path, { ...named, 'last-event-id': `${prefix}-1000` }));
     await Promise.all([first.ended, second.ended]);
     expect(second.text).toContain('upstream_truncated');
     expect(second.text).not.toContain('"a"');
@@ -146,7 +146,8 @@ describe.each(paths)('a stream of %s', (path) => {
 });
 
 describe('an event to go on behind', () => {
-  test.each(['', 'x', '-1', '1.5', '0123456789abcdef-1', '12345678-', '1, 2', '9'.repeat(16)])(
+  // A number alone does not say of which run it is: after one that came to nothing, the rest would be that of another text.
+  test.each(['', 'x', '3', '-1', '1.5', '0123456789abcdef-1', '12345678-', '1, 2', '9'.repeat(16)])(
     'is refused as "%s"',
     async (place) => {
       const refused = await errorOf(await ask('/v1/chat/completions', { ...named, 'last-event-id': place }));
@@ -156,7 +157,7 @@ describe('an event to go on behind', () => {
   );
 
   test('needs the name of the request', async () => {
-    const refused = await errorOf(await ask('/v1/chat/completions', { 'last-event-id': '3' }));
+    const refused = await errorOf(await ask('/v1/chat/completions', { 'last-event-id': '00000000-3' }));
     expect(refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'last-event-id' });
     expect(refused.message).toContain('idempotency-key');
   });
@@ -165,7 +166,10 @@ describe('an event to go on behind', () => {
     const resume = (place: string, extra: object = {}) =>
       ask('/v1/chat/completions', { ...named, 'last-event-id': place }, extra);
     upstream.play(sayTexts(texts));
-    expect(await errorOf(await resume('3'))).toMatchObject({ status: 409, code: 'replay_unavailable' });
+    expect(await errorOf(await resume('00000000-3'))).toMatchObject({
+      status: 409,
+      code: 'replay_unavailable',
+    });
     expect(upstream.seen.length).toBe(0);
 
     await (await ask('/v1/chat/completions', named)).text();
@@ -177,7 +181,7 @@ describe('an event to go on behind', () => {
     await (await ask('/v1/chat/completions', { 'idempotency-key': 'whole' }, { stream: false })).text();
     const whole = ask(
       '/v1/chat/completions',
-      { 'idempotency-key': 'whole', 'last-event-id': '1' },
+      { 'idempotency-key': 'whole', 'last-event-id': '00000000-1' },
       { stream: false },
     );
     expect(await errorOf(await whole)).toMatchObject({ status: 409, code: 'replay_unavailable' });

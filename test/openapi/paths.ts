@@ -94,8 +94,8 @@ const lastEventId = {
   name: 'Last-Event-ID',
   in: 'header',
   description:
-    'The `id` of the last event that was got of a stream with this `Idempotency-Key`, or its number: the stream goes on behind it.',
-  schema: { type: 'string', pattern: '^([0-9a-f]{8}-)?[0-9]{1,15}$' },
+    'The `id` of the last event that was got of a stream with this `Idempotency-Key`: the stream goes on behind it.',
+  schema: { type: 'string', pattern: '^[0-9a-f]{8}-[0-9]{1,15}$' },
 };
 
 const tag = {
@@ -122,11 +122,13 @@ function generation(
   request: string,
   whole: string,
   event: string,
-  query: readonly object[] = [],
+  query: readonly object[] | null = null,
 ): PathItem {
   const content = { ...jsonOf(whole), ...streamOf(event) };
   const responses = withCharge(answers(content));
-  const parameters = [...query, tag, maxCost, idempotencyKey, lastEventId];
+  // What operators send to try a key out runs each time.
+  const again = query === null ? [idempotencyKey, lastEventId] : [];
+  const parameters = [...(query ?? []), tag, maxCost, ...again];
   return {
     post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
   };

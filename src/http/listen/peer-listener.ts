@@ -34,7 +34,9 @@ const wantedRun = z.union([
   wantedRequest,
   z.strictObject({ kind: z.literal('retry'), keyId: z.string(), request: z.string() }),
 ]);
-const responseQuestion = wantedRequest.extend({ action: z.enum(['read', 'cancel']) });
+
+/** What is asked of the run of a request, each at a path of its own. */
+const actions = ['read', 'cancel', 'delivered'] as const;
 
 /** What other processes are answered with. */
 export interface PeerListenerOptions {
@@ -85,21 +87,20 @@ async function answer(
   const refuse = (status: number): void => void response.writeHead(status, { connection: 'close' }).end();
   if (!isSame(request.headers.authorization ?? '', `Bearer ${options.token}`)) return refuse(401);
   const question = parseJson(await readQuestion(request));
-  if (request.method === 'POST' && request.url === '/join') {
+  if (request.method !== 'POST') return refuse(404);
+  if (request.url === '/join') {
     const wanted = wantedRun.safeParse(question);
     return wanted.success ? options.join(wanted.data, answerOver(response, options.clock)) : refuse(400);
   }
-  if (request.method === 'POST' && request.url === '/delivered') {
-    const wanted = wantedRequest.safeParse(question);
-    if (!wanted.success) return refuse(400);
-    options.noteDelivered(wanted.data);
+  const action = actions.find((one) => request.url === `/${one}`);
+  if (action === undefined) return refuse(404);
+  const asked = wantedRequest.safeParse(question);
+  if (!asked.success) return refuse(400);
+  if (action === 'delivered') {
+    options.noteDelivered(asked.data);
     return void response.writeHead(204).end();
   }
-  if (request.method !== 'POST' || request.url !== '/response') return refuse(404);
-  const asked = responseQuestion.safeParse(question);
-  if (!asked.success) return refuse(400);
-  const { action, ...wanted } = asked.data;
-  const found = await options.respond(wanted, action);
+  const found = await options.respond(asked.data, action);
   if (found === null) return refuse(404);
   response.writeHead(200, { 'content-type': jsonType }).end(found);
 }

@@ -25,7 +25,7 @@ export function malformedName(): Refusal {
 export function malformedEventId(): Refusal {
   return refuse(
     'invalid_value',
-    `The header '${placeHeader}' must be the id of an event of the stream that is to go on, as it was sent, or its number.`,
+    `The header '${placeHeader}' must be the id of an event of the stream that is to go on, as it was sent, such as 9f2c41ab-17.`,
     { param: placeHeader },
   );
 }

@@ -6,7 +6,7 @@ import type { AnswerSource } from './claimed-run.ts';
 
 /** The event behind which a client wants an answer to go on. */
 export interface EventPlace {
-  /** The beginning of the ids of its run, without the dash; `null` where the client has sent a number alone. */
+  /** The beginning of the ids of its run, without the dash; `null` where the run is known otherwise. */
   readonly run: string | null;
   /** Counted from 0. */
   readonly number: number;
@@ -17,8 +17,8 @@ export function eventIdsOf(requestId: string): string {
   return `${requestId.slice(-8)}-`;
 }
 
-/** An id of an event, as `eventIdsOf` begins it, or its number alone. */
-const placePattern = /^(?:([0-9a-f]{8})-)?(\d{1,15})$/;
+/** An id of an event, as `eventIdsOf` begins it: a number alone would not say of which run it is. */
+const placePattern = /^([0-9a-f]{8})-(\d{1,15})$/;
 
 /** Reads the event that a client has got last, from its header; `null` where it has not sent one. */
 export function readPlace({
