@@ -71,7 +71,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 const atOnce = 16;
 /** How long gateways and clients may take to notice that a lease or a disturbance is over, in milliseconds. */
 const noticeMs = 15_000;
-/** For how long a question is asked again without a longer pause, in milliseconds in which a gateway can serve. */
+/**
+ * For how long a question is asked again without a longer pause, in milliseconds in which a gateway can serve, since it was first
+ * asked or was run anew: the run that followed a loss may be lost likewise.
+ */
 const maxAskingMs = leaseMs + longestMs + noticeMs;
 /** The most bytes of an answer that are passed on before a cut: more than any has. */
 const mostBytes = 4_000;
@@ -92,8 +95,12 @@ const { random, seed } = randomNumbers(given);
 const below = (limit: number): number => Math.floor(random() * limit);
 const isDisturbed = wantedDisturbances !== null;
 
+/** When the last call of each question began, in milliseconds in which a gateway could serve. */
+const calledMs = new Map<number, number>();
+
 /** A third of the answers come at once, a third soon, and a third take seconds; without disturbances they all come at once. */
 function answerMs(question: number): number {
+  calledMs.set(question, disturbances.calmMs);
   if (!isDisturbed) return question % 2 === 0 ? 12 : 0;
   const drawn = seededNumbers(seed + question)();
   return question % 3 === 0 ? 0 : drawn * (question % 3 === 1 ? maxAnswerMs / 10 : maxAnswerMs);
@@ -149,7 +156,8 @@ async function askAgain(
     observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
   };
   let last = '';
-  for (let tries = 1; disturbances.calmMs < startedMs + maxAskingMs; tries++) {
+  const untilMs = (): number => Math.max(startedMs, calledMs.get(number) ?? 0) + maxAskingMs;
+  for (let tries = 1; disturbances.calmMs < untilMs(); tries++) {
     try {
       const asking = ask(question, {
         url: `http://127.0.0.1:${proxy.port}`,
