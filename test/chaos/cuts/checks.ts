@@ -1,7 +1,7 @@
 import { describeEvent } from '../../model/claim-log.ts';
 import { readLog } from '../../model/read-log.ts';
 import type { Charges } from './charges.ts';
-import type { Observations, Observed } from './observations.ts';
+import type { Observations } from './observations.ts';
 import { overlapMs, pausesOf } from './overlaps.ts';
 import { commonEvents, logOf } from './question-log.ts';
 
@@ -57,8 +57,11 @@ export function checkQuestions({
 }
 
 /** How long the logs of questions are read, in milliseconds, and how many are read at least. */
-const maxReadingMs = 180_000;
+const maxReadingMs = 240_000;
 const leastRead = 100;
+
+/** How many states there may be behind one event: a log with more takes minutes, for what many short ones show as well. */
+const mostStatesBehind = 5_000;
 
 /** What the model of claims has found in the logs of a run. */
 export interface ReadLogs {
@@ -70,7 +73,7 @@ export interface ReadLogs {
   readonly faults: readonly string[];
 }
 
-/** Has the model read the log of each question, the longest first, as far as time allows. */
+/** Has the model read the log of each question, in their order, as far as time allows. */
 export function readLogs(
   observations: Observations,
   { ofQuestions }: Charges,
@@ -78,14 +81,13 @@ export function readLogs(
 ): ReadLogs {
   const faults: string[] = [];
   const common = commonEvents(observations.ofAll, isOnlyProcess);
-  const all = [...observations.ofQuestions].toSorted(([, a], [, b]) => lasted(b) - lasted(a));
   const untilMs = performance.now() + maxReadingMs;
   let [read, tooLarge, longestMs, mostStates] = [0, 0, 0, 0];
-  for (const [question, observed] of all) {
+  for (const [question, observed] of observations.ofQuestions) {
     if (performance.now() > untilMs && read >= leastRead) break;
     const log = logOf(observed, common, (ofQuestions.get(question) ?? 0) > 0 ? 1 : 0);
     const startedMs = performance.now();
-    const reading = readLog(log);
+    const reading = readLog(log, mostStatesBehind);
     longestMs = Math.max(longestMs, performance.now() - startedMs);
     if (reading === null) {
       tooLarge++;
@@ -110,9 +112,4 @@ export function describeReading(
 ): string {
   const most = `${mostStates} states and ${(longestMs / 1_000).toFixed(1)} s`;
   return `the model has read ${read} of ${ofQuestions.size} logs, of which one took ${most} at the most, and allows ${read - faults.length}; ${tooLarge} were too large`;
-}
-
-/** From the first to the last that was observed of a question, in milliseconds. */
-function lasted(observed: readonly Observed[]): number {
-  return (observed.at(-1)?.atMs ?? 0) - (observed[0]?.atMs ?? 0);
 }
