@@ -22,8 +22,12 @@ export type ClaimStep = (typeof claimSteps)[number];
 /** How long a question counts as ended after its first answer, in milliseconds: its answer is kept, and others ask for it. */
 const endedForMs = 1_000;
 
+/** Two requests of one client within so many milliseconds are one that its library has sent again: either may be answered. */
+export const togetherMs = 50;
+
 /** One request for a question that is under way. */
 interface Asked {
+  readonly sentMs: number;
   readonly asker: number;
   readonly process: number;
   hasLeft: boolean;
@@ -85,10 +89,10 @@ export class Observations {
       setTimeout(() => this.#open.delete(question), endedForMs).unref();
   }
 
-  /** Which request of an asker was sent last; `undefined` where none was. */
+  /** Which request of an asker was sent last, of two at once the one that has not left; `undefined` where none was. */
   lastOf(question: number, asker: number): number | undefined {
-    const asked = [...(this.#open.get(question)?.asked ?? [])];
-    return asked.findLast(([, one]) => one.asker === asker)?.[0];
+    const asked = [...(this.#open.get(question)?.asked ?? [])].filter(([, one]) => one.asker === asker);
+    return (asked.findLast(([, { hasLeft }]) => !hasLeft) ?? asked.at(-1))?.[0];
   }
 
   /**
@@ -143,8 +147,10 @@ export class Observations {
     const { call } = open;
     if (seen.what === 'sent') {
       const { asked, asker, process } = seen;
-      for (const [before, one] of open.asked) if (one.asker === asker) open.asked.delete(before);
-      open.asked.set(asked, { asker, process, hasLeft: false });
+      const sentMs = performance.now();
+      for (const [before, one] of open.asked)
+        if (one.asker === asker && sentMs - one.sentMs > togetherMs) open.asked.delete(before);
+      open.asked.set(asked, { sentMs, asker, process, hasLeft: false });
     } else if (seen.what === 'left') {
       const left = open.asked.get(seen.asked);
       if (left !== undefined) left.hasLeft = true;

@@ -1,5 +1,6 @@
 import type { LogEvent } from '../../model/claim-log.ts';
 import { leaseMs } from './disturbances.ts';
+import { togetherMs } from './observations.ts';
 import type { Observed } from './observations.ts';
 
 /**
@@ -191,7 +192,9 @@ function endOf(
 ): readonly Timed[] {
   const { asked: client, asker, process } = sent;
   const left = ofQuestion.find((one) => one.what === 'left' && one.asked === client);
-  const next = ofQuestion.find((one) => one.what === 'sent' && one.asker === asker && one.at > sent.at);
+  const next = ofQuestion.find(
+    (one) => one.what === 'sent' && one.asker === asker && one.atMs > sent.atMs + togetherMs,
+  );
   const end = next !== undefined && (left === undefined || left.at > next.at) ? next : left;
   if (end === undefined) return [];
   const leaves: Timed = { atMs: end.atMs, order: end.at - 0.5, event: { what: 'leaves', client } };
