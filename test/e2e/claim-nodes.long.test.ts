@@ -87,6 +87,24 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     };
   }
 
+  /** Two nodes, and a key whose retries join what their clients have left. */
+  async function startRetries(path: Path) {
+    const { a, b, calls } = await startNodes();
+    const { secret } = await a.gateway.createKey('retried', { joinRetriesMs: 30_000 });
+    const ask = (node: TestGateway, retry: number, signal: AbortSignal | null = null) =>
+      readLive(
+        node.post(
+          path,
+          { ...bodies[path], stream: true },
+          {
+            signal,
+            headers: { authorization: `Bearer ${secret}`, 'x-stainless-retry-count': String(retry) },
+          },
+        ),
+      );
+    return { a, b, calls, ask };
+  }
+
   const running = async (node: TestGateway): Promise<number> => (await node.gateway.inFlight()).data.length;
 
   describe.each(ways)('$path, stream: $stream', ({ path, stream }) => {
@@ -155,20 +173,7 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
   });
 
   test('without a name, is joined on the other node by the retry of a library, for a key that joins them', async () => {
-    const { a, b } = await startNodes();
-    const { secret } = await a.gateway.createKey('retried', { joinRetriesMs: 30_000 });
-    const before = upstream.seen.length;
-    const ask = (node: TestGateway, retry: number, signal: AbortSignal | null = null) =>
-      readLive(
-        node.post(
-          '/v1/responses',
-          { ...bodies['/v1/responses'], stream: true },
-          {
-            signal,
-            headers: { authorization: `Bearer ${secret}`, 'x-stainless-retry-count': String(retry) },
-          },
-        ),
-      );
+    const { a, b, ask, calls } = await startRetries('/v1/responses');
     const holding = holdStream(upstream, ['a', 'b', 'c']);
     const leaving = new AbortController();
     const first = ask(a, 0, leaving.signal);
@@ -182,31 +187,18 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     await second.ended;
     expect(second.text.startsWith(first.text)).toBe(true);
     expect(second.text).toContain('response.completed');
-    expect(upstream.seen.length - before).toBe(1);
+    expect(calls()).toBe(1);
     upstream.play(sayTexts(['another']));
     await eventually('its end is known to have arrived', async () => {
       const third = ask(b, 1);
       await third.ended;
       return third.text.includes('another');
     });
-    expect(upstream.seen.length - before).toBe(2);
+    expect(calls()).toBe(2);
   });
 
   test('without a name, is joined once more where the client of the other node has left before its end', async () => {
-    const { a, b } = await startNodes();
-    const { secret } = await a.gateway.createKey('retried', { joinRetriesMs: 30_000 });
-    const before = upstream.seen.length;
-    const ask = (node: TestGateway, retry: number, signal: AbortSignal | null = null) =>
-      readLive(
-        node.post(
-          '/v1/chat/completions',
-          { ...bodies['/v1/chat/completions'], stream: true },
-          {
-            signal,
-            headers: { authorization: `Bearer ${secret}`, 'x-stainless-retry-count': String(retry) },
-          },
-        ),
-      );
+    const { a, b, ask, calls } = await startRetries('/v1/chat/completions');
     const holding = holdStream(upstream, ['a', 'é', '漢']);
     const [leaving, leavingAgain] = [new AbortController(), new AbortController()];
     const first = ask(a, 0, leaving.signal);
@@ -223,7 +215,7 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     await third.ended;
     expect(third.text).toContain('漢');
     expect(third.text).toContain('[DONE]');
-    expect(upstream.seen.length - before).toBe(1);
+    expect(calls()).toBe(1);
   });
 
   test('is to be sent again where the process that runs it says nothing', async () => {

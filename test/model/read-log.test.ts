@@ -20,6 +20,17 @@ const standsStill: LogEvent = { what: 'stands still', process: 0 };
 const mayLoseLease: LogEvent = { what: 'may lose its lease', process: 0 };
 const goesOn: LogEvent = { what: 'goes on', process: 0 };
 const isKilled: LogEvent = { what: 'is killed', process: 0 };
+/** The process that ran it is lost, and another one runs it once the lease may be over. */
+const runsAnew: readonly LogEvent[] = [
+  ofCall(0, 'is cut off'),
+  mayLoseLease,
+  ofClient(0, 'leaves'),
+  asks(1, 1),
+  isCalled(1, 1),
+  ofCall(1, 'is answered'),
+  ofClient(1, 'is served'),
+  isCharged(1),
+];
 
 describe('the log of a claim is allowed', () => {
   test.each<[string, readonly LogEvent[]]>([
@@ -38,18 +49,7 @@ describe('the log of a claim is allowed', () => {
     ],
     [
       'whose process is killed, and which runs anew once the lease is over',
-      [
-        ...begins,
-        isKilled,
-        ofCall(0, 'is cut off'),
-        mayLoseLease,
-        ofClient(0, 'leaves'),
-        asks(1, 1),
-        isCalled(1, 1),
-        ofCall(1, 'is answered'),
-        ofClient(1, 'is served'),
-        isCharged(1),
-      ],
+      [...begins, isKilled, ...runsAnew],
     ],
     [
       'whose process stands still for longer than its lease, and goes on',
@@ -68,18 +68,7 @@ describe('the log of a claim is allowed', () => {
     ],
     [
       'whose process is cut off from the database, and stops what it runs',
-      [
-        ...begins,
-        { what: 'loses the database', process: 0 },
-        ofCall(0, 'is cut off'),
-        mayLoseLease,
-        ofClient(0, 'leaves'),
-        asks(1, 1),
-        isCalled(1, 1),
-        ofCall(1, 'is answered'),
-        ofClient(1, 'is served'),
-        isCharged(1),
-      ],
+      [...begins, { what: 'loses the database', process: 0 }, ...runsAnew],
     ],
     [
       'that another process answers from the memory of the first one',

@@ -269,6 +269,15 @@ describe('a shared answer', () => {
     expect(other.text().endsWith('end')).toBe(true);
   });
 
+  test('is not sent to a client whose request was stopped before it comes', async () => {
+    const answer = share();
+    answer.send(['a']);
+    const stopped = connect();
+    expect(await answer.listen(stopped.delivery, AbortSignal.abort())).toBe(false);
+    answer.send(['b']);
+    expect([stopped.text(), answer.listeners]).toEqual(['', 0]);
+  });
+
   test('wakes the upstream when a client comes that keeps up', async () => {
     const answer = share();
     const slow = connect();

@@ -9,7 +9,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { Certificates } from '../../domain/ports/network.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { PeerAnswer, ResponseAction, WantedRequest, WantedRun } from '../../pipeline/claims/peers.ts';
-import { hashKey } from '../../shared/digest.ts';
+import { digest } from '../../shared/digest.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import { jsonType } from '../../protocol/answer-writer.ts';
 
@@ -107,7 +107,7 @@ async function answer(
 
 /** Whether two texts are the same, in a time that says nothing of where they differ. */
 function isSame(presented: string, expected: string): boolean {
-  return timingSafeEqual(Buffer.from(hashKey(presented)), Buffer.from(hashKey(expected)));
+  return timingSafeEqual(Buffer.from(digest(presented)), Buffer.from(digest(expected)));
 }
 
 /** Reads a question; empty where it is too large. */

@@ -38,10 +38,11 @@ export interface RunOptions {
 }
 
 /**
- * One request of a claim in this process, from the moment at which it asks for the claim:
+ * One request in this process whose answer others may join: under a claim, from the moment at which it asks for that, or without
+ * a name, for the retries of its own client alone:
  *
- * - `asking`: it is admitted and read, and its claim is written; others wait for what becomes of it;
- * - `running`: it has the claim, and its upstream may be called; others join it;
+ * - `asking`: it is admitted and read, and its claim, if any, is written; others wait for what becomes of it;
+ * - `running`: it has its claim, and its upstream may be called; others join it;
  * - `stopping`: it was stopped, and others wait for what becomes of its claim;
  * - `ended`: it was charged, and its answer is kept for a while;
  * - `freed`: it has come to nothing, or its answer is gone: others ask for the claim themselves.

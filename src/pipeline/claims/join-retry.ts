@@ -42,7 +42,7 @@ async function joinLeft(
 ): Promise<ExchangeResult | null> {
   const keyId = joiner.key.id;
   const body = await readBodyEarly(exchange, keyId, claims);
-  // Where too many of its key wait already, it takes a slot as any other request.
+  // Where too many of its key wait already, it runs on its own, and takes a slot.
   if (isRefusal(body)) return body.code === 'concurrency_limit_exceeded' ? null : refused(body);
   const request = requestDigest(exchange, body);
   const left = await claims.joinLeft(keyId, request);
@@ -63,7 +63,7 @@ async function joinLeftElsewhere(
   if (peers === null || endAsk === null) return null;
   const { signal } = exchange.interruption;
   const wanted = { kind: 'retry', keyId: joiner.key.id, request } as const;
-  // Where they can't be asked, it runs as any other request.
+  // Where they can't be asked, it runs on its own.
   const asking = peers.join(wanted, null, signal).catch(() => 'unreachable' as const);
   const found = await asking.finally(endAsk);
   if (typeof found === 'string') return null;

@@ -50,7 +50,7 @@ interface RunningClaimsOptions {
   readonly settings: () => ResumeSettings;
 }
 
-/** The claimed requests of this process that run, or whose answers are kept. */
+/** The requests of this process that others may join: those that run, and those whose answers are kept. */
 export class RunningClaims {
   readonly store: RunningClaimsOptions['store'];
   readonly peers: Peers | null;

@@ -124,7 +124,9 @@ export class SharedAnswer {
     this.#onListeners(this.#listeners.size);
     receiver.onLeft(() => this.#remove(listener));
     signal?.addEventListener('abort', () => this.#remove(listener));
-    this.#feed(listener);
+    // A signal that was raised before tells nothing any more.
+    if (signal?.aborted === true) this.#remove(listener);
+    else this.#feed(listener);
     // One that keeps up ends the wait for those that do not.
     this.#noteMove();
     return listener.gone.promise;

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { chatFrames } from '../../support/scripted-upstream.ts';
+import { startQuestionServer } from '../question-server.ts';
 import type { Observations } from './observations.ts';
 
 /** The words that are in each prompt, and in each delta of an answer, of a run: nothing else has them. */
@@ -74,38 +73,22 @@ export async function startNumberedTexts({
   answerMs,
 }: NumberedTextsOptions): Promise<NumberedTexts> {
   const calls = new Map<number, number>();
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const { messages, stream } = JSON.parse(Buffer.concat(chunks).toString()) as {
-        messages: { content: string }[];
-        stream: boolean;
-      };
-      const question = Number(messages.at(-1)?.content.split(' ').at(-1));
-      const process = Number(request.url?.split('/')[1]);
-      const call = observations.nextNumber();
-      calls.set(question, (calls.get(question) ?? 0) + 1);
-      observations.note(question, { what: 'called', call, process });
-      let hasEnded = false;
-      const end = (what: 'answered' | 'cut off'): void => {
-        if (!hasEnded) observations.note(question, { what, call, process });
-        hasEnded = true;
-      };
-      response.on('close', () => end('cut off'));
-      const onWhole = (): void => end('answered');
-      void answer(response, { question, words, stream, tookMs: answerMs(question), onWhole });
-    });
+  const { origin, close } = await startQuestionServer(({ path, prompt, stream }, response) => {
+    const question = Number(prompt.split(' ').at(-1));
+    const process = Number(path.split('/')[1]);
+    const call = observations.nextNumber();
+    calls.set(question, (calls.get(question) ?? 0) + 1);
+    observations.note(question, { what: 'called', call, process });
+    let hasEnded = false;
+    const end = (what: 'answered' | 'cut off'): void => {
+      if (!hasEnded) observations.note(question, { what, call, process });
+      hasEnded = true;
+    };
+    response.on('close', () => end('cut off'));
+    const onWhole = (): void => end('answered');
+    void answer(response, { question, words, stream, tookMs: answerMs(question), onWhole });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    urlFor: (process) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/${process}/v1`,
-    calls,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { urlFor: (process) => `${origin}/${process}/v1`, calls, close };
 }
 
 interface Answer {

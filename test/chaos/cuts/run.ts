@@ -78,7 +78,7 @@ const noticeMs = 15_000;
 const maxAskingMs = leaseMs + longestMs + noticeMs;
 /** The most bytes of an answer that are passed on before a cut: more than any has. */
 const mostBytes = 4_000;
-/** How long a request waits before its client gives it up, where gateways are disturbed, in milliseconds: any time up to this. */
+/** The longest time after which a client gives a request up, where gateways are disturbed, in milliseconds. */
 const maxRequestMs = 8_000;
 /** When a request is sent anew whose library has neither an answer nor an error, in milliseconds: some wait without end. */
 const maxLibraryMs = 40_000;

@@ -1,8 +1,7 @@
-import { createServer } from 'node:http';
-import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { seededNumbers } from '../../support/random-numbers.ts';
+import { startQuestionServer } from '../question-server.ts';
 
 /** The size of the shortest and of the longest answer, in UTF-16 code units: an answer is kept up to 131,072 of them. */
 const [fewestChars, mostChars] = [100, 160_000];
@@ -54,31 +53,14 @@ export interface SizedTexts {
 
 export async function startSizedTexts(): Promise<SizedTexts> {
   const calls = new Map<number, number>();
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const { messages, stream } = JSON.parse(Buffer.concat(chunks).toString()) as {
-        messages: { content: string }[];
-        stream: boolean;
-      };
-      const question = Number(messages.at(-1)?.content);
-      calls.set(question, (calls.get(question) ?? 0) + 1);
-      const { text, deltaChars } = answerTo(question);
-      if (stream) void sendDeltas(response, text, deltaChars);
-      else sendWhole(response, text);
-    });
+  const { origin, close } = await startQuestionServer(({ prompt, stream }, response) => {
+    const question = Number(prompt);
+    calls.set(question, (calls.get(question) ?? 0) + 1);
+    const { text, deltaChars } = answerTo(question);
+    if (stream) void sendDeltas(response, text, deltaChars);
+    else sendWhole(response, text);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    calls,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { url: `${origin}/v1`, calls, close };
 }
 
 /** Roughly what an answer has of tokens. */
