@@ -16,7 +16,7 @@ export interface AskedQuestion {
 export interface QuestionServer {
   /** Its address, without a path. */
   readonly origin: string;
-  close(): void;
+  readonly close: () => void;
 }
 
 /** Starts a provider, whose answers are made by a function. */
