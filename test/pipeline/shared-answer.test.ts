@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Blocks } from '../../src/pipeline/claims/kept-deltas.ts';
 import { SharedAnswer } from '../../src/pipeline/claims/shared-answer.ts';
 import { Delivery } from '../../src/pipeline/delivery/delivery.ts';
 import type { Settled } from '../../src/pipeline/results.ts';
@@ -86,6 +87,7 @@ function share(): SharedAnswer {
       return true;
     },
     giveBack: (bytes: number) => void (takenBytes -= bytes),
+    blocks: new Blocks(),
   };
   return new SharedAnswer(memory, (count) => void listeners.push(count));
 }

@@ -155,6 +155,7 @@ export class ClaimedRun {
   /** It was charged, and its answer is there for those who ask again, also where it was stopped too late. */
   ended(): void {
     this.#endGrace();
+    this.answer.pack();
     this.#phase = 'ended';
     this.#known.resolve();
   }

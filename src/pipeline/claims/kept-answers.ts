@@ -1,4 +1,5 @@
 import type { ClaimedRun } from './claimed-run.ts';
+import { Blocks } from './kept-deltas.ts';
 
 /** How much of all answers is kept, and of those of one key, in bytes as `maxAnswerBytes` of one answer counts them. */
 export const maxKeptBytes = 64 * 1_048_576;
@@ -16,6 +17,7 @@ interface KeyShare {
  * the same key where that has too much, so that it takes nothing from others.
  */
 export class KeptAnswers {
+  readonly blocks = new Blocks();
   readonly #drop: (run: ClaimedRun) => void;
   readonly #keys = new Map<string, KeyShare>();
   /** All that have ended and are kept, the oldest first. */

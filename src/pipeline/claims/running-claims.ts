@@ -133,6 +133,7 @@ export class RunningClaims {
       memory: {
         take: (bytes) => this.#kept.take(keyId, bytes),
         giveBack: (bytes) => this.#kept.giveBack(keyId, bytes),
+        blocks: this.#kept.blocks,
       },
       onOver: () => this.#over(run),
     });

@@ -1,18 +1,12 @@
-import { KeptText } from '../../protocol/kept-text.ts';
 import type { Settled } from '../results.ts';
+import { KeptDeltas } from './kept-deltas.ts';
+import type { Blocks } from './kept-deltas.ts';
 
 /**
  * How much of an answer is kept, in bytes as they are counted here: two for each UTF-16 code unit, and eight for each delta. It
  * is about 12,000 tokens of English. A longer answer goes on, and can't be joined any more.
  */
 const maxAnswerBytes = 262_144;
-
-/**
- * How much a client that comes later is sent at a time, in deltas and UTF-16 code units, before it is seen whether it reads: a
- * frame is many times as large as a small delta, and all frames of an answer at once would wait in memory for each such client.
- */
-const maxDeltasAtOnce = 64;
-const maxCharsAtOnce = 8_192;
 
 /** The size of a delta as it is kept, in bytes. */
 const sizeOf = (delta: string): number => 2 * delta.length + 8;
@@ -22,6 +16,8 @@ export interface AnswerMemory {
   /** Takes some bytes; returns whether there are as many. */
   take(bytes: number): boolean;
   giveBack(bytes: number): void;
+  /** Where those that have ended are. */
+  readonly blocks: Blocks;
 }
 
 /** The side of a client that gets an answer: here, or by way of another process. */
@@ -60,9 +56,7 @@ interface Listener {
 export class SharedAnswer {
   readonly #memory: AnswerMemory;
   /** `null` once it is not kept: what has been sent can't be sent again. */
-  #text: KeptText | null = new KeptText();
-  /** Where each delta ends in the text. */
-  #ends: number[] = [];
+  #deltas: KeptDeltas | null = new KeptDeltas();
   #bytes = 0;
   #count = 0;
   readonly #listeners = new Set<Listener>();
@@ -84,12 +78,12 @@ export class SharedAnswer {
 
   /** Whether a client that comes now gets all of it. */
   get isWhole(): boolean {
-    return this.#text !== null;
+    return this.#deltas !== null;
   }
 
   /** All of its text so far; `null` where that is not kept. */
   get text(): string | null {
-    return this.#text?.toString() ?? null;
+    return this.#deltas?.text ?? null;
   }
 
   /** Whether a client has its end. */
@@ -171,10 +165,14 @@ export class SharedAnswer {
     for (const listener of this.#listeners) this.#cutOff(listener);
   }
 
+  /** No text follows, and what there is may be kept for a while. */
+  pack(): void {
+    this.#deltas?.pack(this.#memory.blocks);
+  }
+
   /** Drops the text. */
   forget(): void {
-    this.#text = null;
-    this.#ends = [];
+    this.#deltas = null;
     this.#memory.giveBack(this.#bytes);
     this.#bytes = 0;
   }
@@ -187,8 +185,7 @@ export class SharedAnswer {
 
   #keep(deltas: readonly string[]): void {
     for (const delta of deltas) {
-      const text = this.#text;
-      if (text === null) return;
+      if (this.#deltas === null) return;
       const size = sizeOf(delta);
       if (this.#bytes + size > maxAnswerBytes || !this.#memory.take(size)) {
         this.forget();
@@ -197,17 +194,15 @@ export class SharedAnswer {
         return;
       }
       this.#bytes += size;
-      text.add(delta);
-      this.#ends.push(text.length);
+      this.#deltas.add(delta);
     }
   }
 
   /** Sends a client what it has not got, until it has to read, and its end behind that. */
   #feed(listener: Listener): void {
     while (!listener.isBehind && listener.sent < this.#count && this.#listeners.has(listener)) {
-      const missing = this.#deltasFrom(listener.sent);
-      if (missing === null) return this.#cutOff(listener);
-      this.#send(listener, missing);
+      if (this.#deltas === null) return this.#cutOff(listener);
+      this.#send(listener, this.#deltas.from(listener.sent));
     }
     if (listener.isBehind || this.#settled === null || !this.#listeners.delete(listener)) return;
     this.#conclude(listener, this.#settled).then(() => listener.gone.resolve(true), listener.gone.reject);
@@ -244,22 +239,6 @@ export class SharedAnswer {
       listener.isBehind = false;
       if (this.#listeners.has(listener)) this.#feed(listener);
       this.#noteMove();
-    });
-  }
-
-  /** Some deltas from one on; `null` where they are not kept. */
-  #deltasFrom(first: number): readonly string[] | null {
-    if (this.#text === null) return null;
-    const offset = first === 0 ? 0 : (this.#ends[first - 1] ?? 0);
-    const ends = this.#ends.slice(first, first + maxDeltasAtOnce);
-    const tooMuch = ends.findIndex((end, at) => at > 0 && end - offset > maxCharsAtOnce);
-    const sent = tooMuch === -1 ? ends : ends.slice(0, tooMuch);
-    const text = this.#text.from(offset, sent.at(-1) ?? offset);
-    let begin = 0;
-    return sent.map((end) => {
-      const delta = text.slice(begin, end - offset);
-      begin = end - offset;
-      return delta;
     });
   }
 

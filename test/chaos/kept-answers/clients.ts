@@ -12,8 +12,12 @@ export interface SizedQuestion {
   readonly isNamed: boolean;
 }
 
-/** How a client reads: this many bytes a second for so long, in milliseconds, and then as fast as it can. */
+/**
+ * How a client reads: nothing behind the first part until it goes on, then this many bytes a second for so long, in milliseconds,
+ * and then as fast as it can.
+ */
 export interface Pace {
+  readonly goesOn: Promise<void>;
   readonly bytesPerSecond: number;
   readonly forMs: number;
 }
@@ -47,11 +51,14 @@ export async function askSized(url: string, question: SizedQuestion, pace: Pace 
       },
       body: JSON.stringify({ model: 'small', stream, ...said }),
     });
-    const untilMs = performance.now() + (pace?.forMs ?? 0);
+    let untilMs: number | null = null;
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk);
-      if (pace !== null && performance.now() < untilMs)
-        await wait((chunk.length / pace.bytesPerSecond) * 1_000);
+      if (pace === null) continue;
+      await pace.goesOn;
+      untilMs ??= performance.now() + pace.forMs;
+      const readMs = (chunk.length / pace.bytesPerSecond) * 1_000;
+      await wait(Math.min(readMs, Math.max(0, untilMs - performance.now())));
     }
   } catch {
     return 'cut';
