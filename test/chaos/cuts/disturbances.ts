@@ -68,6 +68,8 @@ export interface Disturbances {
   readonly count: number;
   /** For how long one gateway or more could serve so far, in milliseconds. */
   readonly calmMs: number;
+  /** When the last one was over, on the monotonic clock in milliseconds; `null` while one is played. */
+  readonly overMs: number | null;
   /** Plays one of a kind that the seed chooses, when a claim comes to a step that it chooses; resolves when it is over. */
   playOne(): Promise<void>;
 }
@@ -82,6 +84,7 @@ export function createDisturbances(disturbed: Disturbed): Disturbances {
   const startedMs = performance.now();
   let stoppedMs = 0;
   let stoppedSinceMs: number | null = null;
+  let overMs: number | null = startedMs;
   return {
     found,
     get count() {
@@ -89,6 +92,9 @@ export function createDisturbances(disturbed: Disturbed): Disturbances {
     },
     get calmMs() {
       return (stoppedSinceMs ?? performance.now()) - startedMs - stoppedMs;
+    },
+    get overMs() {
+      return overMs;
     },
     async playOne() {
       const [kind, { isOfAll, stopsAll, play }] = one(kinds);
@@ -108,10 +114,12 @@ export function createDisturbances(disturbed: Disturbed): Disturbances {
           counted.steps.set(at, (counted.steps.get(at) ?? 0) + questions);
       }
       const fromMs = performance.now();
+      overMs = null;
       if (stopsAll === true || gateways.length === 1) stoppedSinceMs = fromMs;
       await play(disturbed, gateway, lastsMs);
       if (stoppedSinceMs !== null) stoppedMs += performance.now() - fromMs;
       stoppedSinceMs = null;
+      overMs = performance.now();
       count++;
     },
   };

@@ -71,7 +71,7 @@ async function startGateway(
       ? {}
       : {
           storage: { url: server.url(database.port), spool: join(place, 'spool') },
-          resume: { nodes: { token: 'the-token-of-the-nodes-of-a-chaos-run' } },
+          resume: { nodes: { host: '127.0.0.1', token: 'the-token-of-the-nodes-of-a-chaos-run' } },
         };
   const serve = async (number: number): Promise<ServedProcess> => {
     observations.noteForAll({ what: 'started', process: number });

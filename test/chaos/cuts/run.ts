@@ -7,17 +7,17 @@ import { postgresPrograms, startPostgresServer } from '../../support/postgres-se
 import { randomNumbers, seededNumbers } from '../../support/random-numbers.ts';
 import { countOption, onOff, readScript, seedOption, textOption } from '../../support/script-options.ts';
 import { databaseIn } from '../served-process.ts';
-import { RefusedError } from './ask.ts';
-import type { AskBy, Question } from './ask.ts';
+import { Asking, maxHeldMs } from './ask-again.ts';
+import type { Asker } from './ask-again.ts';
 import { readCharges, readSpent } from './charges.ts';
 import { checkQuestions, checkSpent, describeReading, readLogs } from './checks.ts';
 import { clientNames, loadClients, usualClients } from './clients.ts';
 import { startCuttingProxy } from './cutting-proxy.ts';
 import type { Cut } from './cutting-proxy.ts';
-import { createDisturbances, leaseMs, longestMs } from './disturbances.ts';
+import { createDisturbances } from './disturbances.ts';
 import { startGateways } from './gateways.ts';
 import { dumpTables, findLeftovers } from './leftovers.ts';
-import { costNanosOf, promptOf, startNumberedTexts, textsOf, wordsOf } from './numbered-texts.ts';
+import { costNanosOf, promptOf, startNumberedTexts, wordsOf } from './numbered-texts.ts';
 import { Observations } from './observations.ts';
 import { tableOfClients, tableOfDisturbances } from './report.ts';
 
@@ -69,38 +69,24 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 /** How many questions each client asks at a time. */
 const atOnce = 16;
-/** How long gateways and clients may take to notice that a lease or a disturbance is over, in milliseconds. */
-const noticeMs = 15_000;
-/**
- * For how long a question is asked again without a longer pause, in milliseconds in which a gateway can serve, since it was first
- * asked or was run anew: the run that followed a loss may be lost likewise.
- */
-const maxAskingMs = leaseMs + longestMs + noticeMs;
 /** The most bytes of an answer that are passed on before a cut: more than any has. */
 const mostBytes = 4_000;
-/** The longest time after which a client gives a request up, where gateways are disturbed, in milliseconds. */
-const maxRequestMs = 8_000;
-/** When a request is sent anew whose library has neither an answer nor an error, in milliseconds: some wait without end. */
-const maxLibraryMs = 40_000;
 /** How long an answer of the upstream takes at the most, where gateways are disturbed, in milliseconds. */
 const maxAnswerMs = 5_000;
 /** How many of the questions are asked by two clients at a time, where gateways are disturbed. */
 const askedByTwo = 0.4;
-/** How many requests are sent again late, where gateways are disturbed, and how late at the most, in milliseconds. */
-const comesBackLate = 0.08;
-const maxAwayMs = 14_000;
+/** How many disturbances follow each other, and how long the pause behind them is, in milliseconds: then all claims are free. */
+const inARow = 15;
+const pauseMs = maxHeldMs + 5_000;
 const maxFaults = 20;
 
 const { random, seed } = randomNumbers(given);
 const below = (limit: number): number => Math.floor(random() * limit);
 const isDisturbed = wantedDisturbances !== null;
 
-/** When the last call of each question began, in milliseconds in which a gateway could serve. */
-const calledMs = new Map<number, number>();
-
 /** A third of the answers come at once, a third soon, and a third take seconds; without disturbances they all come at once. */
 function answerMs(question: number): number {
-  calledMs.set(question, disturbances.calmMs);
+  asking.called(question);
   if (!isDisturbed) return question % 2 === 0 ? 12 : 0;
   const drawn = seededNumbers(seed + question)();
   return question % 3 === 0 ? 0 : drawn * (question % 3 === 1 ? maxAnswerMs / 10 : maxAnswerMs);
@@ -124,73 +110,23 @@ if (first === undefined) throw new Error('no gateway');
 const proxy = await startCuttingProxy(() => gateways.all[below(gateways.all.length)] ?? first, observations);
 const disturbances = createDisturbances({ gateways: gateways.all, server, observations, random });
 const faults: string[] = [];
-const counts = { answered: 0, told: 0, longestMs: 0 };
-
-/** A client, which has a key of its own, and what has become of its questions. */
-interface Asker {
-  readonly name: string;
-  readonly ask: AskBy;
-  readonly secret: string;
-  readonly questions: number[];
-  cuts: number;
-}
-
+const asking = new Asking({
+  url: `http://127.0.0.1:${proxy.port}`,
+  isNamed: !unnamed,
+  isDisturbed,
+  isOnlyProcess: server === null,
+  disturbances,
+  observations,
+  words,
+  random,
+  onFault: (fault) => void faults.push(fault),
+});
 const askers: readonly Asker[] = await Promise.all(
   [...clients].map(async ([name, ask]) => {
     const secret = await first.served.createKey(name, '1000000');
     return { name, ask, secret, questions: [], cuts: 0 };
   }),
 );
-
-/** Asks a question until its client has all of the answer, or was told that it is gone. */
-async function askAgain(
-  { name: client, ask, secret }: Asker,
-  question: Question,
-  cuts: number,
-): Promise<void> {
-  const { number, asker } = question;
-  const name = `question ${number} (${client}, ${question.protocol}, ${question.stream ? 'streamed' : 'whole'})`;
-  let startedMs = disturbances.calmMs;
-  const noteEnd = (what: 'served' | 'told' | 'refused'): void => {
-    counts.longestMs = Math.max(counts.longestMs, disturbances.calmMs - startedMs);
-    observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
-  };
-  let last = '';
-  const untilMs = (): number => Math.max(startedMs, calledMs.get(number) ?? 0) + maxAskingMs;
-  for (let tries = 1; disturbances.calmMs < untilMs(); tries++) {
-    try {
-      const asking = ask(question, {
-        url: `http://127.0.0.1:${proxy.port}`,
-        secret,
-        isNamed: !unnamed,
-        requestMs: isDisturbed ? 1 + below(maxRequestMs) : null,
-      });
-      const text = await Promise.race([asking, wait(maxLibraryMs, null, { ref: false })]);
-      if (text === null) throw new Error('its library did not give it up');
-      noteEnd('served');
-      counts.answered++;
-      if (text !== textsOf(number, words).join('')) faults.push(`${name}: has another text: ${text}`);
-      return;
-    } catch (error) {
-      const code = error instanceof RefusedError ? error.code : null;
-      if (code === 'replay_unavailable') {
-        noteEnd('told');
-        return void counts.told++;
-      }
-      if (code === 'idempotency_key_reused') noteEnd('refused');
-      last = String(error);
-      // At once, as libraries do, or a little later, as people do, or late; what is away for longer is waited for.
-      if (isDisturbed && random() < comesBackLate) {
-        await wait(below(maxAwayMs));
-        startedMs = disturbances.calmMs;
-      } else if (tries > cuts) await wait(200);
-      else if (random() < 0.5) await wait(below(30));
-    }
-  }
-  faults.push(
-    `${name}: has no answer after ${maxAskingMs} ms in which a gateway could serve, and the last one was ${last}`,
-  );
-}
 
 const cutsOfEach = Math.ceil(wantedCuts / askers.length);
 const hasFailed = (): boolean => faults.length >= maxFaults;
@@ -219,7 +155,9 @@ async function askOn(asker: Asker): Promise<void> {
     observations.begin(number, ofIt.length);
     await Promise.all(
       ofIt.map((at) =>
-        askAgain(asker, { ...question, asker: at }, cuts.length).finally(() => observations.end(number)),
+        asking
+          .askAgain(asker, { ...question, asker: at }, cuts.length)
+          .finally(() => observations.end(number)),
       ),
     );
     asker.cuts += proxy.seen.get(number)?.cuts ?? 0;
@@ -227,7 +165,10 @@ async function askOn(asker: Asker): Promise<void> {
 }
 
 const allAsking = Promise.all(askers.flatMap((asker) => Array.from({ length: atOnce }, () => askOn(asker))));
-while (!areDisturbancesDone() && !isOver()) await disturbances.playOne();
+while (!areDisturbancesDone() && !isOver()) {
+  await disturbances.playOne();
+  if (disturbances.count % inARow === 0) await wait(pauseMs);
+}
 await allAsking;
 
 const spent = await readSpent(gateways.all);
@@ -261,8 +202,8 @@ if (!unnamed) {
   logs = readLogs(observations, charges, server === null);
   faults.push(...logs.faults);
   if (!isDisturbed) {
-    if (counts.told > 0 && !postgres)
-      faults.push(`${counts.told} questions were told that their answer is gone`);
+    if (asking.told > 0 && !postgres)
+      faults.push(`${asking.told} questions were told that their answer is gone`);
     for (const [question, times] of upstream.calls)
       if (times !== 1) faults.push(`question ${question} was asked ${times} times`);
   }
@@ -288,7 +229,7 @@ const engine = postgres ? 'two gateways over PostgreSQL' : 'one gateway over SQL
 const lines = [
   `seed ${seed}, ${engine}, ${unnamed ? 'without' : 'with'} an Idempotency-Key`,
   `${sum(results.map(({ cuts }) => cuts))} cuts, ${disturbances.count} disturbances`,
-  `answered: ${counts.answered}; told that their answer is gone: ${counts.told}; the longest was asked for ${(counts.longestMs / 1_000).toFixed(1)} s`,
+  `answered: ${asking.answered}; told that their answer is gone: ${asking.told}; the longest was asked for ${(asking.longestMs / 1_000).toFixed(1)} s`,
   ...tableOfClients(results),
   ...(isDisturbed ? tableOfDisturbances(disturbances.found) : []),
   ...(logs === null ? [] : [describeReading(logs, observations)]),
