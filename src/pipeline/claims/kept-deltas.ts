@@ -62,12 +62,12 @@ export class KeptDeltas {
   /** Some of them from one on, and one at least where there is one. */
   from(first: number): readonly string[] {
     const offset = first === 0 ? 0 : (this.#ends[first - 1] ?? 0);
-    const ends = [...this.#ends.slice(first, first + maxDeltasAtOnce)];
+    const ends = this.#ends.slice(first, first + maxDeltasAtOnce);
     const tooMuch = ends.findIndex((end, at) => at > 0 && end - offset > maxCharsAtOnce);
     const sent = tooMuch === -1 ? ends : ends.slice(0, tooMuch);
     const text = this.#text.from(offset, sent.at(-1) ?? offset);
     let begin = 0;
-    return sent.map((end) => {
+    return Array.from(sent, (end) => {
       const delta = text.slice(begin, end - offset);
       begin = end - offset;
       return delta;

@@ -85,9 +85,12 @@ export class Asking {
     };
     let last = '';
     let isHeld = false;
-    const untilMs = (): number => Math.max(startedMs, this.#called.get(number)?.calmMs ?? 0) + maxAskingMs;
-    // While a claim is held, its owner, and all that may end its lease, may be disturbed again and again.
-    for (let tries = 1; disturbances.calmMs < untilMs() || (isHeld && !isOnlyProcess); tries++) {
+    const mayGoOn = (): boolean => {
+      const untilMs = Math.max(startedMs, this.#called.get(number)?.calmMs ?? 0) + maxAskingMs;
+      // While a claim is held, its owner, and all that may end its lease, may be disturbed again and again.
+      return disturbances.calmMs < untilMs || (isHeld && !isOnlyProcess);
+    };
+    for (let tries = 1; mayGoOn(); tries++) {
       try {
         const requestMs = isDisturbed ? 1 + below(maxRequestMs) : null;
         const asking = ask(question, { url, secret, isNamed, requestMs });
