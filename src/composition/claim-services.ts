@@ -45,10 +45,11 @@ export function composeClaims(
         });
   const holdsLease = (): boolean => shared === null || lease.holds;
   const claims = new RunningClaims({ store, peers, holdsLease, clock, settings: () => active().resume });
-  // A process that has its database alone loses nothing to others.
-  lease.follow((state) => {
-    if (state === 'ended' || shared !== null) claims.leaseEnded();
-  });
+  // Before the first claim is begun under a lease: until then, the others find no answers of this process. Where that fails, it
+  // is written with the next look at what they change.
+  const nameLease = async (): Promise<void> => {
+    await shared?.nameLease().catch(() => {});
+  };
   const opening =
     peers === null || reach === null
       ? null
@@ -60,10 +61,17 @@ export function composeClaims(
           clock,
           onFault: log.fault,
         });
-  opening?.then(
-    ({ address }) => shared?.setAddress(address),
-    () => {},
-  );
+  // A process that has its database alone loses nothing to others.
+  lease.follow((state) => {
+    if (state === 'ended' || shared !== null) claims.leaseEnded();
+    if (state === 'ended' && opening !== null) void nameLease();
+  });
+  const named = opening?.then(async ({ address }) => {
+    shared?.setAddress(address);
+    await lease.taken;
+    await nameLease();
+  });
+  named?.catch(() => {});
   return {
     claims,
     /** Resolves when the other processes can ask this one; rejects with the reason why they can't. */
@@ -71,6 +79,7 @@ export function composeClaims(
       await opening?.catch((error: unknown) => {
         throw new Error('resume.nodes: its listener could not be opened', { cause: error });
       });
+      await named?.catch(() => {});
     },
     /** Drops all answers that are kept, and tells the other processes nothing more. */
     async close(): Promise<void> {

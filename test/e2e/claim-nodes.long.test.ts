@@ -61,7 +61,8 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
     onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
     const [a, b] = nodes;
     if (a === undefined || b === undefined) throw new Error('there are two');
-    await eventually('both are reached', async () => (await addresses()).length === 2);
+    // As soon as they take requests.
+    expect(await addresses()).toHaveLength(2);
     const { secret } = await a.gateway.createKey('shared');
     const authorization = `Bearer ${secret}`;
     const name = randomUUID();
@@ -351,7 +352,8 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
       served.server.signal('SIGKILL');
       await allEnded(pids);
     });
-    await eventually('both are reached', async () => (await addresses()).length === 2);
+    // As soon as they take requests.
+    expect(await addresses()).toHaveLength(2);
     const before = upstream.seen.length;
     const holding = holdStream(upstream, ['a', 'b']);
     const ask = () =>

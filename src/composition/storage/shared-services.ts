@@ -9,7 +9,7 @@ import { createKeyDirectory } from '../../storage/keys/key-directory.ts';
 import type { DirectoryReports, ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
 import { readPeerAddresses } from '../../storage/postgres/nodes/peer-addresses.ts';
 import { createRunningElsewhere } from '../../storage/postgres/nodes/running-elsewhere.ts';
-import { createSharedChanges } from '../../storage/postgres/nodes/shared-changes.ts';
+import { createSharedChanges, nameLease } from '../../storage/postgres/nodes/shared-changes.ts';
 import { createSharedDuty } from '../../storage/postgres/nodes/shared-duty.ts';
 import type { Log } from '../../telemetry/log/logger.ts';
 
@@ -20,12 +20,15 @@ type SharedServices = ReturnType<typeof createSharedServices>;
 export function createSharedServices(engine: Engine, owner: () => string) {
   const name = `${hostname()}:${process.pid}`;
   let address: string | null = null;
+  const self = { owner, name, address: () => address };
   return {
     /** How operators see this process: its host and the number of its process there. */
     name,
-    changes: createSharedChanges(engine, { owner, name, address: () => address }),
-    /** Says where the others reach this process. */
+    changes: createSharedChanges(engine, self),
+    /** Says where the others reach this process; they know it by the next look at what they change. */
     setAddress: (found: string) => void (address = found),
+    /** Says so under the lease that it has now, at once. */
+    nameLease: () => nameLease(engine, self),
     /** Where this process reaches the others, or the one that has its lease under an id. */
     peerAddresses: (of: string | null) => readPeerAddresses(engine, owner(), of),
     /** How long the directory may rely on cached keys. */

@@ -79,6 +79,7 @@ export class Asking {
     const below = (limit: number): number => Math.floor(random() * limit);
     const name = `question ${number} (${client}, ${question.protocol}, ${question.stream ? 'streamed' : 'whole'})`;
     let startedMs = disturbances.calmMs;
+    let askedMs = performance.now();
     const noteEnd = (what: 'served' | 'told' | 'refused'): void => {
       this.longestMs = Math.max(this.longestMs, disturbances.calmMs - startedMs);
       observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
@@ -108,7 +109,7 @@ export class Asking {
         }
         if (code === 'idempotency_key_reused') noteEnd('refused');
         isHeld = code === 'request_in_progress';
-        const heldMs = isHeld ? this.#quietMs(number) : 0;
+        const heldMs = isHeld ? this.#quietMs(number, askedMs) : 0;
         if (heldMs > maxHeldMs)
           return onFault(`${name}: its claim is held ${heldMs.toFixed(0)} ms after the last disturbance`);
         last = String(error);
@@ -116,6 +117,7 @@ export class Asking {
         if (isDisturbed && random() < comesBackLate) {
           await wait(below(maxAwayMs));
           startedMs = disturbances.calmMs;
+          askedMs = performance.now();
         } else if (tries > cuts) await wait(200);
         else if (random() < 0.5) await wait(below(30));
       }
@@ -125,10 +127,10 @@ export class Asking {
     );
   }
 
-  /** For how long nothing was disturbed, and a question was not called upstream, in milliseconds. */
-  #quietMs(question: number): number {
+  /** For how long a question is asked without a longer pause, nothing was disturbed, and it was not called, in milliseconds. */
+  #quietMs(question: number, askedMs: number): number {
     const nowMs = performance.now();
     const overMs = this.#options.disturbances.overMs ?? nowMs;
-    return nowMs - Math.max(overMs, this.#called.get(question)?.atMs ?? 0);
+    return nowMs - Math.max(askedMs, overMs, this.#called.get(question)?.atMs ?? 0);
   }
 }

@@ -24,7 +24,7 @@ export function createSharedChanges(engine: Engine, self: NamedOwner): SharedCha
       return readChanges(await lookUpRows(engine, selectChanges(owner())), self);
     },
     async acknowledge({ cancelled, lacksName }) {
-      await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameLease(self)] : [])]);
+      await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameOf(self)] : [])]);
     },
   };
 }
@@ -52,6 +52,11 @@ function removeCancellations(requestIds: readonly string[]): Statement {
   return sql`DELETE FROM cancellations WHERE request_id IN (${listOf(requestIds)})`;
 }
 
-function nameLease({ owner, name, address }: NamedOwner): Statement {
+/** Writes what the others know a process by, under the lease that it has now. */
+export async function nameLease(engine: Engine, self: NamedOwner): Promise<void> {
+  await engine.run([nameOf(self)]);
+}
+
+function nameOf({ owner, name, address }: NamedOwner): Statement {
   return sql`UPDATE owners SET name = ${name}, address = ${address()} WHERE id = ${owner()}`;
 }
