@@ -241,6 +241,8 @@ export default {
     'sqlite-worker': 'src/storage/sqlite/sqlite-worker.ts',
     'token-worker': 'src/tokens/token-worker.ts',
     'page-worker': 'src/manual/page-worker.ts',
+    // Loaded by its name where prices of the list are asked for.
+    'price-list': 'src/prices/price-list.ts',
   },
   // Chunks may export more than their entry does: others import it from there.
   preserveEntrySignatures: 'allow-extension',

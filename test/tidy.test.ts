@@ -118,7 +118,19 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   // marked: renders the documentation's pages.
   manual: ['marked', 'node:events', 'node:fs/promises', 'node:path', 'node:url', 'node:worker_threads'],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
-  config: ['zod', 'yaml', 'node:child_process', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
+  // The public prices of providers, and a module that is loaded where they are asked for.
+  prices: ['@pydantic/genai-prices', 'node:module'],
+  config: [
+    'zod',
+    'yaml',
+    'node:child_process',
+    'node:fs',
+    'node:os',
+    'node:path',
+    'node:crypto',
+    'node:tls',
+    'node:util',
+  ],
 };
 
 interface Source {

@@ -1,12 +1,15 @@
 import { configSchema } from '../config/schema/json-schema.ts';
+import { usesPriceList } from '../config/list-prices.ts';
 import { loadConfigFile } from '../config/load.ts';
 import { redactedConfig, showConfig } from '../config/show-config.ts';
+import { describeAge } from '../prices/open-price-list.ts';
 import type { Json } from './output.ts';
 
-/** Throws `ConfigError` with all problems of a config file. */
+/** Checks a config file; throws `ConfigError` with all of its problems. */
 export function checkFile(file: string): string {
-  loadConfigFile(file, process.env);
-  return `${file} is valid`;
+  const config = loadConfigFile(file, process.env);
+  const age = usesPriceList(config) ? describeAge(Date.now()) : null;
+  return `${file} is valid${age === null ? '' : `\nNote: ${age}`}`;
 }
 
 /** The effective config of a file, without its secrets, as a config file or as JSON. */

@@ -9,6 +9,7 @@ import {
   addServeCommand,
 } from './commands/gateway.ts';
 import { addKeysCommands } from './commands/keys.ts';
+import { addPricesCommand } from './commands/prices.ts';
 import {
   addLedgerCommand,
   addReconcileCommand,
@@ -51,7 +52,13 @@ function createBareProgram(): Command {
 const groups: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
   'Gateway:': [addServeCommand, addConfigCommands, addDoctorCommand, addHealthCommand],
   'Requests:': [addTopCommand, addRequestCommands, addRecordsCommands, addUsageCommand, addSayCommand],
-  'Keys and money:': [addKeysCommands, addReconcileCommand, addStatementCommands, addLedgerCommand],
+  'Keys and money:': [
+    addKeysCommands,
+    addPricesCommand,
+    addReconcileCommand,
+    addStatementCommands,
+    addLedgerCommand,
+  ],
   'Database and events:': [addBackupCommand, addRestoreCommand, addMigrateCommand, addWebhooksCommands],
   'This command:': [addCompletionCommand],
 };

@@ -1,10 +1,13 @@
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
+import { usesPriceList } from '../config/list-prices.ts';
 import { networksOf } from '../config/schema/server-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
+import { describeAge } from '../prices/open-price-list.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import { readClientAddresses } from '../http/heads/client-addresses.ts';
 import type { ClientAddresses } from '../http/heads/client-addresses.ts';
@@ -66,6 +69,7 @@ export function createConfigServices(
     onFound: () => forgetUnserved(models, names, health),
   };
   const models: Models = composeModels(config, discovery, details, keepModels(config, previous));
+  noteOldPrices(config, clock, log);
 
   const ports = composePorts({ config, settings, upstreams, models, details }, processServices);
   const { shadows } = ports;
@@ -120,6 +124,12 @@ export function createConfigServices(
       await Promise.all([shadows?.close(), upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** Logs that the list of prices is old, where a config has prices of it. */
+function noteOldPrices(config: Config, clock: Clock, log: Log): void {
+  const age = usesPriceList(config) ? describeAge(clock.now()) : null;
+  if (age !== null) log.notice(age);
 }
 
 /** The addresses of clients; they are logged where the config says so, or names proxies that report them. */

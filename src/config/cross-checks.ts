@@ -1,6 +1,7 @@
 import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { suggestion } from './describe-issue.ts';
 import { isPlainObject } from '../shared/parse-json.ts';
+import { unlistedPrices } from './list-prices.ts';
 import type { Problem } from './problem.ts';
 import { unsharedWorkers } from './worker-settings.ts';
 
@@ -13,6 +14,7 @@ export function crossChecks(input: unknown, blamed: 'server' | 'admin'): readonl
   return [
     ...reservedNames(input),
     ...unknownUpstreams(input),
+    ...unlistedPrices(input),
     ...unknownModels(input),
     ...unknownLimitedModels(input),
     ...unknownGroups(input),

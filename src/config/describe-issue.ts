@@ -74,9 +74,9 @@ function isInBraces(key: string): boolean {
   return /^\{.*\}$/s.test(key);
 }
 
-/** Whether an issue says that the value itself has another type. */
+/** Whether an issue says that the value itself has another type, or is not the text that is expected. */
 function isOfValueItself({ code, path }: z.core.$ZodIssue): boolean {
-  return code === 'invalid_type' && path.length === 0;
+  return (code === 'invalid_type' || code === 'invalid_value') && path.length === 0;
 }
 
 /** What is wrong with an unknown key. Without a blank after its colon, or with another sign, a value is a part of the key. */

@@ -4,7 +4,8 @@ import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { CallTarget } from './diagnosis/call-target.ts';
 import type { HiddenPrompt } from './money/hidden-prompt.ts';
-import type { ModelPrice, Price } from './money/pricing.ts';
+import type { ChangingPrice } from './money/price-changes.ts';
+import type { Price } from './money/pricing.ts';
 import type { HedgePolicy } from './routing/hedging.ts';
 import type { PolicyName } from './routing/policy-names.ts';
 import type { RouteMeasure } from './routing/route-measure.ts';
@@ -56,7 +57,7 @@ export interface Route extends ModelSource {
 export const unknownCreation = 0;
 
 /** A model that the service offers. */
-export interface OfferedModel {
+export interface OfferedModel extends ChangingPrice {
   readonly id: string;
   /** Seconds since 1970; `unknownCreation` if its upstream does not say when. */
   readonly createdAtSeconds: number;
@@ -64,7 +65,6 @@ export interface OfferedModel {
   readonly routes: readonly Route[];
   /** `null` for the configured order with its weights, without any measure. */
   readonly policy: PolicyName | null;
-  readonly price: ModelPrice;
   /** Output tokens to expect of a request without an output cap. */
   readonly holdTokens: number;
   /** When a request is sent to a second route, too; absent where it never is. */
@@ -102,7 +102,7 @@ export function drawInTurn(routes: readonly Route[], random: () => number): read
 }
 
 /** Where copies of a model's requests go, and how the upstream is called. */
-export interface ShadowRoute extends ShadowTerms {
+export interface ShadowRoute extends ShadowTerms, ChangingPrice {
   readonly route: Route;
   /** Output tokens to expect of an answer. */
   readonly holdTokens: number;

@@ -2,7 +2,7 @@ import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { reportChanges } from '../domain/fault-reports.ts';
 import type { HiddenPrompt } from '../domain/money/hidden-prompt.ts';
-import type { ModelPrice } from '../domain/money/pricing.ts';
+import type { ChangingPrice } from '../domain/money/price-changes.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { getCall } from '../domain/ports/upstreams.ts';
 import type { Upstreams, UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
@@ -154,7 +154,7 @@ const maxModels = 1_000;
 const leastAgeSeconds = 3_600;
 
 /** Which models of an upstream's list are offered, and how. */
-export interface Offer {
+export interface Offer extends ChangingPrice {
   readonly source: ModelSource;
   /** The path of the list below the upstream's base URL. */
   readonly listPath: string;
@@ -162,7 +162,6 @@ export interface Offer {
   readonly allow: readonly string[];
   /** Public names by patterns of upstream names. */
   readonly rename: Readonly<Record<string, string>>;
-  readonly price: ModelPrice;
   readonly holdTokens: number;
   /** The prompt that the upstream may add for a model of its list. */
   readonly hiddenOf?: (name: string) => HiddenPrompt;
@@ -232,7 +231,7 @@ async function readText(answer: UpstreamAnswer): Promise<string | UpstreamFault 
  */
 function offerModels(
   listed: readonly ListedModel[],
-  { source, allow, rename, price, holdTokens, hiddenOf }: Offer,
+  { source, allow, rename, holdTokens, hiddenOf, price, priceChanges }: Offer,
   nowSeconds: number,
 ): FoundModels {
   const models = new Map<string, OfferedModel>();
@@ -254,7 +253,8 @@ function offerModels(
     const routes = [hidden === undefined ? found : { ...found, hidden }];
     const isKnown = listedSeconds !== null && listedSeconds <= nowSeconds - leastAgeSeconds;
     const createdAtSeconds = isKnown ? listedSeconds : unknownCreation;
-    models.set(id, { id, createdAtSeconds, routes, policy: null, price, holdTokens });
+    const model = { id, createdAtSeconds, routes, policy: null, price, holdTokens };
+    models.set(id, priceChanges === undefined ? model : { ...model, priceChanges });
   }
   return { kind: 'found', models, unusable, shared: [...shared] };
 }

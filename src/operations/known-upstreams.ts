@@ -2,6 +2,8 @@ import type { Availability, CircuitView } from '../domain/upstreams/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LimiterView, UpstreamLimiters } from '../domain/ports/upstream-limiters.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
+import { priceAt } from '../domain/money/price-changes.ts';
+import type { ChangingPrice } from '../domain/money/price-changes.ts';
 import type { ModelPrice } from '../domain/money/pricing.ts';
 import type { RouteMeasureView } from '../domain/routing/route-measure.ts';
 import type { ModelHealth } from '../domain/upstreams/known-upstream.ts';
@@ -54,7 +56,7 @@ export interface ServedModels {
  * What is read of a model on offer. The whole type leads to the dialects, which browsers have no types for: the console
  * reads those of this list.
  */
-interface OfferedRoutes {
+interface OfferedRoutes extends ChangingPrice {
   readonly id: string;
   readonly routes: readonly {
     readonly upstream: string;
@@ -63,7 +65,6 @@ interface OfferedRoutes {
     readonly measure: { view(nowMs: number): RouteMeasureView } | null;
   }[];
   readonly policy: PolicyName | null;
-  readonly price: ModelPrice;
 }
 
 /** An upstream with all that one process knows of it; what it does not know is `null`. Times are in milliseconds since 1970. */
@@ -113,7 +114,7 @@ export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] 
     const found = known.get(upstream)?.models.get(model);
     return found === undefined ? null : { ...found, circuit: onWallClock(found.circuit, sinceStartMs) };
   };
-  const served = servedBy(offered ?? [], healthOf, clock.monotonicMs());
+  const served = servedBy(offered ?? [], healthOf, clock);
   return upstreams.map((upstream) => {
     const { name } = upstream;
     const contact = health.contact(name);
@@ -138,10 +139,12 @@ export function knownUpstreams(sources: KnownSources): readonly KnownUpstream[] 
 function servedBy(
   offered: Iterable<OfferedRoutes>,
   healthOf: (upstream: string, model: string) => ModelHealth | null,
-  nowMs: number,
+  clock: Clock,
 ): ReadonlyMap<string, ServedModels> {
   const found = new Map<string, { models: ServedModel[]; hasMore: boolean }>();
-  for (const { id: model, routes, policy, price } of offered)
+  for (const one of offered) {
+    const { id: model, routes, policy } = one;
+    const price = priceAt(one, clock.now());
     for (const [index, { upstream, model: upstreamModel, weight, measure }] of routes.entries()) {
       const served = found.get(upstream) ?? { models: [], hasMore: false };
       found.set(upstream, served);
@@ -149,10 +152,11 @@ function servedBy(
         served.hasMore = true;
         continue;
       }
-      const measured = measure === null ? null : measure.view(nowMs);
+      const measured = measure === null ? null : measure.view(clock.monotonicMs());
       const health = healthOf(upstream, upstreamModel);
       served.models.push({ model, upstreamModel, place: index + 1, weight, policy, measured, health, price });
     }
+  }
   return found;
 }
 

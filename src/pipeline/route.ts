@@ -3,6 +3,7 @@ import { nearestName } from '../shared/nearest-name.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Availability } from '../domain/upstreams/circuit.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
+import { pricedAt } from '../domain/money/price-changes.ts';
 import type { ModelCatalogue, OfferedModel, Route } from '../domain/routing.ts';
 import { orderRoutes } from '../domain/routing.ts';
 import { orderFor } from '../domain/routing/policies.ts';
@@ -19,8 +20,9 @@ const minMisspeltChars = 3;
 
 /** Finds the model that the request names, and the order in which its routes are tried. */
 export async function route(key: ApiKey, request: TextRequest, ports: Ports): Promise<TextWork | Refusal> {
-  const model = await findModel(request.model, key, ports.models);
-  if (isRefusal(model)) return model;
+  const found = await findModel(request.model, key, ports.models);
+  if (isRefusal(found)) return found;
+  const model = pricedAt(found, ports.clock.now());
   const able = withStop(model, request.stop);
   if (isRefusal(able)) return able;
   const routes = inOrder(able, key, request, ports);

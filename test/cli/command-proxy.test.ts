@@ -50,6 +50,7 @@ const others = [
   'migrate',
   'restore',
   'completion',
+  'prices',
 ];
 
 /** The names of all commands that can be run; `records` has an action of its own beside its inner command. */

@@ -26,6 +26,52 @@ describe('textgate config', () => {
     expect([code, stdout]).toEqual([0, 'textgate.yaml is valid\n']);
   });
 
+  test('check reports prices that the public list does not have, each at its line', async () => {
+    const price = (route: string, written: string): string => `{ routes: [${route}], price: ${written} }`;
+    const text = `
+upstreams:
+  openai: { url: https://api.openai.com/v1, apiKey: some-key-of-a-test }
+  own: { url: "http://127.0.0.1:1/v1" }
+models:
+  good: ${price('{ upstream: openai, model: gpt-4o-mini }', 'list')}
+  twice: ${price('{ upstream: openai, model: gpt-4o-mini }, { upstream: openai, model: gpt-4o-mini }', 'list')}
+  misspelt: ${price('{ upstream: openai, model: gpt-4o-minim }', 'list')}
+  elsewhere: ${price('{ upstream: own, model: m }', 'list')}
+  unlike: ${price('{ upstream: openai, model: gpt-4o-mini }, { upstream: openai, model: gpt-4o }', 'list')}
+  unknown: ${price('{ upstream: own, model: m }', '{ list: opnai/gpt-4o }')}
+  sound: ${price('{ upstream: own, model: m }', '{ list: openai/whisper-1 }')}
+  free: ${price('{ upstream: own, model: m }', '{ list: openai/gpt-4o, times: "0" }')}
+  number: ${price('{ upstream: own, model: m }', '{ list: openai/gpt-4o, times: 1.2 }')}
+  both: ${price('{ upstream: own, model: m }', '{ list: openai/gpt-4o, input: "1" }')}
+  other: ${price('{ upstream: own, model: m }', 'lists')}
+`;
+    const { code, stderr } = await run(['config', 'check', 'textgate.yaml'], text);
+    expect(code).toBe(1);
+    expect(stderr.split('\n').filter((line) => line.startsWith('  - line'))).toEqual([
+      expect.stringMatching(
+        /^  - line 8: models.misspelt.price: .* no model 'gpt-4o-minim' of openai; it has gpt-4o-mini, /,
+      ),
+      expect.stringMatching(
+        /^  - line 9: models.elsewhere.price: .* no provider with the address of this upstream: name one/,
+      ),
+      expect.stringMatching(
+        /^  - line 10: models.unlike.price: the routes have different prices in the list/,
+      ),
+      expect.stringMatching(
+        /^  - line 11: models.unknown.price.list: the list of prices has no provider 'opnai'/,
+      ),
+      expect.stringMatching(/^  - line 12: models.sound.price.list: .* it has no price of text as output/),
+      expect.stringMatching(
+        /^  - line 13: models.free.price.times: expected a number above 0 and at most 1000/,
+      ),
+      '  - line 14: models.number.price.times: expected a text, not a number: write it in quotes, "1.2"',
+      '  - line 15: models.both.price.input: not together with the other keys here: leave out either',
+      expect.stringMatching(
+        /^  - line 16: models.other.price: expected "list", or prices such as .*; did you mean 'list'\?$/,
+      ),
+    ]);
+  });
+
   test('check reports all problems at once, and exits with 1', async () => {
     const bad =
       'upstreams: { mine: { url: nowhere, timeouts: { idle: 5 } } }\nmodels: { small: {} }\nserver: { prt: 1 }\n';

@@ -145,6 +145,20 @@ describe('the bundle', () => {
     },
   );
 
+  test.each([
+    ['list', ['@pydantic/genai-prices']],
+    ['{ input: "1", output: "2" }', []],
+  ])('loads the list of prices where a config has prices of it: %s', async (price, expected) => {
+    const file = join(makeTemporaryFolder(), 'textgate.yaml');
+    writeFileSync(
+      file,
+      `upstreams: { o: { url: https://api.openai.com/v1 } }\nmodels: { small: { routes: [{ upstream: o, model: gpt-4o-mini }], price: ${price} } }\n`,
+    );
+    const { stdout, packages } = await loadedBy('config', 'check', file);
+    expect(stdout).toMatch(/ is valid\n/);
+    expect(packages.filter((name) => name.includes('prices'))).toEqual(expected);
+  });
+
   test('counts tokens, passes paths on, keeps records in SQLite and sends traces', async () => {
     const collector = await startCollector();
     onTestFinished(() => collector.close());

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -89,4 +90,35 @@ describe('a request with more input than a price’s threshold', () => {
       expect(await balanced()).toEqual([]);
     },
   );
+});
+
+describe('a price of the public list', () => {
+  test('is charged, times what the config says, and is in the record', async () => {
+    await open({
+      dialect: 'anthropic',
+      price: { list: 'anthropic/claude-sonnet-4-5', times: '1.2' },
+    });
+    await ask('x', { input_tokens: 50, cache_read_input_tokens: 200, output_tokens: 30 }, 'anthropic');
+    const record = await lastRecord();
+    expect(record.price).toEqual({
+      input: '3.60',
+      cached_input: '0.36',
+      cache_write: '4.50',
+      output: '18.00',
+      request: '0.00',
+    });
+    expect(Number(record.charge) * 1e6).toBeCloseTo(50 * 3.6 + 200 * 0.36 + 30 * 18, 3);
+    expect(await balanced()).toEqual([]);
+  });
+
+  test('is that of the time of the request', async () => {
+    const clock = createFakeClock(Date.UTC(2026, 0, 1, 16, 29, 59));
+    await open({ clock, price: { list: 'deepseek/deepseek-chat' } });
+    const usage = { prompt_tokens: 100, completion_tokens: 10 };
+    await ask('x', usage, 'chat');
+    expect((await lastRecord()).price).toMatchObject({ input: '0.27', output: '1.10' });
+    clock.advance(1_000);
+    await ask('x', usage, 'chat');
+    expect((await lastRecord()).price).toMatchObject({ input: '0.135', output: '0.55' });
+  });
 });

@@ -20,6 +20,7 @@ export const floors: Readonly<Record<string, number>> = {
   doctor: 2,
   background: 2,
   models: 2,
+  prices: 2,
   protocol: 1,
   domain: 1,
   shared: 0,

@@ -100,9 +100,11 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly lowBalance?: string;
   };
   /** The price of `small`, in USD per million tokens; it is free without one. */
-  readonly price?: TokenPrices & {
-    readonly above?: TokenPrices & { readonly inputTokens: number };
-  };
+  readonly price?:
+    | { readonly list: string; readonly times?: string }
+    | (TokenPrices & {
+        readonly above?: TokenPrices & { readonly inputTokens: number };
+      });
   readonly holdTokens?: number;
   /** The shadow route of `small`. */
   readonly shadow?: ShadowInput;

@@ -3,13 +3,13 @@ import { isDiscovered } from '../../config/schema/schema.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ModelCatalogue, OfferedModel, Route, ShadowRoute } from '../../domain/routing.ts';
 import type { HiddenPrompt } from '../../domain/money/hidden-prompt.ts';
-import { free } from '../../domain/money/pricing.ts';
 import { unknownCreation } from '../../domain/routing.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { createModelDiscovery } from '../../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';
 import { createModelList } from '../../models/model-list.ts';
 import type { ConfiguredModel, KeptModels } from './kept-models.ts';
+import { priceOf } from './prices.ts';
 import { sourceOf } from './upstreams.ts';
 import type { SourceDetails } from './upstreams.ts';
 
@@ -36,11 +36,11 @@ export function composeModels(
   { lastGood, ...known }: KeptModels,
 ): Models {
   if (isDiscovered(models)) {
-    const { from, allow, rename, price = free, holdTokens, thinks } = models;
+    const { from, allow, rename, holdTokens, thinks } = models;
     const source = { ...sourceOf(from, configs, details), ...whereSet('thinks', thinks) };
     const listPath = source.dialect.modelsPath;
     const hiddenOf = (name: string): HiddenPrompt => known.hiddenOf(from, name);
-    const offer = { source, listPath, allow, rename, price, holdTokens, hiddenOf };
+    const offer = { source, listPath, allow, rename, holdTokens, hiddenOf, ...priceOf(models.price, null) };
     const catalogue = createModelDiscovery(offer, ports, lastGood);
     const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
     return {
@@ -53,10 +53,11 @@ export function composeModels(
     };
   }
   const offered = Object.entries(models).map(([id, configured]) => {
-    const { policy = null, price = free, holdTokens } = configured;
+    const { policy = null, holdTokens } = configured;
     const routes = routesOf(configured, configs, details, known);
     const hedge = configured.hedge === undefined ? undefined : hedgePolicyOf(configured.hedge);
-    const model = { id, createdAtSeconds: unknownCreation, routes, policy, price, holdTokens };
+    const price = priceOf(configured.price, servedAt(configured.routes[0], configs));
+    const model = { id, createdAtSeconds: unknownCreation, routes, policy, holdTokens, ...price };
     return Object.assign(model, whereSet('hedge', hedge));
   });
   return {
@@ -77,19 +78,28 @@ export function shadowRoutesOf(
   if (isDiscovered(models)) return [];
   return Object.entries(models).flatMap(([model, { shadow, holdTokens }]) => {
     if (shadow === undefined) return [];
-    const { route, share, price = free, budgetPerDay = null, maxInFlight } = shadow;
+    const { route, share, budgetPerDay = null, maxInFlight } = shadow;
     return [
       {
         model,
         route: { ...sourceOf(route.upstream, upstreams, details), ...route, ...placeless },
         share,
-        price,
+        ...priceOf(shadow.price, servedAt(route, upstreams)),
         budgetNanos: budgetPerDay,
         maxInFlight,
         holdTokens,
       },
     ];
   });
+}
+
+/** Where a route leads, as the list of prices knows it; `null` without a route. */
+function servedAt(
+  route: { readonly upstream: string; readonly model: string } | undefined,
+  upstreams: Config['upstreams'],
+) {
+  const url = upstreams[route?.upstream ?? '']?.url.href;
+  return route === undefined || url === undefined ? null : { url, model: route.model };
 }
 
 /** A shadow route has no place among the routes that requests are tried at, and is not measured with them. */

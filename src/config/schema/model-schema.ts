@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { usd } from '../../shared/schema-values.ts';
 import { hedge } from './hedge-schema.ts';
-import { price, route } from './route-schema.ts';
+import { price, priceOfAll } from './price-schema.ts';
+import { route } from './route-schema.ts';
 import { shadow } from './shadow-schema.ts';
 import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
 import { policyNames } from '../../domain/routing/policy-names.ts';
@@ -42,7 +43,8 @@ const model = z
         examples: ['fastest'],
       }),
     price: price.optional().meta({
-      description: 'The price, in USD per million tokens. A model has either a price or `free: true`.',
+      description:
+        'The price, in USD per million tokens, or `list` for the public price of the model at its provider. A model has either a price or `free: true`.',
       examples: [{ input: '0.15', output: '0.60' }],
     }),
     free: onlyTrue.optional().meta({ description: 'Requests cost nothing.', examples: [true] }),
@@ -102,7 +104,7 @@ export const discoveredModels = z.strictObject({
         "The upstream's names, each with the name that clients use; `*` stands for the same text in both.",
       examples: [{ 'org/*': '*' }],
     }),
-  price: price.optional().meta({
+  price: priceOfAll.optional().meta({
     description: 'The price of all these models, in USD per million tokens; default: they are free.',
     examples: [{ input: '0.15', output: '0.60' }],
   }),

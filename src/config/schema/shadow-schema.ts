@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { usd } from '../../shared/schema-values.ts';
-import { price, routeTarget } from './route-schema.ts';
+import { price } from './price-schema.ts';
+import { routeTarget } from './route-schema.ts';
 import { onlyTrue, share, wholeNumber } from './values.ts';
 
 /** The most shadows of a model that may be in progress: each has its prompt in memory. */

@@ -1,4 +1,5 @@
 import { mostTokensOf } from '../../domain/money/hold-estimate.ts';
+import { pricedAt } from '../../domain/money/price-changes.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
 import type { Interruption } from '../results.ts';
 import type { AnswerFacts } from '../../domain/shadows/compare-answers.ts';
@@ -32,7 +33,7 @@ export class RunningShadow implements RequestShadow {
   #own: AnswerFacts | null = null;
 
   constructor(route: ShadowRoute, { stage, client }: Exchange, ports: ShadowPorts) {
-    this.#route = route;
+    this.#route = pricedAt(route, ports.clock.now());
     // The exchange itself has the client's connection, which must not be kept for as long as the shadow takes.
     this.#caller = { stage, authorization: client.authorization };
     this.#ports = ports;

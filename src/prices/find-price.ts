@@ -1,0 +1,56 @@
+import type { Provider } from '@pydantic/genai-prices';
+import type { ChangingPrice } from '../domain/money/price-changes.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import { listPrice, once } from './list-price.ts';
+import type { Factor } from './list-price.ts';
+import { openPriceList } from './open-price-list.ts';
+
+/** How many names of the list a refusal has at the most. */
+const maxNames = 5;
+
+/** The price of a name in the list, such as `openai/gpt-4o-mini`, times a factor; or why there is none. */
+export function findListPrice(name: string, factor: Factor = once): ChangingPrice | string {
+  const [id, model] = splitName(name);
+  if (id === '') return 'expected the provider and its name of the model, such as openai/gpt-4o-mini';
+  const provider = openPriceList().provider(id);
+  return provider === null
+    ? `the list of prices has no provider '${id}': 'textgate prices' shows those that it has`
+    : priceAtProvider(provider, model, factor);
+}
+
+/** The price of a model by its name at the provider whose API has an address; or why there is none. */
+export function findPriceAt(url: string, model: string): ChangingPrice | string {
+  const provider = openPriceList().providerAt(url);
+  return provider === null
+    ? 'the list of prices has no provider with the address of this upstream: name one, such as { list: openai/gpt-4o-mini }'
+    : priceAtProvider(provider, model, once);
+}
+
+function priceAtProvider(provider: Provider, name: string, factor: Factor): ChangingPrice | string {
+  const model = openPriceList().model(provider, name);
+  if (model === null) {
+    const near = nearestNames(
+      name,
+      provider.models.map(({ id }) => id),
+    );
+    return `the list of prices has no model '${name}' of ${provider.id}${near === '' ? '' : `; it has ${near}`}`;
+  }
+  const price = listPrice(model, factor);
+  return typeof price === 'string'
+    ? `the list of prices has no price of ${provider.id}/${model.id} that can be charged: ${price}`
+    : price;
+}
+
+/** The provider and the model in a name of the list; an empty provider where it has none. */
+function splitName(name: string): readonly [provider: string, model: string] {
+  const slash = name.indexOf('/');
+  return slash < 1 || slash === name.length - 1 ? ['', name] : [name.slice(0, slash), name.slice(slash + 1)];
+}
+
+/** The names that are nearest to an unknown one: the closest, and those with the same beginning. */
+function nearestNames(wrong: string, known: readonly string[]): string {
+  const closest = nearestName(wrong, known);
+  const beginning = wrong.slice(0, Math.max(3, Math.ceil(wrong.length / 2))).toLowerCase();
+  const similar = known.filter((name) => name.toLowerCase().startsWith(beginning));
+  return [...new Set([...(closest === null ? [] : [closest]), ...similar])].slice(0, maxNames).join(', ');
+}
