@@ -52,7 +52,9 @@ function problemsOf({ price, routes, path }: PlacedPrice, upstreams: unknown): r
   const found = routes.map((route) => priceOfRoute(route, upstreams));
   const unknown = found.find((one) => typeof one === 'string');
   if (typeof unknown === 'string') return [{ path, message: unknown }];
-  const [first, ...others] = found.filter((one) => one !== null);
+  const [first, ...others] = found.flatMap((one) =>
+    one === null || typeof one === 'string' ? [] : [[one.price, one.priceChanges]],
+  );
   const message =
     'the routes have different prices in the list: name the one that clients pay, such as { list: openai/gpt-4o-mini }';
   return others.every((other) => isDeepStrictEqual(other, first)) ? [] : [{ path, message }];

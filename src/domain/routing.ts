@@ -67,6 +67,8 @@ export interface OfferedModel extends ChangingPrice {
   readonly policy: PolicyName | null;
   /** Output tokens to expect of a request without an output cap. */
   readonly holdTokens: number;
+  /** The most tokens that the list of prices says input and output have together; absent where it does not. */
+  readonly contextTokens?: number;
   /** When a request is sent to a second route, too; absent where it never is. */
   readonly hedge?: HedgePolicy;
 }

@@ -1,15 +1,14 @@
 import type { Provider } from '@pydantic/genai-prices';
-import type { ChangingPrice } from '../domain/money/price-changes.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import { listPrice, once } from './list-price.ts';
-import type { Factor } from './list-price.ts';
+import type { Factor, ListedTerms } from './list-price.ts';
 import { openPriceList } from './open-price-list.ts';
 
 /** How many names of the list a refusal has at the most. */
 const maxNames = 5;
 
 /** The price of a name in the list, such as `openai/gpt-4o-mini`, times a factor; or why there is none. */
-export function findListPrice(name: string, factor: Factor = once): ChangingPrice | string {
+export function findListPrice(name: string, factor: Factor = once): ListedTerms | string {
   const [id, model] = splitName(name);
   if (id === '') return 'expected the provider and its name of the model, such as openai/gpt-4o-mini';
   const provider = openPriceList().provider(id);
@@ -19,14 +18,14 @@ export function findListPrice(name: string, factor: Factor = once): ChangingPric
 }
 
 /** The price of a model by its name at the provider whose API has an address; or why there is none. */
-export function findPriceAt(url: string, model: string): ChangingPrice | string {
+export function findPriceAt(url: string, model: string): ListedTerms | string {
   const provider = openPriceList().providerAt(url);
   return provider === null
     ? 'the list of prices has no provider with the address of this upstream: name one, such as { list: openai/gpt-4o-mini }'
     : priceAtProvider(provider, model, once);
 }
 
-function priceAtProvider(provider: Provider, name: string, factor: Factor): ChangingPrice | string {
+function priceAtProvider(provider: Provider, name: string, factor: Factor): ListedTerms | string {
   const model = openPriceList().model(provider, name);
   if (model === null) {
     const near = nearestNames(

@@ -34,8 +34,17 @@ interface Tiers {
 /** A kind of tokens, or of uses, that answers may be billed by and that is not counted here: its cost would be left out. */
 const uncounted = ['output_reasoning_mtok', 'output_citation_mtok', 'input_text_messages_kcount'];
 
-/** The price of a model of the list, times a factor; or why it has none that can be charged. */
-export function listPrice({ prices }: Pick<ModelInfo, 'prices'>, factor: Factor): ChangingPrice | string {
+/** What the list has of a model. */
+export interface ListedTerms extends ChangingPrice {
+  /** The most tokens that its input and output have together; absent where the list does not say. */
+  readonly contextTokens?: number;
+}
+
+/** What the list has of a model, its prices times a factor; or why it has none that can be charged. */
+export function listPrice(
+  { prices, context_window: contextTokens }: Pick<ModelInfo, 'prices' | 'context_window'>,
+  factor: Factor,
+): ListedTerms | string {
   const all = Array.isArray(prices) ? prices : [{ prices }];
   const read = all.map(({ constraint, prices: rates }) => ({ constraint, price: readRates(rates, factor) }));
   const refused = read.find(({ price }) => typeof price === 'string')?.price;
@@ -49,7 +58,11 @@ export function listPrice({ prices }: Pick<ModelInfo, 'prices'>, factor: Factor)
     .flatMap(({ constraint, price }) =>
       constraint === undefined || typeof price === 'string' ? [] : [{ time: timeOf(constraint), price }],
     );
-  return priceChanges.length === 0 ? { price: base } : { price: base, priceChanges };
+  return {
+    price: base,
+    ...(priceChanges.length === 0 ? {} : { priceChanges }),
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+  };
 }
 
 function readRates(rates: Rates, factor: Factor): ModelPrice | string {

@@ -3,6 +3,7 @@ import { isDiscovered } from '../../config/schema/schema.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ModelCatalogue, OfferedModel, Route, ShadowRoute } from '../../domain/routing.ts';
 import type { HiddenPrompt } from '../../domain/money/hidden-prompt.ts';
+import type { ChangingPrice } from '../../domain/money/price-changes.ts';
 import { unknownCreation } from '../../domain/routing.ts';
 import type { UpstreamHealth } from '../../domain/upstreams/upstream-health.ts';
 import { createModelDiscovery } from '../../models/model-discovery.ts';
@@ -40,7 +41,15 @@ export function composeModels(
     const source = { ...sourceOf(from, configs, details), ...whereSet('thinks', thinks) };
     const listPath = source.dialect.modelsPath;
     const hiddenOf = (name: string): HiddenPrompt => known.hiddenOf(from, name);
-    const offer = { source, listPath, allow, rename, holdTokens, hiddenOf, ...priceOf(models.price, null) };
+    const offer = {
+      source,
+      listPath,
+      allow,
+      rename,
+      holdTokens,
+      hiddenOf,
+      ...onlyPrice(priceOf(models.price, null)),
+    };
     const catalogue = createModelDiscovery(offer, ports, lastGood);
     const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
     return {
@@ -84,13 +93,18 @@ export function shadowRoutesOf(
         model,
         route: { ...sourceOf(route.upstream, upstreams, details), ...route, ...placeless },
         share,
-        ...priceOf(shadow.price, servedAt(route, upstreams)),
+        ...onlyPrice(priceOf(shadow.price, servedAt(route, upstreams))),
         budgetNanos: budgetPerDay,
         maxInFlight,
         holdTokens,
       },
     ];
   });
+}
+
+/** Without what else the list has of a model. */
+function onlyPrice({ price, priceChanges }: ChangingPrice): ChangingPrice {
+  return priceChanges === undefined ? { price } : { price, priceChanges };
 }
 
 /** Where a route leads, as the list of prices knows it; `null` without a route. */

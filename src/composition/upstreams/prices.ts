@@ -1,10 +1,10 @@
 import { isListed } from '../../config/schema/price-schema.ts';
 import type { ListedPrice } from '../../config/schema/price-schema.ts';
-import type { ChangingPrice } from '../../domain/money/price-changes.ts';
 import { free } from '../../domain/money/pricing.ts';
 import type { ModelPrice } from '../../domain/money/pricing.ts';
 import { findListPrice, findPriceAt } from '../../prices/find-price.ts';
 import { readFactor } from '../../prices/list-price.ts';
+import type { ListedTerms } from '../../prices/list-price.ts';
 
 /** Where a model with the price of the list is served: a checked config has one there. */
 interface Served {
@@ -16,7 +16,7 @@ interface Served {
 export function priceOf(
   configured: ListedPrice | ModelPrice | undefined,
   served: Served | null,
-): ChangingPrice {
+): ListedTerms {
   if (configured === undefined) return { price: free };
   if (!isListed(configured)) return { price: configured };
   const found =

@@ -154,11 +154,13 @@ function wantedOf(work: TextWork | PassthroughWork, balanceMode: Ports['balanceM
     return { record: { model, upstream, mode: 'sync', price }, nanos, parts: null };
   }
   const { request, model: offered, routes } = work;
-  const { id: model, price, holdTokens } = offered;
+  const { id: model, price, holdTokens, contextTokens = Infinity } = offered;
   const { turns, maxOutputTokens, stream } = request;
   const least = leastOutputTokens(routes);
-  const outputTokens = Math.max(maxOutputTokens ?? holdTokens, least);
   const strict = balanceMode === 'strict';
+  // A strict hold is a bound, which the list could have too low.
+  const most = strict ? Infinity : contextTokens;
+  const outputTokens = Math.max(Math.min(maxOutputTokens ?? holdTokens, most), least);
   const hiddenTokens = hiddenTokensOf(routes);
   const holdOf = (output: number, hidden: number): number =>
     holdFor({ turns, maxOutputTokens: output }, price, { holdTokens, strict, hiddenTokens: hidden });
