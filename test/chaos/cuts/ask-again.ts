@@ -15,10 +15,10 @@ const noticeMs = 15_000;
  */
 const maxAskingMs = leaseMs + longestMs + noticeMs;
 /**
- * How long a question may be told after the last disturbance that it is still being answered, in milliseconds, unless it was run
- * anew: until the lease of a process that is gone is over, and others have reached their database for 5 seconds, and end it.
+ * The same where several gateways are disturbed, in milliseconds without a disturbance: until the lease of a process that is gone is over, and
+ * others have reached their database for 5 seconds, and end it.
  */
-export const maxHeldMs = leaseMs + 5_000;
+export const maxQuietMs = leaseMs + 5_000;
 /** The longest time after which a client gives a request up, where gateways are disturbed, in milliseconds. */
 const maxRequestMs = 8_000;
 /** When a request is sent anew whose library has neither an answer nor an error, in milliseconds: some wait without end. */
@@ -85,11 +85,11 @@ export class Asking {
       observations.note(number, { what, asked: observations.lastOf(number, asker) ?? 0 });
     };
     let last = '';
-    let isHeld = false;
+    const isHeldUp = isDisturbed && !isOnlyProcess;
     const mayGoOn = (): boolean => {
-      const untilMs = Math.max(startedMs, this.#called.get(number)?.calmMs ?? 0) + maxAskingMs;
-      // While a claim is held, its owner, and all that may end its lease, may be disturbed again and again.
-      return disturbances.calmMs < untilMs || (isHeld && !isOnlyProcess);
+      // One of several that held the answer up, or was asked by chance, may have been disturbed again and again.
+      if (isHeldUp) return this.#quietMs(number, askedMs) < maxQuietMs;
+      return disturbances.calmMs < Math.max(startedMs, this.#called.get(number)?.calmMs ?? 0) + maxAskingMs;
     };
     for (let tries = 1; mayGoOn(); tries++) {
       try {
@@ -108,10 +108,6 @@ export class Asking {
           return void this.told++;
         }
         if (code === 'idempotency_key_reused') noteEnd('refused');
-        isHeld = code === 'request_in_progress';
-        const heldMs = isHeld ? this.#quietMs(number, askedMs) : 0;
-        if (heldMs > maxHeldMs)
-          return onFault(`${name}: its claim is held ${heldMs.toFixed(0)} ms after the last disturbance`);
         last = String(error);
         // At once, as libraries do, or a little later, as people do, or late; what is away for longer is waited for.
         if (isDisturbed && random() < comesBackLate) {
@@ -122,9 +118,10 @@ export class Asking {
         else if (random() < 0.5) await wait(below(30));
       }
     }
-    onFault(
-      `${name}: has no answer after ${maxAskingMs} ms in which a gateway could serve, and the last one was ${last}`,
-    );
+    const boundMs = isHeldUp
+      ? `${maxQuietMs} ms without a disturbance`
+      : `${maxAskingMs} ms in which a gateway could serve`;
+    onFault(`${name}: has no answer after ${boundMs}, and the last one was ${last}`);
   }
 
   /** For how long a question is asked without a longer pause, nothing was disturbed, and it was not called, in milliseconds. */

@@ -7,7 +7,7 @@ import { postgresPrograms, startPostgresServer } from '../../support/postgres-se
 import { randomNumbers, seededNumbers } from '../../support/random-numbers.ts';
 import { countOption, onOff, readScript, seedOption, textOption } from '../../support/script-options.ts';
 import { databaseIn } from '../served-process.ts';
-import { Asking, maxHeldMs } from './ask-again.ts';
+import { Asking, maxQuietMs } from './ask-again.ts';
 import type { Asker } from './ask-again.ts';
 import { readCharges, readSpent } from './charges.ts';
 import { checkQuestions, checkSpent, describeReading, readLogs } from './checks.ts';
@@ -77,7 +77,7 @@ const maxAnswerMs = 5_000;
 const askedByTwo = 0.4;
 /** How many disturbances follow each other, and how long the pause behind them is, in milliseconds: then all claims are free. */
 const inARow = 15;
-const pauseMs = maxHeldMs + 5_000;
+const pauseMs = maxQuietMs + 5_000;
 const maxFaults = 20;
 
 const { random, seed } = randomNumbers(given);
