@@ -19,7 +19,7 @@ export async function showPrices(pattern: string | undefined, { json }: Json): P
   if (found.length === 0)
     throw new Error(
       others > 0
-        ? `none of the ${others} models with '${pattern ?? ''}' in their names can be charged here: they are no models of text`
+        ? `none of the ${others} models with '${pattern ?? ''}' in their names can be charged by the list: they are billed by more than text`
         : `the list of prices has no model with '${pattern ?? ''}' in its name`,
     );
   const rows = found.flatMap(rowsOf);
@@ -27,8 +27,12 @@ export async function showPrices(pattern: string | undefined, { json }: Json): P
   return [
     writeTable(head, rows, { right: head.slice(1, -1), width: Infinity }),
     '',
-    `USD per million tokens. In a config: price: { list: ${found[0]?.name ?? ''} }`,
-    ...(others > 0 ? [`${others} others can't be charged here: they are no models of text.`] : []),
+    `USD per million tokens, and per request. In a config: price: { list: ${found[0]?.name ?? ''} }`,
+    ...(others > 0
+      ? [
+          `${others} others can't be charged by the list: they are billed by more than text, or have no price.`,
+        ]
+      : []),
     ...(age === null ? [] : [`Note: ${age}.`]),
   ].join('\n');
 }

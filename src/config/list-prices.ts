@@ -66,7 +66,9 @@ function priceOfRoute(route: unknown, upstreams: unknown): ChangingPrice | strin
   const { upstream, model } = route;
   const target = typeof upstream === 'string' ? upstreams[upstream] : null;
   const url = isPlainObject(target) ? target['url'] : null;
-  return typeof url === 'string' && typeof model === 'string' ? findPriceAt(url, model) : null;
+  // As the upstream itself is read: without a URL, it has a fault of its own.
+  const read = typeof url === 'string' ? URL.parse(url) : null;
+  return read !== null && typeof model === 'string' ? findPriceAt(read.href, model) : null;
 }
 
 /** Whether a config has a price of the list. */

@@ -32,7 +32,7 @@ function priceAtProvider(provider: Provider, name: string, factor: Factor): List
       name,
       provider.models.map(({ id }) => id),
     );
-    return `the list of prices has no model '${name}' of ${provider.id}${near === '' ? '' : `; it has ${near}`}`;
+    return `the list of prices has no model '${name}' of ${provider.id}${near === '' ? `: 'textgate prices ${provider.id}/' shows those that it has` : `; it has ${near}`}`;
   }
   const price = listPrice(model, factor);
   return typeof price === 'string'

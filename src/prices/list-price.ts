@@ -1,5 +1,5 @@
 import type { ModelInfo } from '@pydantic/genai-prices';
-import type { ChangingPrice, PriceTime } from '../domain/money/price-changes.ts';
+import type { ChangingPrice, PriceChange, PriceTime } from '../domain/money/price-changes.ts';
 import type { ModelPrice, Price } from '../domain/money/pricing.ts';
 import { nanosPerUsd, plainDecimal } from '../shared/money.ts';
 
@@ -31,8 +31,25 @@ interface Tiers {
   readonly tiers: readonly { readonly start: number; readonly price: number }[];
 }
 
-/** A kind of tokens, or of uses, that answers may be billed by and that is not counted here: its cost would be left out. */
-const uncounted = ['output_reasoning_mtok', 'output_citation_mtok', 'input_text_messages_kcount'];
+/** The rates that are charged. */
+const charged = ['input_mtok', 'cache_read_mtok', 'cache_write_mtok', 'output_mtok', 'requests_kcount'];
+
+/**
+ * Rates of what no request has here: tools, searches, files, sound and pictures as input, and caches that are asked for. A model
+ * with any other one is refused, as that would be left out of its charges.
+ */
+const unused = new Set([
+  'cache_write_1h_mtok',
+  'web_searches_kcount',
+  'storage_searches_kcount',
+  'input_audio_mtok',
+  'cache_audio_read_mtok',
+  'input_image_mtok',
+  'cache_image_read_mtok',
+  'input_video_mtok',
+  'input_document_kpages',
+  'input_annotated_document_kpages',
+]);
 
 /** What the list has of a model. */
 export interface ListedTerms extends ChangingPrice {
@@ -46,18 +63,22 @@ export function listPrice(
   factor: Factor,
 ): ListedTerms | string {
   const all = Array.isArray(prices) ? prices : [{ prices }];
-  const read = all.map(({ constraint, prices: rates }) => ({ constraint, price: readRates(rates, factor) }));
+  const read = all.map(({ constraint, prices: rates }) => ({
+    time: constraint === undefined ? ('always' as const) : timeOf(constraint),
+    price: readRates(rates, factor),
+  }));
   const refused = read.find(({ price }) => typeof price === 'string')?.price;
   if (typeof refused === 'string') return refused;
   // Of several without a condition, the list takes the last one.
-  const first = read.findLastIndex(({ constraint }) => constraint === undefined);
+  const first = read.findLastIndex(({ time }) => time === 'always');
   const base = read[Math.max(first, 0)]?.price;
   if (base === undefined || typeof base === 'string') return 'it has no price';
-  const priceChanges = read
-    .slice(first + 1)
-    .flatMap(({ constraint, price }) =>
-      constraint === undefined || typeof price === 'string' ? [] : [{ time: timeOf(constraint), price }],
-    );
+  const priceChanges: PriceChange[] = [];
+  for (const { time, price } of read.slice(first + 1)) {
+    if (time === null || time === 'always')
+      return 'a time from which it has another price is not understood here';
+    if (typeof price !== 'string') priceChanges.push({ time, price });
+  }
   return {
     price: base,
     ...(priceChanges.length === 0 ? {} : { priceChanges }),
@@ -66,32 +87,24 @@ export function listPrice(
 }
 
 function readRates(rates: Rates, factor: Factor): ModelPrice | string {
-  const { input_mtok: input, output_mtok: output } = rates;
-  if (output === undefined) return 'it has no price of text as output';
-  if (input === undefined) return 'it has no price of text as input';
-  const kind = uncounted.find((name) => rates[name] !== undefined);
+  if (rates['output_mtok'] === undefined) return 'it has no price of text as output';
+  if (rates['input_mtok'] === undefined) return 'it has no price of text as input';
+  const kind = Object.keys(rates).find((name) => !charged.includes(name) && !unused.has(name));
   if (kind !== undefined) return `it is billed by '${kind}', too, which is not counted here`;
-  const starts = new Set(
-    Object.values(rates).flatMap((rate) => (isTiered(rate) ? rate.tiers.map(({ start }) => start) : [])),
-  );
+  if (isTiered(rates['requests_kcount'])) return 'its price of a request depends on the size of the input';
+  const starts = new Set(charged.flatMap((name) => startsOf(rates[name])));
   const [start, ...others] = starts;
   if (others.length > 0) return 'it has several prices by the size of the input';
   const line = (isAbove: boolean): Price => {
-    const rateOf = (name: string): number | null => {
-      const rate = rates[name];
-      if (rate === undefined) return null;
-      const [tier] = isTiered(rate) ? rate.tiers : [];
-      return isTiered(rate) ? (isAbove && tier !== undefined ? tier.price : rate.base) : rate;
+    const nanos = (name: string, units = 1n): number | null => {
+      const rate = rateOf(rates[name], isAbove);
+      return rate === null ? null : nanosOf(rate, factor, units);
     };
-    const nanos = (name: string, kinds = 1n): number | null => {
-      const rate = rateOf(name);
-      return rate === null ? null : nanosOf(rate, factor, kinds);
-    };
-    const inputNanos = nanos('input_mtok') ?? 0;
+    const input = nanos('input_mtok') ?? 0;
     return {
-      input: inputNanos,
-      cachedInput: nanos('cache_read_mtok') ?? inputNanos,
-      cacheWrite: nanos('cache_write_mtok') ?? inputNanos,
+      input,
+      cachedInput: nanos('cache_read_mtok') ?? input,
+      cacheWrite: nanos('cache_write_mtok') ?? input,
       output: nanos('output_mtok') ?? 0,
       request: nanos('requests_kcount', 1_000n) ?? 0,
     };
@@ -99,43 +112,59 @@ function readRates(rates: Rates, factor: Factor): ModelPrice | string {
   return { ...line(false), above: start === undefined ? null : { inputTokens: start, ...line(true) } };
 }
 
+function startsOf(rate: number | Tiers | undefined): readonly number[] {
+  return isTiered(rate) ? rate.tiers.map(({ start }) => start) : [];
+}
+
+function rateOf(rate: number | Tiers | undefined, isAbove: boolean): number | null {
+  if (!isTiered(rate)) return rate ?? null;
+  return (isAbove ? rate.tiers[0]?.price : undefined) ?? rate.base;
+}
+
 function isTiered(rate: number | Tiers | undefined): rate is Tiers {
   return typeof rate === 'object';
 }
 
+/** Within what part of a billionth a rate is meant to be a whole one: the rest is a trace of binary fractions. */
+const traceOf = 1_000_000n;
+
 /**
  * A rate of the list in nano-USD, times a factor, and divided by how many its unit has; rounded up. The list has decimal numbers:
- * the shortest one that is read as the same number is meant, and behind the ninth digit there are traces of binary fractions.
+ * the shortest one that is read as the same number is meant.
  */
 function nanosOf(rate: number, { times, by }: Factor, units: bigint): number {
   const [whole = '0', fraction = ''] = plainDecimal(String(rate)).split('.');
-  const meant = fraction.length > maxDecimals ? rate.toFixed(maxDecimals) : `${whole}.${fraction}`;
-  const nanos = BigInt(meant.replace('.', '').padEnd(meant.indexOf('.') + maxDecimals, '0'));
-  const divisor = by * units;
-  return Number((nanos * times + divisor - 1n) / divisor);
+  const parts = 10n ** BigInt(Math.max(0, fraction.length - maxDecimals));
+  const meant = BigInt(whole + fraction.padEnd(maxDecimals, '0'));
+  const beyond = meant % parts;
+  const isTrace = beyond * traceOf <= parts || (parts - beyond) * traceOf <= parts;
+  const exact = isTrace ? ((meant + parts / 2n) / parts) * parts : meant;
+  const divisor = parts * by * units;
+  return Number((exact * times + divisor - 1n) / divisor);
 }
 
 /** How many digits behind the point an amount of USD has: as many as billionths. */
 const maxDecimals = String(nanosPerUsd).length - 1;
 
-/** When a price holds, by the condition that the list has for it. */
+/** When a price holds, by the condition that the list has for it; `null` where that can't be read. */
 function timeOf(
   condition:
     | { readonly type: 'start_date'; readonly start_date: string }
     | { readonly type: 'time_of_date'; readonly start_time: string; readonly end_time: string },
-): PriceTime {
-  return condition.type === 'start_date'
-    ? { kind: 'from', fromMs: Date.parse(`${condition.start_date}T00:00:00Z`) }
-    : {
-        kind: 'daily',
-        dailyFromMs: timeOfDay(condition.start_time),
-        dailyUntilMs: timeOfDay(condition.end_time),
-      };
+): PriceTime | null {
+  if (condition.type === 'start_date') {
+    const fromMs = Date.parse(`${condition.start_date}T00:00:00Z`);
+    return Number.isFinite(fromMs) ? { kind: 'from', fromMs } : null;
+  }
+  const [dailyFromMs, dailyUntilMs] = [timeOfDay(condition.start_time), timeOfDay(condition.end_time)];
+  const isRead = Number.isFinite(dailyFromMs) && Number.isFinite(dailyUntilMs);
+  return isRead ? { kind: 'daily', dailyFromMs, dailyUntilMs } : null;
 }
 
 const dayMs = 86_400_000;
 
-/** Milliseconds from midnight UTC to a time of the day, such as `16:30:00Z`, or one with an offset. */
+/** Milliseconds from midnight UTC to a time of the day, such as `16:30:00Z`, or one with an offset; `NaN` for any other text. */
 function timeOfDay(text: string): number {
+  if (!/(?:Z|[+-]\d{2}:\d{2})$/.test(text)) return Number.NaN;
   return (Date.parse(`1970-01-02T${text}`) + dayMs) % dayMs;
 }

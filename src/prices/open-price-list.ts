@@ -12,6 +12,12 @@ const maxAgeMs = 7_776_000_000;
  * read without waiting.
  */
 export function openPriceList(): PriceList {
+  return (opened ??= loadPriceList());
+}
+
+let opened: PriceList | null = null;
+
+function loadPriceList(): PriceList {
   const file = import.meta.url.endsWith('.ts') ? './price-list.ts' : './price-list.js';
   const { priceList } = createRequire(import.meta.url)(file) as { readonly priceList: PriceList };
   return priceList;

@@ -7,7 +7,7 @@ export interface PriceList {
   readonly provider: (id: string) => Provider | null;
   /** The one whose API has an address. */
   readonly providerAt: (url: string) => Provider | null;
-  /** A model by the name that its provider's API has for it, also by one of its dated names; `null` where there is none. */
+  /** A model by one of the names that its provider's API has for it; `null` where there is none. */
   readonly model: (provider: Provider, name: string) => ModelInfo | null;
   /** All providers. */
   readonly all: () => Promise<readonly Provider[]>;
@@ -20,7 +20,35 @@ export const priceList: PriceList = {
     // The package also finds a provider whose name is a part of the id.
     return found?.id === id ? found : null;
   },
-  providerAt: (url) => findProvider({ providerApiUrl: url }) ?? null,
-  model: (provider, name) => calcPrice({ input_tokens: 0 }, name, { providerId: provider.id })?.model ?? null,
+  providerAt(url) {
+    const found = findProvider({ providerApiUrl: url });
+    if (found === undefined) return null;
+    // A pattern has no end: another host may begin with that of a provider.
+    const [matched = ''] = new RegExp(`^(?:${found.api_pattern})`).exec(url) ?? [];
+    return matched.endsWith('/') || /^(?:[/:?#]|$)/.test(url.slice(matched.length)) ? found : null;
+  },
+  model(provider, name) {
+    const own = provider.models.find(({ id }) => id === name);
+    if (own !== undefined) return own;
+    const found = calcPrice({ input_tokens: 0 }, name, { providerId: provider.id })?.model ?? null;
+    return found !== null && isNameOf(name.toLowerCase(), found) ? found : null;
+  },
   all: async () => (await waitForUpdate()) ?? [],
 };
+
+/** What may follow a model's name in another name of the same model: a date, a version, or that it is the latest one. */
+const sameModel = /^[-@:.](?:20\d{2}-?\d{2}-?\d{2}|latest|default|v\d+(?:[:.]\d+)?)$/;
+
+/**
+ * Whether a name is one that the list has for a model. The package also takes names that begin like one, or have one in them:
+ * those may be of later models, with other prices.
+ */
+function isNameOf(name: string, { id, match }: ModelInfo): boolean {
+  const known = id.toLowerCase();
+  return hasName(match, name) || (name.startsWith(known) && sameModel.test(name.slice(known.length)));
+}
+
+function hasName(match: ModelInfo['match'], name: string): boolean {
+  const { equals, or } = match as { readonly equals?: string; readonly or?: readonly ModelInfo['match'][] };
+  return equals?.toLowerCase() === name || (or ?? []).some((one) => hasName(one, name));
+}

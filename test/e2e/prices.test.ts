@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
-import { sayTexts, sendJson, startUpstream } from '../support/scripted-upstream.ts';
+import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
@@ -121,20 +121,4 @@ describe('a price of the public list', () => {
     await ask('x', usage, 'chat');
     expect((await lastRecord()).price).toMatchObject({ input: '0.135', output: '0.55' });
   });
-
-  test.each([
-    ['soft', 200],
-    ['strict', 402],
-  ] as const)(
-    'bounds the hold of a large output cap by the context of the list, if it is %s',
-    async (balanceMode, status) => {
-      await open({ price: { list: 'openai/gpt-4o-mini' }, limits: { balanceMode } });
-      const { secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
-      upstream.play(sayTexts(['yes']));
-      // At 0.60 USD for a million tokens, ten times of what the balance pays for.
-      const sent = { model: 'small', messages: [{ role: 'user', content: 'x' }], max_tokens: 16_000_000 };
-      const headers = { authorization: `Bearer ${secret}` };
-      expect((await gateway.post('/v1/chat/completions', sent, { headers })).status).toBe(status);
-    },
-  );
 });

@@ -65,9 +65,10 @@ export function composeModels(
     const { policy = null, holdTokens } = configured;
     const routes = routesOf(configured, configs, details, known);
     const hedge = configured.hedge === undefined ? undefined : hedgePolicyOf(configured.hedge);
-    const price = priceOf(configured.price, servedAt(configured.routes[0], configs));
+    const price = onlyPrice(priceOf(configured.price, servedAt(configured.routes[0], configs)));
+    const contextTokens = contextOf(configured, configs);
     const model = { id, createdAtSeconds: unknownCreation, routes, policy, holdTokens, ...price };
-    return Object.assign(model, whereSet('hedge', hedge));
+    return Object.assign(model, whereSet('hedge', hedge), whereSet('contextTokens', contextTokens));
   });
   return {
     catalogue: createModelList(offered),
@@ -100,6 +101,15 @@ export function shadowRoutesOf(
       },
     ];
   });
+}
+
+/** The largest context that the list has for the routes of a model with its prices; absent where one is not known. */
+function contextOf({ price, routes }: ConfiguredModel, upstreams: Config['upstreams']): number | undefined {
+  // A price by name says nothing of the model that is served.
+  if (price !== 'list') return undefined;
+  const all = routes.map((route) => priceOf(price, servedAt(route, upstreams)).contextTokens);
+  const known = all.filter((tokens) => tokens !== undefined);
+  return known.length === all.length ? Math.max(...known) : undefined;
 }
 
 /** Without what else the list has of a model. */

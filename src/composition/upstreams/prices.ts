@@ -3,8 +3,8 @@ import type { ListedPrice } from '../../config/schema/price-schema.ts';
 import { free } from '../../domain/money/pricing.ts';
 import type { ModelPrice } from '../../domain/money/pricing.ts';
 import { findListPrice, findPriceAt } from '../../prices/find-price.ts';
-import { readFactor } from '../../prices/list-price.ts';
-import type { ListedTerms } from '../../prices/list-price.ts';
+import { once, readFactor } from '../../prices/list-price.ts';
+import type { Factor, ListedTerms } from '../../prices/list-price.ts';
 
 /** Where a model with the price of the list is served: a checked config has one there. */
 interface Served {
@@ -22,7 +22,14 @@ export function priceOf(
   const found =
     configured === 'list'
       ? findPriceAt(served?.url ?? '', served?.model ?? '')
-      : findListPrice(configured.list, readFactor(configured.times ?? '1') ?? undefined);
+      : findListPrice(configured.list, factorOf(configured.times));
   if (typeof found === 'string') throw new Error(found);
   return found;
+}
+
+/** A checked config has a factor that can be read. */
+function factorOf(times: string | undefined): Factor {
+  const factor = times === undefined ? once : readFactor(times);
+  if (factor === null) throw new Error(`a price can't be multiplied by ${times}`);
+  return factor;
 }

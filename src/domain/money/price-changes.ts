@@ -9,12 +9,12 @@ export type PriceTime =
   | {
       readonly kind: 'daily';
       readonly dailyFromMs: number;
-      /** Not later than where it begins if midnight is in it. */
+      /** Before where it begins if midnight is in it. */
       readonly dailyUntilMs: number;
     };
 
 /** A price that holds at some times. */
-interface PriceChange {
+export interface PriceChange {
   readonly time: PriceTime;
   readonly price: ModelPrice;
 }
@@ -34,8 +34,9 @@ export function priceAt({ price, priceChanges = [] }: ChangingPrice, atMs: numbe
 }
 
 /** The same, with the price that holds at a time as its only one. */
-export function pricedAt<Priced extends ChangingPrice>(priced: Priced, atMs: number): Priced {
-  return priced.priceChanges === undefined ? priced : { ...priced, price: priceAt(priced, atMs) };
+export function pricedAt<Priced extends ChangingPrice>(priced: Priced, atMs: number) {
+  const { priceChanges, ...always } = priced;
+  return priceChanges === undefined ? priced : { ...always, price: priceAt(priced, atMs) };
 }
 
 function holds(time: PriceTime, atMs: number): boolean {

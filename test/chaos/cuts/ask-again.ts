@@ -15,8 +15,8 @@ const noticeMs = 15_000;
  */
 const maxAskingMs = leaseMs + longestMs + noticeMs;
 /**
- * The same where several gateways are disturbed, in milliseconds without a disturbance: until the lease of a process that is gone is over, and
- * others have reached their database for 5 seconds, and end it.
+ * The same where several gateways are disturbed, in milliseconds without a disturbance: until the lease of a process that is
+ * gone is over, and others have reached their database for 5 seconds, and end it.
  */
 export const maxQuietMs = leaseMs + 5_000;
 /** The longest time after which a client gives a request up, where gateways are disturbed, in milliseconds. */
