@@ -104,7 +104,7 @@ export function drawInTurn(routes: readonly Route[], random: () => number): read
 }
 
 /** Where copies of a model's requests go, and how the upstream is called. */
-export interface ShadowRoute extends ShadowTerms, ChangingPrice {
+export interface ShadowRoute extends ShadowTerms {
   readonly route: Route;
   /** Output tokens to expect of an answer. */
   readonly holdTokens: number;

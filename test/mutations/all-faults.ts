@@ -5,6 +5,7 @@ import { hedgeFaults } from './hedge-faults.ts';
 import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
+import { priceFaults } from './price-faults.ts';
 import { requestFaults } from './request-faults.ts';
 import { upstreamLimiterFaults } from './upstream-limiter-faults.ts';
 import { routingFaults } from './routing-faults.ts';
@@ -18,6 +19,7 @@ import { webhookFaults } from './webhook-faults.ts';
 export const mutations: readonly Mutation[] = [
   ...requestFaults,
   ...claimFaults,
+  ...priceFaults,
   ...nodeFaults,
   ...budgetFaults,
   ...groupFaults,

@@ -2,21 +2,20 @@ import type { Failure } from '../../protocol/text.ts';
 import { periodAt } from '../budgets/calendar.ts';
 import type { PeriodBounds } from '../budgets/calendar.ts';
 import type { Outcome } from '../money/consumption.ts';
-import type { ModelPrice } from '../money/pricing.ts';
+import { pricedAt } from '../money/price-changes.ts';
+import type { ChangingPrice } from '../money/price-changes.ts';
 import type { Clock } from '../ports/clock.ts';
 import { areFinished, compareAnswers } from './compare-answers.ts';
 import type { AnswerFacts, Comparison, Verdict } from './compare-answers.ts';
 
 /** Where a share of a model's requests is also sent, and what that may take. */
-export interface ShadowTerms {
+export interface ShadowTerms extends ChangingPrice {
   /** The model's name for clients. */
   readonly model: string;
   /** The second upstream, and the model's name there. */
   readonly route: { readonly upstream: string; readonly model: string };
   /** The share of the requests, from 0 to 1. */
   readonly share: number;
-  /** What the provider of the route asks. */
-  readonly price: ModelPrice;
   /** What may be spent in a day in UTC, in nano-USD; `null` for a free route. */
   readonly budgetNanos: number | null;
   /** How many of the requests may be in progress at a time. */
@@ -107,7 +106,8 @@ interface ShadowCounts {
 
 /** What operators see of the shadows of a model. */
 export interface ShadowView {
-  readonly terms: ShadowTerms;
+  /** With what the provider of the route asks now. */
+  readonly terms: Omit<ShadowTerms, 'priceChanges'>;
   readonly running: number;
   readonly budget: ReturnType<DayBudget['at']>;
   readonly counts: ShadowCounts;
@@ -195,7 +195,7 @@ export class ShadowBook {
   views(): readonly ShadowView[] {
     const nowMs = this.#clock.now();
     return [...this.#models.values()].map(({ terms, running, budget, counts }) => ({
-      terms,
+      terms: pricedAt(terms, nowMs),
       running,
       budget: budget.at(nowMs),
       counts,
