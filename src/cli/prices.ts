@@ -1,21 +1,22 @@
-import type { ChangingPrice, PriceTime } from '../domain/money/price-changes.ts';
+import type { PriceTime } from '../domain/money/price-changes.ts';
 import type { ModelPrice, Price } from '../domain/money/pricing.ts';
 import { presentModelPrice } from '../http/present/price.ts';
 import { listPrice, once } from '../prices/list-price.ts';
+import type { ListedTerms } from '../prices/list-price.ts';
 import { describeAge, listVersion, openPriceList } from '../prices/open-price-list.ts';
 import { formatUsd } from '../shared/money.ts';
 import { writeTable } from './output.ts';
 import type { Json } from './output.ts';
 
 /** A price of the list that a config may name. */
-interface Listed extends ChangingPrice {
+interface Listed extends ListedTerms {
   readonly name: string;
 }
 
 /** The prices of the public list, of the models whose names have a text in them, where `*` stands for any text. */
 export async function showPrices(pattern: string | undefined, { json }: Json): Promise<string> {
   const { found, others } = await findPrices(pattern ?? '');
-  if (json) return JSON.stringify({ list: listVersion.version, data: found.map(toJson) }, null, 2);
+  if (json) return JSON.stringify({ list: listOf(listVersion), data: found.map(toJson) }, null, 2);
   if (found.length === 0)
     throw new Error(
       others > 0
@@ -97,9 +98,14 @@ function describeTime(time: PriceTime): string {
   return `${from} to ${until} UTC`;
 }
 
-function toJson({ name, price, priceChanges = [] }: Listed) {
+function listOf({ version, publishedMs }: typeof listVersion) {
+  return { version, published_at: new Date(publishedMs).toISOString() };
+}
+
+function toJson({ name, price, priceChanges = [], contextTokens }: Listed) {
   return {
     name,
+    context_tokens: contextTokens ?? null,
     price: presentModelPrice(price),
     changes: priceChanges.map((change) => ({
       ...(change.time.kind === 'from'

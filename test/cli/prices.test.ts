@@ -16,12 +16,21 @@ test('prices are shown by the names that a config has for them, with the times a
 });
 
 test('a pattern stands for parts of a name, in any case', async () => {
-  const { data } = JSON.parse(await showPrices('OpenAI/*mini', { json: true })) as {
-    readonly data: readonly { readonly name: string; readonly price: { readonly input: string } }[];
+  const { list, data } = JSON.parse(await showPrices('OpenAI/*mini', { json: true })) as {
+    readonly list: unknown;
+    readonly data: readonly {
+      readonly name: string;
+      readonly context_tokens: number | null;
+      readonly price: { readonly input: string };
+    }[];
   };
+  expect(list).toEqual({ version: '0.1.8', published_at: '2026-09-23T00:00:00.000Z' });
   expect(data.length).toBeGreaterThan(3);
   for (const { name } of data) expect(name).toMatch(/openai\/.*mini/);
-  expect(data.find(({ name }) => name === 'openai/gpt-4o-mini')?.price.input).toBe('0.15');
+  expect(data.find(({ name }) => name === 'openai/gpt-4o-mini')).toMatchObject({
+    context_tokens: 128_000,
+    price: { input: '0.15' },
+  });
 });
 
 test('says what it has of a name without a price of text', async () => {
