@@ -8,7 +8,7 @@ export const listVersion = { version: '0.1.8', publishedMs: Date.UTC(2026, 8, 23
 const maxAgeMs = 7_776_000_000;
 
 /**
- * The list. It is loaded at the first call, which takes some 20 ms and 5 MB: most configs ask for none of it, and a config is
+ * The list. It is loaded at the first call, which takes some 30 ms and 20 MB: most configs ask for none of it, and a config is
  * read without waiting.
  */
 export function openPriceList(): PriceList {
