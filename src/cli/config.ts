@@ -1,14 +1,12 @@
 import { configSchema } from '../config/schema/json-schema.ts';
-import { usesPriceList } from '../config/list-prices.ts';
+import { describeOldPrices } from '../config/list-prices.ts';
 import { loadConfigFile } from '../config/load.ts';
 import { redactedConfig, showConfig } from '../config/show-config.ts';
-import { describeAge } from '../prices/open-price-list.ts';
 import type { Json } from './output.ts';
 
 /** Checks a config file; throws `ConfigError` with all of its problems. */
 export function checkFile(file: string): string {
-  const config = loadConfigFile(file, process.env);
-  const age = usesPriceList(config) ? describeAge(Date.now()) : null;
+  const age = describeOldPrices(loadConfigFile(file, process.env), Date.now());
   return `${file} is valid${age === null ? '' : `\nNote: ${age}`}`;
 }
 

@@ -1,13 +1,12 @@
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { usesPriceList } from '../config/list-prices.ts';
+import { describeOldPrices } from '../config/list-prices.ts';
 import { networksOf } from '../config/schema/server-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamState } from '../domain/upstreams/circuit.ts';
 import type { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
-import { describeAge } from '../prices/open-price-list.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import { readClientAddresses } from '../http/heads/client-addresses.ts';
 import type { ClientAddresses } from '../http/heads/client-addresses.ts';
@@ -128,7 +127,7 @@ export function createConfigServices(
 
 /** Logs that the list of prices is old, where a config has prices of it. */
 function noteOldPrices(config: Config, clock: Clock, log: Log): void {
-  const age = usesPriceList(config) ? describeAge(clock.now()) : null;
+  const age = describeOldPrices(config, clock.now());
   if (age !== null) log.notice(age);
 }
 

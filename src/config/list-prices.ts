@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ChangingPrice } from '../domain/money/price-changes.ts';
 import { findListPrice, findPriceAt } from '../prices/find-price.ts';
+import { describeAge } from '../prices/open-price-list.ts';
 import { isPlainObject } from '../shared/parse-json.ts';
 import type { Problem } from './problem.ts';
 import { isListed } from './schema/price-schema.ts';
@@ -71,8 +72,13 @@ function priceOfRoute(route: unknown, upstreams: unknown): ChangingPrice | strin
   return read !== null && typeof model === 'string' ? findPriceAt(read.href, model) : null;
 }
 
+/** What is said of a list that is old, where a config has prices of it; `null` for any other. */
+export function describeOldPrices(config: Config, nowMs: number): string | null {
+  return usesPriceList(config) ? describeAge(nowMs) : null;
+}
+
 /** Whether a config has a price of the list. */
-export function usesPriceList({ models }: Config): boolean {
+function usesPriceList({ models }: Config): boolean {
   const prices = isDiscovered(models)
     ? [models.price]
     : Object.values(models).flatMap(({ price, shadow }) => [price, shadow?.price]);

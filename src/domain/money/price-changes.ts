@@ -35,8 +35,10 @@ export function priceAt({ price, priceChanges = [] }: ChangingPrice, atMs: numbe
 
 /** The same, with the price that holds at a time as its only one. */
 export function pricedAt<Priced extends ChangingPrice>(priced: Priced, atMs: number) {
-  const { priceChanges, ...always } = priced;
-  return priceChanges === undefined ? priced : { ...always, price: priceAt(priced, atMs) };
+  // Nearly all, for each request: they are not copied.
+  if (priced.priceChanges === undefined) return priced;
+  const { priceChanges: _, ...always } = priced;
+  return { ...always, price: priceAt(priced, atMs) };
 }
 
 function holds(time: PriceTime, atMs: number): boolean {
