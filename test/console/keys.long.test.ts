@@ -5,6 +5,7 @@ import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
 import { consoleUrl, login, loginButton, tokenField } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 const readOnlyToken = 'a-read-only-token-for-tests';
@@ -196,6 +197,9 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     const { adminUrl, adminToken, gateway } = await open();
     const { id } = await gateway.keys.create({ name: 'oldest' });
     await gateway.keys.revoke(id);
+    // Keys of the same millisecond stand in the order of their ids, which are random.
+    const createdMs = Date.now();
+    await eventually('the next millisecond', () => Date.now() > createdMs);
     for (let number = 0; number < 100; number++) await gateway.keys.create({ name: `newer ${number}` });
     const { page } = await visit(adminUrl);
     await openKeys(page, adminUrl, adminToken);

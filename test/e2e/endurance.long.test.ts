@@ -54,6 +54,14 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
+/**
+ * What a process holds, in bytes. Its resident set says less: it has the free pages too that V8 and the C library
+ * keep after a burst, 10 to 60 MiB of them.
+ */
+function held({ heapUsed, external }: NodeJS.MemoryUsage): number {
+  return heapUsed + external;
+}
+
 describe('a client that reads one byte at a time', () => {
   test.each([0, 1])(
     'uses no more memory than its buffers for an endless answer (endpoint %i)',
@@ -69,13 +77,13 @@ describe('a client that reads one byte at a time', () => {
         }
       });
       const gateway = await forkGateway(upstream.url);
-      const before = await gateway.memory();
+      const before = held(await gateway.memory());
       const socket = openSocket(gateway.url);
       let largest = 0;
       let reads = 0;
       const readOne = async (): Promise<void> => {
         socket.read(1);
-        if (++reads % bytesPerMeasurement === 0) largest = Math.max(largest, (await gateway.memory()).rss);
+        if (++reads % bytesPerMeasurement === 0) largest = Math.max(largest, held(await gateway.memory()));
       };
       await once(socket, 'connect');
       socket.pause();
@@ -93,11 +101,11 @@ describe('a client that reads one byte at a time', () => {
         patienceMs,
       );
       expect(calls[0]?.writableNeedDrain).toBe(true);
-      const growth = (largest - before.rss) / mebibyte;
+      const growth = (largest - before) / mebibyte;
       process.stdout.write(
-        `an endless answer, read byte by byte: the upstream stands at ${(sent / mebibyte).toFixed(1)} MiB, RSS +${growth.toFixed(1)} MiB\n`,
+        `an endless answer, read byte by byte: the upstream stands at ${(sent / mebibyte).toFixed(1)} MiB, memory +${growth.toFixed(1)} MiB\n`,
       );
-      expect(growth).toBeLessThan(30);
+      expect(growth).toBeLessThan(15);
       socket.destroy();
       await eventually('the upstream call is over', () => upstream.running === 0);
     },

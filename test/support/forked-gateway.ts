@@ -9,7 +9,7 @@ export interface ForkedGateway {
   readonly adminUrl: string;
   readonly key: string;
   /** Its memory after a garbage collection, in bytes. */
-  memory(): Promise<{ readonly heapUsed: number; readonly rss: number }>;
+  memory(): Promise<NodeJS.MemoryUsage>;
 }
 
 /** Starts a gateway that ends with the running test. */
