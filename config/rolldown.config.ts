@@ -152,9 +152,14 @@ function namedTypesOf(table: string): string {
 }
 
 /** Commands that load parts of what a gateway loads. All others call one, and load none of it. */
-const largeCommands = ['config', 'doctor', 'database/migrate', 'database/restore', 'serve/serve'].map(
-  (name) => join(root, 'src', 'cli', `${name}.ts`),
-);
+const largeCommands = [
+  'config',
+  'doctor',
+  'database/migrate',
+  'database/restore',
+  'init/init',
+  'serve/serve',
+].map((name) => join(root, 'src', 'cli', `${name}.ts`));
 
 /** What has the schema of configs: commands load it only where no variable names the gateway, or one names a file or a proxy. */
 const configFolder = join(root, 'src', 'config', sep);

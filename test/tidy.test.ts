@@ -50,10 +50,12 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:os',
     'node:path',
     'node:readline',
+    'node:readline/promises',
     'node:stream/consumers',
     'node:util',
     'node:v8',
     'fast-string-truncated-width',
+    'yaml',
   ],
   http: [
     'express',

@@ -168,7 +168,7 @@ const idColumns = 20;
 const textColumn = 2 + statusColumns;
 
 /** One upstream's checks as a block of lines: status, check, detail, and the advice below it. */
-function writeBlock({ name, url, checks }: UpstreamReport): string {
+export function writeBlock({ name, url, checks }: UpstreamReport): string {
   const head = escapeControlCharacters(`${name}: ${url}`);
   return [head, ...checks.flatMap(writeCheck), ''].join('\n');
 }

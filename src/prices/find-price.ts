@@ -25,6 +25,12 @@ export function findPriceAt(url: string, model: string): ListedTerms | string {
     : priceAtProvider(provider, model, once);
 }
 
+/** The names that the list has for the models of the provider whose API has an address; `null` where there is none. */
+export function modelsAt(url: string): ReadonlySet<string> | null {
+  const provider = openPriceList().providerAt(url);
+  return provider === null ? null : new Set(provider.models.map(({ id }) => id));
+}
+
 function priceAtProvider(provider: Provider, name: string, factor: Factor): ListedTerms | string {
   const model = openPriceList().model(provider, name);
   if (model === null) {

@@ -50,6 +50,7 @@ const others = [
   'migrate',
   'restore',
   'completion',
+  'init',
   'prices',
 ];
 

@@ -7,7 +7,7 @@ import { maxColumns, wrap } from '../output.ts';
 import { reachable } from '../addresses.ts';
 
 /** How operators call the command. */
-const command = isCheckout ? 'npm run textgate --' : 'textgate';
+export const command = isCheckout ? 'npm run textgate --' : 'textgate';
 
 /** What the greeting of a started gateway says. */
 interface StartedGateway {

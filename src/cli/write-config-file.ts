@@ -1,0 +1,28 @@
+import { existsSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Throws where a config file can't be written, before any work is done for it. */
+export function refuseOutput(file: string, force: boolean): void {
+  if (existsSync(file) && !force)
+    throw new Error(`${file} is there already: name another file with --output, or replace it with --force`);
+  if (!existsSync(dirname(file)))
+    throw new Error(
+      `the folder ${dirname(file)} is not there: create it, or name another file with --output`,
+    );
+}
+
+/** Writes a config file as a whole or not at all. One that is there is replaced only by `force`. */
+export function writeConfigFile(file: string, text: string, force: boolean): void {
+  const partial = `${file}.${process.pid}.partial`;
+  try {
+    writeFileSync(partial, text, { flag: 'wx' });
+    if (force) renameSync(partial, file);
+    // Unlike a renaming, a link does not replace what another process has written meanwhile.
+    else linkSync(partial, file);
+  } catch (error) {
+    refuseOutput(file, force);
+    throw error;
+  } finally {
+    rmSync(partial, { force: true });
+  }
+}
