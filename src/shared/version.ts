@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Whether the program runs in a checkout, from its sources or a bundle of them: the package and the image have no sources. */
-export const isCheckout = existsSync(new URL('../main.ts', import.meta.url));
+/** Whether the program runs in a checkout, from its sources or a bundle of them, which is as deep: package and image have none. */
+export const isCheckout = existsSync(new URL('../../src/main.ts', import.meta.url));
 
 /**
  * The package's version; `unknown` where an app's bundler has left package.json behind. That file is two folders above this
