@@ -158,6 +158,7 @@ const largeCommands = [
   'database/migrate',
   'database/restore',
   'init/init',
+  'prices/diff-prices',
   'serve/serve',
 ].map((name) => join(root, 'src', 'cli', `${name}.ts`));
 

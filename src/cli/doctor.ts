@@ -17,8 +17,7 @@ import { describeError } from './describe-error.ts';
 import { maxColumns, wrap } from './output.ts';
 import type { Json } from './output.ts';
 import { awaitAdmin, callAdmin } from './admin-client.ts';
-import { findAdminListener } from './find-gateway.ts';
-import { isConnectionFault, sendRequest } from './send-request.ts';
+import { findRunningGateway } from './running-gateway.ts';
 
 /** The options of `doctor`, as commander names them. */
 export interface DoctorOptions extends Json {
@@ -194,26 +193,6 @@ function writeSummary(reports: readonly UpstreamReport[], of: string | null): st
     reports.filter((report) => report.status === status).length;
   const place = of === null ? '' : ` of ${escapeControlCharacters(of)}`;
   return `${count(reports.length, 'upstream')}${place}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
-}
-
-/** How long it is waited for a gateway that may not be there, in milliseconds. */
-const probeMs = 2_000;
-
-/** Finds the gateway that other commands would call. That none answers is no error, unless `TEXTGATE_ADMIN_URL` names it. */
-async function findRunningGateway(): Promise<{ readonly url: string; readonly isThere: boolean }> {
-  const { url } = await findAdminListener();
-  const isNamed = readVariable(process.env, 'TEXTGATE_ADMIN_URL') !== undefined;
-  return { url, isThere: isNamed || (await answers(url)) };
-}
-
-async function answers(url: string): Promise<boolean> {
-  try {
-    (await sendRequest(`${url}/healthz`, { signal: AbortSignal.timeout(probeMs) })).destroy();
-    return true;
-  } catch (error) {
-    if (isConnectionFault(error)) return false;
-    throw error;
-  }
 }
 
 /** Has the running gateway examine the upstreams of its config one after the other; `null` asks the usual model of each. */

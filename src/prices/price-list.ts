@@ -1,4 +1,4 @@
-import { calcPrice, findProvider, waitForUpdate } from '@pydantic/genai-prices';
+import { calcPrice, findProvider, updatePrices, waitForUpdate } from '@pydantic/genai-prices';
 import type { ModelInfo, Provider } from '@pydantic/genai-prices';
 
 /** The public prices of providers, as a package has them: it is loaded where a config, or a command, asks for them. */
@@ -11,6 +11,8 @@ export interface PriceList {
   readonly model: (provider: Provider, name: string) => ModelInfo | null;
   /** All providers. */
   readonly all: () => Promise<readonly Provider[]>;
+  /** Puts another list in the place of this one, in this process. Throws where it is none. */
+  readonly replace: (providers: unknown) => void;
 }
 
 /** Loaded by its name alone: see `open-price-list.ts`. */
@@ -34,6 +36,10 @@ export const priceList: PriceList = {
     return found !== null && isNameOf(name.toLowerCase(), found) ? found : null;
   },
   all: async () => (await waitForUpdate()) ?? [],
+  replace(providers) {
+    if (!Array.isArray(providers)) throw new Error('expected an array of providers');
+    updatePrices(({ setProviderData }) => setProviderData(providers as Provider[]));
+  },
 };
 
 /** What may follow a model's name in another name of the same model: a date, a version, or that it is the latest one. */

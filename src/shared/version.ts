@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Whether the program runs in a checkout, from its sources or a bundle of them, which is as deep: package and image have none. */
+/** Whether it runs in a checkout, from its sources or a bundle of them, which is as deep: package and image have none. */
 export const isCheckout = existsSync(new URL('../../src/main.ts', import.meta.url));
 
 /**

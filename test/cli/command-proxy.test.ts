@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
+import { openPriceList } from '../../src/prices/open-price-list.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { startCommanded } from '../support/commanded-gateway.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -27,6 +28,7 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   'ledger verify': [],
   reconcile: ['usage.csv', '--upstream', 'demo'],
   usage: [],
+  'prices diff': ['later.json', '--config', 'listed.yaml'],
   show: ['00000000'],
   cancel: ['00000000'],
   top: ['--once'],
@@ -54,12 +56,12 @@ const others = [
   'prices',
 ];
 
-/** The names of all commands that can be run; `records` has an action of its own beside its inner command. */
+/** The names of all commands that can be run; some have an action of their own beside their inner command. */
 function namesOf(command: Command, before = ''): readonly string[] {
   return command.commands.flatMap((each) => {
     const name = `${before}${each.name()}`;
     const inner = namesOf(each, `${name} `);
-    return inner.length === 0 || name === 'records' ? [name, ...inner] : inner;
+    return inner.length === 0 || ['records', 'prices'].includes(name) ? [name, ...inner] : inner;
   });
 }
 
@@ -88,6 +90,14 @@ test('every command reaches its gateway without the proxy that Node is told to u
   const [admin, clients] = [await startRelay(gateway.adminUrl), await startRelay(gateway.url)];
   const folder = makeTemporaryFolder();
   writeFileSync(join(folder, 'usage.csv'), `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`);
+  writeFileSync(join(folder, 'later.json'), JSON.stringify([{ id: 'other', api_pattern: 'x', models: [] }]));
+  writeFileSync(
+    join(folder, 'listed.yaml'),
+    'upstreams: { demo: { url: "demo:" } }\nmodels: { demo: { routes: [{ upstream: demo, model: demo }], price: { list: openai/gpt-4o } } }',
+  );
+  // The list is that of the whole process.
+  const list = await openPriceList().all();
+  onTestFinished(() => openPriceList().replace(list));
   writeFileSync(join(folder, 'statement.txt'), 'textgate statement 1\n');
   const environment = {
     ...gateway.adminEnvironment,

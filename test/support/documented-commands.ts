@@ -77,7 +77,8 @@ function textgateFault(words: readonly string[]): string | null {
     }
     const inner = command.commands.find((each) => each.name() === word);
     if (inner !== undefined && operands === 0) command = inner;
-    else if (command.commands.length > 0) return `${command.name()} has no command ${word}`;
+    else if (command.commands.length > 0 && command.registeredArguments.length === 0)
+      return `${command.name()} has no command ${word}`;
     else operands++;
   }
   const { registeredArguments: taken } = command;

@@ -10,7 +10,7 @@ import { createModelDiscovery } from '../../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../../models/model-discovery.ts';
 import { createModelList } from '../../models/model-list.ts';
 import type { ConfiguredModel, KeptModels } from './kept-models.ts';
-import { priceOf } from './prices.ts';
+import { priceOf, servedAt } from './prices.ts';
 import { sourceOf } from './upstreams.ts';
 import type { SourceDetails } from './upstreams.ts';
 
@@ -115,15 +115,6 @@ function contextOf({ price, routes }: ConfiguredModel, upstreams: Config['upstre
 /** Without what else the list has of a model. */
 function onlyPrice({ price, priceChanges }: ChangingPrice): ChangingPrice {
   return priceChanges === undefined ? { price } : { price, priceChanges };
-}
-
-/** Where a route leads, as the list of prices knows it; `null` without a route. */
-function servedAt(
-  route: { readonly upstream: string; readonly model: string } | undefined,
-  upstreams: Config['upstreams'],
-) {
-  const url = upstreams[route?.upstream ?? '']?.url.href;
-  return route === undefined || url === undefined ? null : { url, model: route.model };
 }
 
 /** A shadow route has no place among the routes that requests are tried at, and is not measured with them. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { showPrices } from '../../src/cli/prices.ts';
+import { showPrices } from '../../../src/cli/prices/show-prices.ts';
 
 test('prices are shown by the names that a config has for them, with the times at which they hold', async () => {
   const lines = (await showPrices('deepseek/deepseek-chat', {})).split('\n');
