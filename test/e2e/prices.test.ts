@@ -121,4 +121,32 @@ describe('a price of the public list', () => {
     await ask('x', usage, 'chat');
     expect((await lastRecord()).price).toMatchObject({ input: '0.135', output: '0.55' });
   });
+
+  test('is that of its beginning for a request that goes on while it changes, in hold, charge and record', async () => {
+    const clock = createFakeClock(Date.UTC(2026, 0, 1, 16, 29, 59));
+    await open({ clock, price: { list: 'deepseek/deepseek-chat' } });
+    const { secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
+    upstream.play((response) => {
+      clock.advance(2_000);
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }];
+      sendJson(
+        response,
+        200,
+        JSON.stringify({ choices, usage: { prompt_tokens: 100, completion_tokens: 10 } }),
+      );
+    });
+    const sent = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(sent),
+    });
+    await answer.text();
+    const record = await lastRecord();
+    expect(record.price).toMatchObject({ input: '0.27', output: '1.10' });
+    expect(Number(record.charge) * 1e6).toBeCloseTo(100 * 0.27 + 10 * 1.1, 3);
+    // 1,024 tokens of output at the price of the beginning, and some input.
+    expect(Number(record.hold) * 1e6).toBeGreaterThan(1_024 * 1.1);
+    expect(await balanced()).toEqual([]);
+  });
 });
