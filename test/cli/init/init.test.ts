@@ -169,7 +169,8 @@ describe('textgate init', () => {
 
 describe('textgate init without the URL of an upstream', () => {
   afterEach(() => {
-    process.exitCode = 0;
+    // As a process begins: other tests see it.
+    process.exitCode = undefined;
     vi.restoreAllMocks();
   });
 
