@@ -6,6 +6,9 @@ import type { AskedUpstream } from './known-upstreams.ts';
 /** How many models of an upstream are written: a list of more is not read by anyone. */
 const maxModels = 50;
 
+/** The longest name of a model that is written, in characters. */
+const maxNameLength = 200;
+
 /** A model for the config. */
 export interface ChosenModel {
   readonly name: string;
@@ -17,8 +20,8 @@ export interface ChosenModel {
 type ChosenPrice =
   | { readonly kind: 'list'; readonly terms: ListedTerms }
   | { readonly kind: 'named'; readonly list: string; readonly terms: ListedTerms }
-  /** The list has no price; `why` says so for a model of a provider that it knows. */
-  | { readonly kind: 'free'; readonly why: string | null };
+  /** The list has no price, although it may know the provider. */
+  | { readonly kind: 'free'; readonly isProviderKnown: boolean };
 
 /** The models of an upstream, and how many of its list are left out. */
 export interface ChosenModels {
@@ -28,7 +31,7 @@ export interface ChosenModels {
 }
 
 /** What the operator has chosen of the models of an upstream. */
-export interface Wishes {
+export interface ModelChoice {
   /** The models by their names there; empty for those that it lists. */
   readonly models: readonly string[];
   /** The name in the list of prices for models that it does not find by itself; `null` for none. */
@@ -36,29 +39,29 @@ export interface Wishes {
 }
 
 /**
- * Chooses the models that are written: those that are wished, or the newest of the upstream's list. Of a provider that the list
+ * Chooses the models that are written: those that are named, or the newest of the upstream's list. Of a provider that the list
  * of prices knows they are those with a price in it: the others make pictures, sound or numbers, or have been withdrawn.
  */
 export function chooseModels(
   upstream: AskedUpstream,
-  wishes: Wishes,
+  choice: ModelChoice,
   taken: ReadonlySet<string>,
 ): ChosenModels {
   const { name, line, listed } = upstream;
   const all = listed.kind === 'listed' ? listed.names : [];
-  const names = wishes.models.length > 0 ? wishes.models : ofText(line.url, all).slice(0, maxModels);
+  const names = choice.models.length > 0 ? choice.models : ofText(line.url, all).slice(0, maxModels);
   const models = names.map((model) => ({
     name: taken.has(model) ? `${name}/${model}` : model,
     route: { upstream: name, model },
-    price: priceOf(line.url, model, wishes.price),
+    price: priceOf(line.url, model, choice.price),
   }));
   return { upstream, models, leftOut: all.filter((model) => !names.includes(model)).length };
 }
 
 /** The models of a list that answer with text, as far as their names and the list of prices say so. */
 function ofText(url: string, listed: readonly string[]): readonly string[] {
-  // In a config a name can't be a reference to the environment, and has no other way to write a $.
-  const all = listed.filter((model) => !model.includes('$'));
+  // In a config a $ of a name would begin a reference, and a key of YAML on one line has an end.
+  const all = listed.filter((model) => !model.includes('$') && model.length <= maxNameLength);
   const known = modelsAt(url);
   const priced = known === null ? [] : all.filter((model) => typeof findPriceAt(url, model) !== 'string');
   // A provider lists each model once more for each of its dates.
@@ -70,7 +73,7 @@ function ofText(url: string, listed: readonly string[]): readonly string[] {
 function priceOf(url: string, model: string, named: string | null): ChosenPrice {
   const terms = findPriceAt(url, model);
   if (typeof terms !== 'string') return { kind: 'list', terms };
-  if (named === null) return { kind: 'free', why: modelsAt(url) === null ? null : terms };
+  if (named === null) return { kind: 'free', isProviderKnown: modelsAt(url) !== null };
   const found = findListPrice(named);
   if (typeof found === 'string') throw new Error(`--price: ${found}`);
   return { kind: 'named', list: named, terms: found };

@@ -3,6 +3,7 @@ import { readVariable } from '../../config/environment.ts';
 import type { Environment } from '../../config/environment.ts';
 import { ConfigError, loadConfigFile } from '../../config/load.ts';
 import { writePath } from '../../config/problem.ts';
+import { isLocalHost } from '../../config/proxy-environment.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { namesInAnyConfig } from '../../config/setting-names.ts';
 import type { SettingNames } from '../../domain/diagnosis/call-target.ts';
@@ -12,34 +13,45 @@ import { writeDiscovery } from './write-config.ts';
 
 /** The providers whose keys are in the variables that their SDKs read, and the upstream of a gateway without a config. */
 export function findInEnvironment(environment: Environment): readonly FoundUpstream[] {
-  const own = readVariable(environment, 'TEXTGATE_UPSTREAM_URL');
-  const ownKey = 'TEXTGATE_UPSTREAM_API_KEY';
-  const isKeyed = readVariable(environment, ownKey) !== undefined;
-  const given = own === undefined ? [] : [upstreamAt(own, isKeyed ? ownKey : null)];
+  const at = (name: string, variable: string): readonly FoundUpstream[] => {
+    const url = readVariable(environment, name);
+    if (url === undefined) return [];
+    const isKeyed = readVariable(environment, variable) !== undefined;
+    return [upstreamAt({ url, variable: isKeyed ? variable : null, foundBy: name })];
+  };
   // SDKs of OpenAI send its key to this address: the key may be another server's.
-  const elsewhere = readVariable(environment, 'OPENAI_BASE_URL');
+  const [elsewhere] = at('OPENAI_BASE_URL', 'OPENAI_API_KEY');
   const found = providers.flatMap(({ name, line }) => {
     const variable = variableOf(line) ?? '';
     if (readVariable(environment, variable) === undefined) return [];
-    if (name === 'openai' && elsewhere !== undefined) return [upstreamAt(elsewhere, variable)];
-    return [{ name, line, because: variable }];
+    return name === 'openai' && elsewhere !== undefined ? [elsewhere] : [{ name, line, foundBy: variable }];
   });
-  return [...given, ...found];
+  return [...at('TEXTGATE_UPSTREAM_URL', 'TEXTGATE_UPSTREAM_API_KEY'), ...found];
 }
 
-/** The upstream at a URL, with the settings of the provider whose address it is; its key is in a variable, if it has one. */
-export function upstreamAt(url: string, variable: string | null): FoundUpstream {
+/** Where an upstream is: its URL, the variable with its key, if it has one, and what the URL comes from. */
+export interface UpstreamPlace {
+  readonly url: string;
+  readonly variable: string | null;
+  readonly foundBy: string;
+}
+
+/** Names of a query's parameters that are those of keys; `api-version` is none. */
+const secretNames = /key|token|secret|sig|password|auth/i;
+
+/** The upstream at a URL, with the settings of the provider whose address it is. Throws for a URL that has a key in it. */
+export function upstreamAt({ url, variable, foundBy }: UpstreamPlace): FoundUpstream {
   const address = URL.parse(url);
+  if ([...(address?.searchParams.keys() ?? [])].some((name) => secretNames.test(name)))
+    throw new Error(
+      `${foundBy}: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env`,
+    );
   const known = providers.find(({ line }) => URL.parse(line.url)?.href === address?.href.replace(/\/$/, ''));
   const key = variable === null ? {} : { apiKey: referenceTo(variable) };
-  if (known !== undefined) return { name: known.name, line: { ...known.line, ...key }, because: url };
+  if (known !== undefined) return { name: known.name, line: { ...known.line, ...key }, foundBy };
   const hostname = address?.hostname ?? '';
-  const name = /^(?:localhost|127\.|\[::1\])/.test(hostname) ? 'local' : hostname;
-  return {
-    name: name === '' ? 'upstream' : name,
-    line: { url: url, ...key },
-    because: address?.origin ?? 'the URL',
-  };
+  const name = isLocalHost(hostname) ? 'local' : hostname || 'upstream';
+  return { name, line: { url, ...key }, foundBy };
 }
 
 /** Asks upstreams for their models, all at once. Rejects for one whose settings have a fault. */
@@ -73,8 +85,8 @@ function readUpstream(upstream: FoundUpstream, environment: Environment): Config
 }
 
 /** Names what the operator has given of an upstream. */
-function namesOf({ line }: FoundUpstream): SettingNames {
+function namesOf({ line, foundBy }: FoundUpstream): SettingNames {
   const variable = variableOf(line);
   const apiKey = variable === null ? '--api-key-env' : `the variable ${variable}`;
-  return { url: 'the URL', apiKey, ...namesInAnyConfig };
+  return { url: foundBy, apiKey, ...namesInAnyConfig };
 }

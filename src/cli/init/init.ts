@@ -7,8 +7,10 @@ import { loadConfigFile } from '../../config/load.ts';
 import { describeUnset } from '../../config/quotable.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { namesInConfig } from '../../config/setting-names.ts';
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { count } from '../../shared/count.ts';
 import { writeBlock } from '../doctor.ts';
+import { forTerminal } from '../output.ts';
 import { command } from '../serve/greeting.ts';
 import { refuseOutput, writeConfigFile } from '../write-config-file.ts';
 import { askForUpstream, askOnTerminal, askWhich } from './ask.ts';
@@ -58,7 +60,7 @@ export async function init(options: InitOptions, ports: InitPorts = processPorts
 }
 
 function processPorts(): InitPorts {
-  const local = localServers.map(({ name, line }) => ({ name, line, because: line.url }));
+  const local = localServers.map(({ name, line }) => ({ name, line, foundBy: line.url }));
   return { environment: process.env, ask: askOnTerminal(), local };
 }
 
@@ -69,35 +71,38 @@ async function findUpstreams(options: InitOptions, ports: InitPorts): Promise<re
   if (named !== null) return requireModels(await askForModels([named], environment), options);
   const inEnvironment = findInEnvironment(environment);
   const asked = await askForModels([...inEnvironment, ...local], environment);
-  for (const { name, because, listed } of asked.slice(0, inEnvironment.length))
-    if (listed.kind === 'failed') console.error(`left out: ${name} (${because}): ${listed.problem}`);
+  for (const { name, foundBy, listed } of asked.slice(0, inEnvironment.length))
+    if (listed.kind === 'failed')
+      console.error(forTerminal(`left out: ${name} (${foundBy}): ${listed.problem}`));
   const found = withOwnNames(asked.filter(({ listed }) => listed.kind === 'listed'));
   if (found.length > 1 && ask !== null) return askWhich(found, ask);
   if (found.length > 0) return found;
   if (ask === null) throw new Error(nothingFound);
-  return requireModels(await askForModels([await askForUpstream(ask)], environment), options);
+  const { url, variable } = await askForUpstream(ask);
+  const given = givenUpstream(url, variable, 'the URL', environment);
+  return requireModels(await askForModels([given], environment), options);
 }
 
 const nothingFound =
   "no upstream was found: no variable has a provider's key, such as OPENAI_API_KEY, and no model server answers on a usual port of this machine. Name one: --upstream http://127.0.0.1:8000/v1, and --api-key-env with the variable of its key if it needs one";
 
 function readNamed({ upstream, apiKeyEnv }: InitOptions, environment: Environment): FoundUpstream | null {
-  if (upstream === undefined) {
-    if (apiKeyEnv !== undefined) throw new Error('--api-key-env goes with --upstream');
-    return null;
-  }
-  if (apiKeyEnv !== undefined && readVariable(environment, apiKeyEnv) === undefined)
-    throw new Error(`--api-key-env: ${describeUnset(apiKeyEnv, environment)}`);
-  const secret = [...(URL.parse(upstream)?.searchParams.keys() ?? [])].find((name) => secretNames.test(name));
-  if (secret !== undefined)
-    throw new Error(
-      '--upstream: a key in the URL would stand in the file: give the variable with it as --api-key-env',
-    );
-  return upstreamAt(upstream, apiKeyEnv ?? null);
+  if (upstream !== undefined) return givenUpstream(upstream, apiKeyEnv, '--upstream', environment);
+  if (apiKeyEnv !== undefined) throw new Error('--api-key-env goes with --upstream');
+  return null;
 }
 
-/** Names of a query's parameters that are those of keys; `api-version` is none. */
-const secretNames = /key|token|secret|sig|password|auth/i;
+/** The upstream that an operator has given. A name of a variable that is none may be a key by mistake, and is not quoted. */
+function givenUpstream(
+  url: string,
+  variable: string | undefined,
+  foundBy: string,
+  environment: Environment,
+): FoundUpstream {
+  if (variable !== undefined && readVariable(environment, variable) === undefined)
+    throw new Error(`--api-key-env: ${describeUnset(variable, environment)}`);
+  return upstreamAt({ url, variable: variable ?? null, foundBy });
+}
 
 /** Upstreams of which each has a list, or models that the operator named. */
 function requireModels(asked: readonly AskedUpstream[], { model }: InitOptions): readonly AskedUpstream[] {
@@ -138,7 +143,7 @@ function describeFile(output: string, chosen: readonly ChosenModels[]): string {
   const from = chosen.map(({ upstream }) => upstream.name).join(', ');
   const costless =
     free === 0 ? '' : `; ${free === models.length ? 'they cost' : `${free} of them cost`} clients nothing`;
-  return `${output} is written: ${count(models.length, 'model')} of ${from}${costless}\n`;
+  return `${escapeControlCharacters(output)} is written: ${count(models.length, 'model')} of ${from}${costless}\n`;
 }
 
 /** Makes the checks of `textgate doctor`; whether one found a fault. */
@@ -161,12 +166,13 @@ async function check(config: Config): Promise<boolean> {
 /** The commands that come next; the gateway's first lines have them with the key. */
 function nextSteps(output: string, upstreams: readonly FoundUpstream[]): string {
   const { port, adminPort } = portsBeside(upstreams);
-  const admin = port === defaultPort && adminPort === defaultAdminPort ? '' : `TEXTGATE_CONFIG=${output} `;
+  const file = /^[\w./-]+$/.test(output) ? output : `'${output.replaceAll("'", `'\\''`)}'`;
+  const admin = adminPort === defaultAdminPort ? '' : `TEXTGATE_CONFIG=${file} `;
   const url = port === defaultPort ? '' : `TEXTGATE_URL=http://${defaultHost}:${port} `;
   return [
     'Next:',
-    `  ${command} serve ${output}`,
+    `  ${command} serve ${escapeControlCharacters(file)}`,
     `  ${admin}${command} keys create bob --balance 5.00`,
-    `  ${url}TEXTGATE_API_KEY=<the key> ${command} say "Say hello"`,
+    `  ${url}TEXTGATE_API_KEY=sk-tg-… ${command} say "Say hello"`,
   ].join('\n');
 }

@@ -18,8 +18,8 @@ interface KnownUpstream {
 export interface FoundUpstream {
   readonly name: string;
   readonly line: UpstreamLine;
-  /** For the operator: the variable with its key, or its address. */
-  readonly because: string;
+  /** For the operator: the option or the variable that it comes from, or its address. */
+  readonly foundBy: string;
 }
 
 /** An upstream with the models that it lists, or why it lists none. */

@@ -1,5 +1,6 @@
 import { Document, visit } from 'yaml';
 import { defaultAdminPort, defaultPort } from '../../config/default-addresses.ts';
+import { isLocalHost } from '../../config/proxy-environment.ts';
 import { count } from '../../shared/count.ts';
 import { describePrice } from './choose-models.ts';
 import type { ChosenModel, ChosenModels } from './choose-models.ts';
@@ -25,7 +26,10 @@ export function portsBeside(upstreams: readonly FoundUpstream[]): {
   readonly port: number;
   readonly adminPort: number;
 } {
-  const taken = new Set(upstreams.map(({ line }) => Number(URL.parse(line.url)?.port)));
+  const addresses = upstreams.flatMap(({ line }) => URL.parse(line.url) ?? []);
+  const taken = new Set(
+    addresses.filter(({ hostname }) => isLocalHost(hostname)).map(({ port }) => Number(port)),
+  );
   const free = (usual: number): number =>
     [usual, usual + 10, usual + 20].find((port) => !taken.has(port)) ?? usual;
   return { port: free(defaultPort), adminPort: free(defaultAdminPort) };
@@ -74,15 +78,15 @@ function writeModel({ name, route, price }: ChosenModel): string {
     case 'named':
       return entry(name, `{ ${routes}, price: ${flow({ list: price.list })} }`, describePrice(price.terms));
     case 'free':
-      return entry(name, `{ ${routes}, free: true }`, describeFree(price.why));
+      return entry(name, `{ ${routes}, free: true }`, describeFree(price.isProviderKnown));
   }
 }
 
-function describeFree(why: string | null): string {
+function describeFree(isProviderKnown: boolean): string {
   const instead = 'for a price write price: { input: "0.15", output: "0.60" } in place of free';
-  return why === null
-    ? `costs clients nothing; ${instead}`
-    : `NO PRICE IS KNOWN, so it costs clients nothing: ${instead}`;
+  return isProviderKnown
+    ? `NO PRICE IS KNOWN, so it costs clients nothing: ${instead}`
+    : `costs clients nothing; ${instead}`;
 }
 
 /** A setting and its value on one line, with a comment behind it. */

@@ -3,11 +3,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { findListedPrices } from '../../composition/upstreams/prices.ts';
 import { describeReadFault } from '../../config/read-file.ts';
 import { loadConfigFile } from '../../config/load.ts';
+import type { Config } from '../../config/schema/schema.ts';
 import type { ListedTerms } from '../../prices/list-price.ts';
 import { listVersion, openPriceList } from '../../prices/open-price-list.ts';
 import { count } from '../../shared/count.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { parseJson } from '../../shared/parse-json.ts';
+import { describeError } from '../describe-error.ts';
 import { writeTable } from '../output.ts';
 import { labelled, presentTerms, priceColumns, rowsOf } from './price-rows.ts';
 import { readKeyCharges } from './recharge.ts';
@@ -28,8 +30,7 @@ export async function diffPrices(file: string, configFile: string, json: boolean
   const config = loadConfigFile(configFile, process.env);
   const now = findListedPrices(config);
   if (now.size === 0) throw new Error(`${configFile} has no price of the list: a later list changes nothing`);
-  openPriceList().replace(readLaterList(file));
-  const later = findListedPrices(config);
+  const later = readLaterPrices(file, config);
   const changed = changesOf(now, later);
   const charges =
     changed.length === 0 ? [] : await readKeyCharges(later, new Set(changed.map(({ model }) => model)));
@@ -39,6 +40,17 @@ export async function diffPrices(file: string, configFile: string, json: boolean
     ...(changed.length === 0 ? [] : ['', writeChanges(changed)]),
     ...describeCharges(charges),
   ].join('\n');
+}
+
+/** The prices of a config by a later list, which is in force in this process from then on. */
+function readLaterPrices(file: string, config: Config): ListedPrices {
+  const list = readLaterList(file);
+  try {
+    openPriceList().replace(list);
+    return findListedPrices(config);
+  } catch (error) {
+    throw new Error(`${file} can't be used as a list of prices: ${describeError(error)}`, { cause: error });
+  }
 }
 
 function readLaterList(file: string): unknown {

@@ -8,7 +8,7 @@ import { hidePath, hideSecrets, mapTexts, withoutSecrets } from '../../doctor/wi
 import type { DialectName } from '../../protocol/upstream/dialects.ts';
 import { createNetwork } from '../../transport/network.ts';
 import { systemClock } from '../clock.ts';
-import { followUpstreamFiles, readUpstreamFiles } from './upstream-files.ts';
+import { followUpstreamFiles, readUpstreamFiles, unlogged } from './upstream-files.ts';
 import { composeUpstreams, connectionsTo, sourceOf } from './upstreams.ts';
 import type { NameSettings, Surroundings } from './upstreams.ts';
 
@@ -99,9 +99,6 @@ function upstreamOf(name: string, { upstreams }: Pick<Config, 'upstreams'>): Con
 
 /** A key that no server has. */
 const wrongKey = 'textgate-doctor-wrong-key';
-
-/** A key's file that can't be read again within one examination changes nothing in it. */
-const unlogged = { fault() {}, notice() {} };
 
 function targetOf(
   name: string,

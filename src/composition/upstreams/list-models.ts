@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema/schema.ts';
 import { systemClock } from '../clock.ts';
 import { keepModels } from './kept-models.ts';
 import { composeModels } from './models.ts';
-import { followUpstreamFiles, readUpstreamFiles } from './upstream-files.ts';
+import { followUpstreamFiles, readUpstreamFiles, unlogged } from './upstream-files.ts';
 import { composeUpstreams } from './upstreams.ts';
 import type { NameSettings } from './upstreams.ts';
 
@@ -11,8 +11,6 @@ import type { NameSettings } from './upstreams.ts';
 export type ListedModels =
   | { readonly kind: 'listed'; readonly names: readonly string[] }
   | { readonly kind: 'failed'; readonly problem: string };
-
-const unlogged = { fault() {}, notice() {} };
 
 /** Fetches the list of a config whose models are those that an upstream lists, as its gateway would. */
 export async function listModels(config: Config, nameSettings: NameSettings): Promise<ListedModels> {

@@ -110,6 +110,9 @@ function readFiles(
   return files;
 }
 
+/** For commands: a key's file that can't be read again while one runs changes nothing in it. */
+export const unlogged = { fault() {}, notice() {} };
+
 /** Follows the files of upstreams and webhooks, until `stop`: after all of them were read, so that nothing fails here. */
 export function followUpstreamFiles(
   { upstreams, webhooks }: FirstFiles,

@@ -107,14 +107,14 @@ describe('textgate init', () => {
       folder,
     );
     expect(inUrl.stderr).toBe(
-      'textgate: --upstream: a key in the URL would stand in the file: give the variable with it as --api-key-env\n',
+      'textgate: --upstream: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env\n',
     );
   });
 
   test.each([
     ['HTML', 'text/html', '<html>Welcome</html>'],
     ['an empty list', 'application/json', '{"data":[]}'],
-    ['a list that never ends', 'application/json', `{"data":[${'1,'.repeat(600_000)}`],
+    ['a list of more than 1 MiB', 'application/json', `{"data":[${'1,'.repeat(600_000)}`],
   ])('writes nothing where the upstream answers %s', async (_what, type, body) => {
     playProvider(upstream, {
       models: (response) => void response.writeHead(200, { 'content-type': type }).end(body),
@@ -155,8 +155,8 @@ describe('textgate init', () => {
   });
 
   test.each([
-    ['foo', 'the URL: expected an address such as http://127.0.0.1:8000/v1'],
-    ['http://user:pw@127.0.0.1:1/v1', 'the URL: expected an address without a user and password'],
+    ['foo', '--upstream: expected an address such as http://127.0.0.1:8000/v1'],
+    ['http://user:pw@127.0.0.1:1/v1', '--upstream: expected an address without a user and password'],
     [
       'https://api.openai.com/v1',
       'the variable OPENAI_API_KEY: the environment variable OPENAI_API_KEY is not set',
@@ -179,7 +179,7 @@ describe('textgate init without the URL of an upstream', () => {
     vi.spyOn(console, 'log').mockReturnValue();
     const errors = vi.spyOn(console, 'error').mockReturnValue();
     const output = join(makeTemporaryFolder(), 'textgate.yaml');
-    const at = (name: string, url: string) => ({ name, line: { url }, because: url });
+    const at = (name: string, url: string) => ({ name, line: { url }, foundBy: url });
     const absent = `http://127.0.0.1:${await freePort()}/v1`;
     const local = [at('one', upstream.url), at('absent', absent), at('two', other.url)];
     await init({ output, model: [], ...options }, { environment: {}, ask: null, local, ...ports });
@@ -194,7 +194,7 @@ describe('textgate init without the URL of an upstream', () => {
     expect(text).toMatch(/\n {2}one: \{.*\n {2}two: \{/);
     expect(text).toMatch(/\n {2}tiny: \{.*upstream: one.*\n {2}two\/tiny: \{.*upstream: two/);
     expect(errors).toBe(
-      'left out: local (http://127.0.0.1:1): GET http://127.0.0.1:1/v1/models: connection refused. Start the server, or correct the host and port of the URL (in a container, 127.0.0.1 is the container itself).',
+      'left out: local (TEXTGATE_UPSTREAM_URL): GET http://127.0.0.1:1/v1/models: connection refused. Start the server, or correct the host and port of TEXTGATE_UPSTREAM_URL (in a container, 127.0.0.1 is the container itself).',
     );
   });
 
@@ -222,6 +222,24 @@ describe('textgate init without the URL of an upstream', () => {
     const answers = [upstream.url, ''];
     const { text } = await find({}, { local: [], ask: async () => answers.shift() ?? '' });
     expect(text).toContain(`local: { url: ${upstream.url} }`);
+  });
+
+  test('refuses a URL with a key in it wherever it comes from, and quotes no key that was given for a variable', async () => {
+    const url = `${upstream.url}?api_key=${key}`;
+    const said = (work: Promise<unknown>): Promise<string> => work.then(() => 'written', String);
+    expect(await said(find({}, { environment: { TEXTGATE_UPSTREAM_URL: url } }))).toBe(
+      'Error: TEXTGATE_UPSTREAM_URL: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env',
+    );
+    const ask = (answers: string[]) => ({ local: [], ask: async () => answers.shift() ?? '' });
+    expect(await said(find({}, ask([url, ''])))).toMatch(/^Error: the URL: a key in the URL/);
+    for (const given of [
+      find({}, ask([upstream.url, key])),
+      find({ upstream: upstream.url, apiKeyEnv: key }),
+    ]) {
+      const message = await said(given);
+      expect(message).toContain('--api-key-env: ');
+      expect(message).not.toContain(key);
+    }
   });
 
   test('takes no names of models for several upstreams', async () => {

@@ -4,6 +4,9 @@ import { findInEnvironment, upstreamAt } from '../../../src/cli/init/find-upstre
 import { localServers, providers, variableOf } from '../../../src/cli/init/known-upstreams.ts';
 import { readProvidersTable } from '../../support/providers-table.ts';
 
+const at = (url: string, variable: string | null = null) =>
+  upstreamAt({ url, variable, foundBy: '--upstream' });
+
 const tested = [...readProvidersTable().values()].map((line) => parse(line) as unknown);
 
 describe('the upstreams that textgate init knows', () => {
@@ -16,7 +19,7 @@ describe('the upstreams that textgate init knows', () => {
 
   test.each(providers)('are found by the variable with their key: $name', ({ name, line }) => {
     const variable = variableOf(line) ?? '';
-    expect(findInEnvironment({ [variable]: 'k' })).toEqual([{ name, line, because: variable }]);
+    expect(findInEnvironment({ [variable]: 'k' })).toEqual([{ name, line, foundBy: variable }]);
     expect(findInEnvironment({ [variable]: '' })).toEqual([]);
   });
 
@@ -39,7 +42,7 @@ describe('the upstreams that textgate init knows', () => {
   });
 
   test('are recognised by their address, with the variable that the operator names', () => {
-    expect(upstreamAt('https://api.groq.com/openai/v1/', 'MY_KEY')).toMatchObject({
+    expect(at('https://api.groq.com/openai/v1/', 'MY_KEY')).toMatchObject({
       name: 'groq',
       line: {
         url: 'https://api.groq.com/openai/v1',
@@ -47,7 +50,7 @@ describe('the upstreams that textgate init knows', () => {
         maxTokensField: 'max_completion_tokens',
       },
     });
-    expect(upstreamAt('https://api.groq.com.example/openai/v1', null)).toMatchObject({
+    expect(at('https://api.groq.com.example/openai/v1')).toMatchObject({
       name: 'api.groq.com.example',
     });
   });

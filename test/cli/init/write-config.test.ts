@@ -10,17 +10,17 @@ import { propertyRun } from '../../support/property-run.ts';
 const ownUrl = 'http://127.0.0.1:9000/v1';
 
 function listing(names: readonly string[], url = ownUrl, name = 'local'): AskedUpstream {
-  return { name, line: { url }, because: url, listed: { kind: 'listed', names } };
+  return { name, line: { url }, foundBy: url, listed: { kind: 'listed', names } };
 }
 
-const noWishes = { models: [], price: null };
+const ownChoice = { models: [], price: null };
 
 function choose(
   names: readonly string[],
   url?: string,
-  wishes: Parameters<typeof chooseModels>[1] = noWishes,
+  choice: Parameters<typeof chooseModels>[1] = ownChoice,
 ) {
-  return chooseModels(listing(names, url), wishes, new Set());
+  return chooseModels(listing(names, url), choice, new Set());
 }
 
 function load(text: string): Config {
@@ -77,8 +77,8 @@ describe('a config that textgate init writes', () => {
   });
 
   test('says of a model whose price is not known that clients pay nothing', () => {
-    const wishes = { models: ['gpt-unheard-of'], price: null };
-    expect(writeConfig([choose([], 'https://api.openai.com/v1', wishes)])).toMatch(
+    const choice = { models: ['gpt-unheard-of'], price: null };
+    expect(writeConfig([choose([], 'https://api.openai.com/v1', choice)])).toMatch(
       /gpt-unheard-of: \{ .*free: true \} # NO PRICE IS KNOWN, so it costs clients nothing: for a price write price: \{/,
     );
   });
@@ -92,15 +92,17 @@ describe('a config that textgate init writes', () => {
   });
 
   test('has at most 50 models of an upstream, and says how many more it lists', () => {
-    const text = writeConfig([choose(Array.from({ length: 5_000 }, (_, index) => `m${index}`))]);
+    const text = writeConfig([
+      choose(['x'.repeat(2_000), ...Array.from({ length: 5_000 }, (_, index) => `m${index}`)]),
+    ]);
     expect(Object.keys(load(text).models)).toHaveLength(50);
-    expect(text).toContain('# local lists 4950 more models, which can be added in the same way.');
+    expect(text).toContain('# local lists 4951 more models, which can be added in the same way.');
   });
 
   test('names a model after its upstream, too, where another one has its name', () => {
     const second = chooseModels(
       listing(['a'], 'http://127.0.0.1:9001/v1', 'other'),
-      noWishes,
+      ownChoice,
       new Set(['a']),
     );
     expect(Object.keys(load(writeConfig([choose(['a']), second])).models)).toEqual(['a', 'other/a']);
@@ -108,8 +110,10 @@ describe('a config that textgate init writes', () => {
 
   test('leaves the usual ports to upstreams on this machine that have them', () => {
     const at = (port: number, name: string) =>
-      chooseModels(listing(['a'], `http://127.0.0.1:${port}/v1`, name), noWishes, new Set([`a`]));
+      chooseModels(listing(['a'], `http://127.0.0.1:${port}/v1`, name), ownChoice, new Set([`a`]));
     const { server, admin } = load(writeConfig([at(8080, 'one'), at(8081, 'two'), at(8090, 'three')]));
     expect([server.port, admin.port]).toEqual([8100, 8091]);
+    const elsewhere = load(writeConfig([choose(['a'], 'http://gpu.example:8080/v1')]));
+    expect(elsewhere.server.port).toBe(8080);
   });
 });

@@ -101,6 +101,31 @@ describe('textgate prices diff', () => {
     expect(keys).toMatchObject([{ name: 'test', charged: cells[0], with_the_later_list: cells[1] }]);
   });
 
+  test('compares the one price of all models that an upstream lists', async () => {
+    const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
+    const usage = { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 };
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }];
+    upstream.play((response, { path }) =>
+      sendJson(
+        response,
+        200,
+        JSON.stringify(path === '/v1/models' ? { data: [{ id: 'm' }] } : { choices, usage }),
+      ),
+    );
+    const config = {
+      upstreams: { own: { url: upstream.url } },
+      models: { from: 'own', price: { list: 'openai/gpt-4o-mini' } },
+    };
+    const gateway = await startCommanded({ config });
+    const asked = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(1_000) }] };
+    await (await gateway.post('/v1/chat/completions', asked)).text();
+    write(cheaper(), { models: config.models });
+    const { stdout } = await diff(gateway.adminEnvironment);
+    expect(stdout).toMatch(/^\* +now +0\.15 /m);
+    expect(stdout).toMatch(/^test +\S+ +\S+ +-19\.6 %$/m);
+  });
+
   test('says that a list changes nothing, and asks no gateway then', async () => {
     write((all) => all);
     expect(await diff()).toMatchObject({
@@ -117,6 +142,7 @@ describe('textgate prices diff', () => {
     ['{"a":1}', 'later.json is no list of prices: expected the data.json of genai-prices'],
     ['[]', 'later.json is no list of prices'],
     ['<html>', 'later.json is no list of prices'],
+    ['[{"id":"openai","api_pattern":"x","models":[{}]}]', "later.json can't be used as a list of prices: "],
     [null, "later.json can't be read: "],
   ])('refuses %s', async (text, message) => {
     write(cheaper());
