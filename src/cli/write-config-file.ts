@@ -1,9 +1,12 @@
-import { existsSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Throws where a config file can't be written, before any work is done for it. */
 export function refuseOutput(file: string, force: boolean): void {
-  if (existsSync(file) && !force)
+  // A symbolic link that leads nowhere is there, too.
+  const there = lstatSync(file, { throwIfNoEntry: false });
+  if (there?.isDirectory() === true) throw new Error(`${file} is a folder: name a file with --output`);
+  if (there !== undefined && !force)
     throw new Error(`${file} is there already: name another file with --output, or replace it with --force`);
   if (!existsSync(dirname(file)))
     throw new Error(

@@ -218,7 +218,7 @@ function sectionIn(input: unknown, section: 'server' | 'admin'): Readonly<Record
 }
 
 /** The schema's library leaves this name out of an object with names of the author's choice, and reports nothing. */
-const reserved = '__proto__';
+export const reserved = '__proto__';
 
 /** The problems of names that the config may not give to anything. */
 function reservedNames(input: unknown): readonly Problem[] {

@@ -1,4 +1,5 @@
 import { formatUsd } from '../../shared/money.ts';
+import { reserved } from '../../config/cross-checks.ts';
 import { findListPrice, findPriceAt, modelsAt } from '../../prices/find-price.ts';
 import type { ListedTerms } from '../../prices/list-price.ts';
 import type { AskedUpstream } from './known-upstreams.ts';
@@ -60,14 +61,18 @@ export function chooseModels(
 
 /** The models of a list that answer with text, as far as their names and the list of prices say so. */
 function ofText(url: string, listed: readonly string[]): readonly string[] {
-  // In a config a $ of a name would begin a reference, and a key of YAML on one line has an end.
-  const all = listed.filter((model) => !model.includes('$') && model.length <= maxNameLength);
+  const all = listed.filter(isWritable);
   const known = modelsAt(url);
   const priced = known === null ? [] : all.filter((model) => typeof findPriceAt(url, model) !== 'string');
   // A provider lists each model once more for each of its dates.
   const named = priced.filter((model) => known?.has(model));
   const others = all.filter((model) => !/embed|rerank/i.test(model));
   return [named, priced].find((some) => some.length > 0) ?? others;
+}
+
+/** Whether a config can have a name: a $ in it would begin a reference, and a key on one line of YAML has an end. */
+function isWritable(model: string): boolean {
+  return !model.includes('$') && model !== reserved && model.length <= maxNameLength;
 }
 
 function priceOf(url: string, model: string, named: string | null): ChosenPrice {
