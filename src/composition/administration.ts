@@ -9,6 +9,7 @@ import { knownUpstreams } from '../operations/known-upstreams.ts';
 import type { ConfiguredUpstream } from '../operations/known-upstreams.ts';
 import { listUpstreams } from '../operations/list-upstreams.ts';
 import { createWebhookManagement } from '../operations/manage-webhooks.ts';
+import { withPlaygroundKey } from '../operations/playground-key.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { nextId } from './next-id.ts';
@@ -81,7 +82,12 @@ export function composeAdministration(
       nextId,
       clock,
     }),
-    tryOut: { ports, settings: { maxBodyBytes: config.server.maxBody, addresses } },
+    tryOut: {
+      ports: { ...ports, keys: withPlaygroundKey(ports.keys, keyManagement, clock) },
+      keys: ports.keys,
+      clock,
+      settings: { maxBodyBytes: config.server.maxBody, addresses },
+    },
     upstreamReports,
     async notReady() {
       // Any of the processes on a port may be asked for all of them.

@@ -34,6 +34,8 @@ export interface KeyManagement {
   issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
   /** Issues a key if there is none yet, on any node; `null` otherwise. */
   issueFirst(name: string): Promise<IssuedKey | null>;
+  /** Stores a key under its id if there is none, on any node. Its secret is not told: only a rotation makes one that is. */
+  storeOnce(key: ApiKey): Promise<void>;
   /** `null` when `before` names no key. */
   list(filter: KeyFilter, limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
@@ -62,8 +64,10 @@ export function createKeyManagement({
     forgetKeys();
     return findChangeable(id, store);
   };
-  const mint = (name: string, settings: KeySettings): IssuedKey =>
-    describeNewKey(name, settings, mintKey(randomBytes(keyEntropyBytes)), clock.now());
+  const mint = (name: string, settings: KeySettings): IssuedKey => {
+    const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
+    return { key: describeNewKey(name, settings, id, clock.now()), secret };
+  };
   return {
     async issue(name, settings = {}) {
       const issued = mint(name, settings);
@@ -75,6 +79,7 @@ export function createKeyManagement({
       const issued = mint(name, {});
       return (await store.createFirstKey(issued.key, hash(issued.secret))) ? issued : null;
     },
+    storeOnce: (key) => storeOnce(key, hash(mintSecret(key.id, randomBytes(secretEntropyBytes))), store),
     list: (filter, limit, before) => store.listKeys(filter, limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
     async change(id, changes) {
@@ -113,8 +118,8 @@ export function createKeyManagement({
   };
 }
 
-/** A key of these settings that was just minted. */
-function describeNewKey(
+/** A key of these settings that is new. */
+export function describeNewKey(
   name: string,
   {
     balanceNanos,
@@ -130,10 +135,10 @@ function describeNewKey(
     joinRetriesMs,
     ...limits
   }: KeySettings,
-  { id, secret }: ReturnType<typeof mintKey>,
+  id: string,
   createdAtMs: number,
-): IssuedKey {
-  const key: ApiKey = {
+): ApiKey {
+  return {
     id,
     name,
     createdAtMs,
@@ -152,7 +157,18 @@ function describeNewKey(
     joinRetriesMs: joinRetriesMs ?? null,
     isDeclared: false,
   };
-  return { key, secret };
+}
+
+/** Stores a key unless there is one under its id. */
+async function storeOnce(key: ApiKey, secretHash: string, store: KeyStore): Promise<void> {
+  const isStored = async (): Promise<boolean> => (await store.findKeyById(key.id)) !== null;
+  if (await isStored()) return;
+  try {
+    await store.createKey(key, secretHash, null);
+  } catch (error) {
+    // Another request, or another node, may have stored it meanwhile.
+    if (!(await isStored())) throw error;
+  }
 }
 
 /** Finds a key that may be changed here. */

@@ -13,7 +13,11 @@ const name = '<img src=x onerror=alert(1)>';
 
 async function open() {
   const upstream = await startUpstream();
-  const gateway = await startGateway({ upstreamUrl: upstream.url, admin: { readOnlyToken } });
+  const gateway = await startGateway({
+    upstreamUrl: upstream.url,
+    otherModel: 'large',
+    admin: { readOnlyToken },
+  });
   onTestFinished(async () => {
     await gateway.close();
     await upstream.close();
@@ -39,8 +43,9 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     await login(page, adminUrl, adminToken);
     await tabTo(page, page.getByRole('link', { name: 'Playground', exact: true }));
     await page.keyboard.press('Enter');
+    // The request is the playground's own until a key is chosen, by the first letters of its text.
+    await page.getByText('The playground’s own key is made with the first request').waitFor();
     await tabTo(page, option(page, 'Key'));
-    // A choice is made by the first letters of its text.
     await page.keyboard.type('<img');
     await tabTo(page, option(page, 'Question'));
     await page.keyboard.press('Control+a');
@@ -126,6 +131,41 @@ describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'C
     await expect
       .poll(() => page.getByRole('alert').allTextContents())
       .toContainEqual(expect.stringMatching(/^upstream_error: /));
+  });
+
+  test('shows an error as a caller gets it, and what the SDKs call it', async () => {
+    const { adminUrl, adminToken, upstream } = await open();
+    const { page, expectComplaint } = await visit(adminUrl);
+    expectComplaint(/502 .*\/admin\/try/);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try`);
+    upstream.play((response) => void response.writeHead(500).end('{}'));
+    await press(page, 'Send');
+    await page.getByText('What a caller gets').click();
+    await page.getByText('InternalServerError').waitFor();
+    expect(await page.getByLabel('What a caller gets').textContent()).toContain('"upstream_error"');
+    await checkAccessibility(page);
+  });
+
+  test('needs no key, and has two models answer side by side', async () => {
+    const { adminUrl, adminToken, upstream, gateway } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try`);
+    upstream.play(sayTexts(['hello']));
+    await option(page, 'Compare with').selectOption('large');
+    expect(page.url()).toContain('with=large');
+    await press(page, 'Send');
+    await expect.poll(() => page.getByText('The answer is complete.').count()).toBe(2);
+    for (const model of ['small', 'large'])
+      expect(await page.getByLabel(`Text of the answer of ${model}`).textContent()).toBe('hello');
+    expect(await page.getByText('Output tokens/s').count()).toBe(2);
+    const [key] = (await gateway.keys.list({ search: 'playground' })).data;
+    expect(key).toMatchObject({ name: 'playground', budget: { per: 'day' } });
+    await checkAccessibility(page);
+    await page.getByText('The same request as code').click();
+    await option(page, 'Language').selectOption('python');
+    await page.getByLabel('The same request as code', { exact: true }).getByText('from openai').waitFor();
   });
 
   test('keeps the latest of ten thousand frames, draws some of them and counts all', async () => {

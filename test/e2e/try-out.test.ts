@@ -158,7 +158,7 @@ describe('a try-out is refused', () => {
     expect(await send(own, { ...chat, model: 'none' })).toEqual([404, 'model_not_found', 'model']);
   });
 
-  test('without a key, for an unknown one, and for one that is revoked or expired', async () => {
+  test('with an empty key, for an unknown one, and for one that is revoked or expired', async () => {
     const { key: revoked } = await gateway.gateway.createKey('revoked');
     await keys.revoke(revoked.id);
     const [expired] = (await keys.list({ search: 'expired' })).data;
@@ -169,7 +169,7 @@ describe('a try-out is refused', () => {
     expect(await send(revoked.id)).toEqual([400, 'invalid_value', 'key']);
     expect(await send(expired?.id ?? '')).toEqual([400, 'invalid_value', 'key']);
     expect((await askAdmin(gateway, 'GET', `/try/models?key=${revoked.id}`)).status).toBe(400);
-    expect((await askAdmin(gateway, 'GET', '/try/models')).status).toBe(400);
+    expect((await askAdmin(gateway, 'GET', '/try/models?key=')).status).toBe(400);
   });
 
   test('with the read-only token, the secret of a key, and from another page', async () => {
@@ -231,6 +231,44 @@ test('lists the models that the key may use, as the key itself sees them', async
   expect((await askAdmin(gateway, 'GET', `/try/models?key=${own}`)).text).toBe(seen);
   expect((await askAdmin(gateway, 'GET', `/try/models?key=${key.id}`)).body).toMatchObject({
     data: [{ id: 'large' }],
+  });
+});
+
+describe('without a key, a try-out', () => {
+  const url = (path: string): string => `${gateway.adminUrl}/admin/try/${path}`;
+  const send = (): Promise<Response> =>
+    fetch(url('chat/completions'), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify(chat),
+    });
+  const listPlayground = async () => (await keys.list({ search: 'playground' })).data;
+
+  test('makes no key by listing models, and one by the first requests, which all are sent as', async () => {
+    const headers = { authorization: `Bearer ${readOnlyToken}` };
+    const models = await (await fetch(url('models'), { headers })).json();
+    expect(models).toMatchObject({ data: [{ id: 'small' }, { id: 'large' }] });
+    expect(await listPlayground()).toEqual([]);
+    upstream.play(sayTexts(['hello']));
+    const answers = await Promise.all([send(), send()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    await Promise.all(answers.map((answer) => answer.text()));
+    const [key, ...others] = await listPlayground();
+    expect(others).toEqual([]);
+    expect(key).toMatchObject({ budget: { amount: '1.00', per: 'day' } });
+    const ids = answers.map(({ headers: sent }) => sent.get('x-request-id'));
+    const records = await Promise.all(ids.map((id) => askAdmin(gateway, 'GET', `/records/${id}`)));
+    expect(records.map(({ body }) => body.key_id)).toEqual([key?.id, key?.id]);
+  });
+
+  test('is refused by the key’s budget, and by its revocation, as that of any key', async () => {
+    upstream.play(sayTexts(['hello']));
+    await (await send()).text();
+    const [{ id } = { id: '' }] = await listPlayground();
+    await keys.update(id, { budget: { amount: '0' } });
+    expect(await errorOf(await send())).toEqual([402, 'budget_exhausted', null]);
+    await keys.revoke(id);
+    expect(await errorOf(await send())).toEqual([400, 'invalid_value', 'key']);
   });
 });
 

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, inPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
@@ -18,7 +18,7 @@ interface Props {
 /** How many of the newest keys are offered by their names. */
 const maxKeys = 100;
 
-/** Chooses the key that requests are sent as: one of the newest, or any by its id. */
+/** Chooses the key that requests are sent as: the playground's own, one of the newest, or any by its id. */
 export function KeyChoice({ keyId, query }: Props): VNode {
   const { answer, error } = useAnswer<Page<Key>>(adminPath('keys', { limit: maxKeys }));
   const listed = useMemo(() => (answer?.data ?? []).filter((key) => stateOf(key) === 'active'), [answer]);
@@ -26,43 +26,25 @@ export function KeyChoice({ keyId, query }: Props): VNode {
   const path = answer === null || isListed ? null : adminPath(`keys/${inPath(keyId)}`);
   const { answer: other } = useAnswer<Key>(path);
   const choose = (id: string): void => goTo(linkTo('try', null, { ...Object.fromEntries(query), key: id }));
-  // Where there is a choice, nothing chooses for the person: the key pays.
-  const only = keyId === null && answer?.next === null && listed.length === 1 ? listed[0] : undefined;
-  useEffect(() => {
-    if (only === undefined) return;
-    // In the place of the address without a key: the way back would lead to it, and from there here again.
-    location.replace(linkTo('try', null, { ...Object.fromEntries(query), key: only.id }));
-  }, [only]);
   if (answer === null) return html`<${Fault} text=${error} />`;
   const chosen = isListed ? [] : [[keyId, nameOf(other ?? { id: keyId, name: null })] as const];
   const options = [
-    ['', 'Choose a key'] as const,
+    ['', 'The playground’s own key'] as const,
     ...chosen,
     ...listed.map((key) => [key.id, nameOf(key)] as const),
   ];
-  const isEmpty = listed.length === 0 && keyId === null;
   return html`
     <${Fault} text=${error} />
-    ${
-      isEmpty
-        ? html`
-            <div class="empty">
-              ${answer.next === null ? 'There is no active key.' : 'No recent key is active.'}${' '}
-              <a href=${linkTo('keys')}>Create a key</a>, then try a model with it.
-            </div>
-          `
-        : html`
-            <p class="note">
-              The request is sent as this key: it takes one of its slots, counts in its limits, and is
-              recorded and charged like its other requests.
-            </p>
-          `
-    }
-    <div class="row">
+    <p class="note">
       ${
-        !isEmpty && html`<${Select} label="Key" value=${keyId ?? ''} options=${options} onChange=${choose} />`
+        keyId === null
+          ? 'The playground’s own key is made with the first request, and may spend $1.00 a day; change it in Keys.'
+          : 'The request is sent as this key: it takes one of its slots, counts in its limits, and is recorded and charged like its other requests.'
       }
-      ${(!isEmpty || answer.next !== null) && html`<${OtherKey} onChoose=${choose} />`}
+    </p>
+    <div class="row">
+      <${Select} label="Key" value=${keyId ?? ''} options=${options} onChange=${choose} />
+      <${OtherKey} onChoose=${choose} />
     </div>
   `;
 }

@@ -7,15 +7,18 @@ import { goTo, linkTo } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
-import { curlLine, protocols } from './use-run.ts';
-import type { Protocol, TryRequest } from './use-run.ts';
+import { languages, writeCode } from './code.ts';
+import type { Language } from './code.ts';
+import { protocols } from './request.ts';
+import type { Protocol, TryRequest } from './request.ts';
 
 interface Props {
-  readonly keyId: string;
+  readonly keyId: string | null;
   /** What is chosen, but not what is typed: that must be in no address. */
   readonly query: URLSearchParams;
   readonly isRunning: boolean;
-  readonly onSend: (request: TryRequest) => void;
+  /** With two requests where a second model is chosen. */
+  readonly onSend: (requests: readonly TryRequest[]) => void;
   readonly onStop: () => void;
 }
 
@@ -33,16 +36,18 @@ export function RequestForm({ keyId, query, isRunning, onSend, onStop }: Props):
   if (models.length === 0)
     return html`
       <div class="empty">
-        No model is offered to this key. The <a href=${linkTo('keys', keyId)}>key</a> may be restricted to
-        models that the config does not have.
+        No model is offered to this key. Add one to <code>models</code> in the config, or see whether the
+        <a href=${linkTo('keys', keyId)}>key</a> is restricted to models that the config does not have.
       </div>
     `;
   const request: TryRequest = { keyId, ...typed, ...choicesOf(query, models) };
-  const submit = submitBy(() => isRunning || onSend(request));
+  const other = otherModel(query, models, request.model);
+  const requests = other === null ? [request] : [request, { ...request, model: other }];
+  const submit = submitBy(() => isRunning || onSend(requests));
   return html`
     <${Fault} text=${error} />
     <form onSubmit=${submit} onKeyDown=${submitByKeys}>
-      <${Choices} query=${query} request=${request} models=${models} />
+      <${Choices} query=${query} request=${request} other=${other} models=${models} />
       <${Texts} typed=${typed} onChange=${setTyped} />
       <div class="row">
         <button class="primary" aria-disabled=${isRunning}>Send</button>
@@ -50,7 +55,7 @@ export function RequestForm({ keyId, query, isRunning, onSend, onStop }: Props):
         <span class="hint">Ctrl+Enter sends, Escape stops.</span>
       </div>
     </form>
-    <${CurlLine} request=${request} />
+    <${Code} request=${request} />
   `;
 }
 
@@ -67,13 +72,21 @@ function choicesOf(
   };
 }
 
+/** The model whose answer is compared; `null` for none. */
+function otherModel(query: URLSearchParams, models: readonly string[], model: string): string | null {
+  const other = query.get('with');
+  return other !== null && other !== model && models.includes(other) ? other : null;
+}
+
 function Choices({
   query,
   request: { model, protocol, isStreamed },
+  other,
   models,
 }: {
   readonly query: URLSearchParams;
   readonly request: TryRequest;
+  readonly other: string | null;
   readonly models: readonly string[];
 }): VNode {
   const choose = (name: string) => (value: string) =>
@@ -86,6 +99,15 @@ function Choices({
         options=${models.map((id) => [id, id])}
         onChange=${choose('model')}
       />
+      ${
+        models.length > 1 &&
+        html`<${Select}
+          label="Compare with"
+          value=${other ?? ''}
+          options=${[['', 'No other model'], ...models.filter((id) => id !== model).map((id) => [id, id])]}
+          onChange=${choose('with')}
+        />`
+      }
       <${Select}
         label="Protocol"
         value=${protocol}
@@ -140,13 +162,16 @@ function submitByKeys(event: KeyboardEvent): void {
   (event.currentTarget as HTMLFormElement).requestSubmit();
 }
 
-function CurlLine({ request }: { readonly request: TryRequest }): VNode {
-  const line = curlLine(request);
+/** The request as a caller would send it, to be copied. */
+function Code({ request }: { readonly request: TryRequest }): VNode {
+  const [language, setLanguage] = useState<Language>('curl');
+  const code = writeCode(request, language);
   return html`
     <details>
-      <summary>The same request with curl</summary>
-      <pre tabindex="0" aria-label="The same request with curl">${line}</pre>
-      <${CopyButton} text=${line} subject="the curl line" />
+      <summary>The same request as code</summary>
+      <${Select} label="Language" value=${language} options=${languages} onChange=${setLanguage} />
+      <pre tabindex="0" aria-label="The same request as code">${code}</pre>
+      <${CopyButton} text=${code} subject="the code" />
       <p class="hint">
         <code>TEXTGATE_URL</code> is the address for clients, as <code>http://127.0.0.1:8080</code>, and
         ${' '}<code>TEXTGATE_KEY</code> the key's secret, which the gateway does not store.

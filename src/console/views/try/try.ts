@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useEffect } from 'preact/hooks';
 import type { VNode } from 'preact';
-import { orDash, asWords, formatCount, formatDuration, shortId } from '../../widgets/format.ts';
+import { orDash, asWords, formatCount, formatDuration, formatShort, shortId } from '../../widgets/format.ts';
 import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
@@ -12,12 +12,13 @@ import { FrameTable } from './frame-table.ts';
 import { KeyChoice } from './key-choice.ts';
 import { RequestForm } from './request-form.ts';
 import type { Run } from './run.ts';
-import { useRun } from './use-run.ts';
+import { useRuns } from './use-runs.ts';
+import type { SentRun } from './use-runs.ts';
 
-/** Sends a request as one of the keys, and shows the answer and its frames as they come. */
+/** Sends a request to a model, or to two side by side, and shows the answers and their frames as they come. */
 export function Try({ route }: { readonly route: Route }): VNode {
-  const { run, start, stop } = useRun();
-  const isRunning = run !== null && run.ending === null;
+  const { runs, start, stop } = useRuns();
+  const isRunning = runs.some(({ run }) => run.ending === null);
   useEffect(() => {
     if (!isRunning) return;
     const stopByEscape = ({ key }: KeyboardEvent): void => {
@@ -38,42 +39,94 @@ export function Try({ route }: { readonly route: Route }): VNode {
     <section>
       <h2>Request</h2>
       <${KeyChoice} keyId=${keyId} query=${route.query} />
-      ${
-        keyId !== null &&
-        html`
-          <${RequestForm}
-            keyId=${keyId}
-            query=${route.query}
-            isRunning=${isRunning}
-            onSend=${start}
-            onStop=${stop}
-          />
-        `
-      }
+      <${RequestForm}
+        keyId=${keyId}
+        query=${route.query}
+        isRunning=${isRunning}
+        onSend=${start}
+        onStop=${stop}
+      />
     </section>
-    ${run !== null && html`<${Result} run=${run} />`}
+    <${Results} runs=${runs} />
   `;
 }
 
-/** The text of an answer as it grows, how it stands, why it failed, and its frames. */
-function Result({ run }: { readonly run: Run }): VNode {
+/** One answer with its frames beside it, or two answers beside each other with their frames below. */
+function Results({ runs }: { readonly runs: readonly SentRun[] }): VNode | null {
+  const [first, second] = runs;
+  if (first === undefined) return null;
+  if (second === undefined)
+    return html`
+      <div class="columns">
+        <section>
+          <h2>Answer</h2>
+          <${Answer} run=${first.run} label="Text of the answer" />
+        </section>
+        <section>
+          <h2>Frames</h2>
+          <${FrameTable} run=${first.run} />
+        </section>
+      </div>
+    `;
   return html`
     <div class="columns">
-      <section>
-        <h2>Answer</h2>
-        <p class="note" role="status">${stateOf(run)}</p>
-        <${Fault} text=${faultOf(run)} />
-        <div class="output" role="log" aria-label="Text of the answer" tabindex="0">
-          ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
-        </div>
-        <${RunFigures} run=${run} />
-      </section>
-      <section>
-        <h2>Frames</h2>
-        <${FrameTable} run=${run} />
-      </section>
+      ${runs.map(
+        ({ request: { model }, run }) => html`
+          <section key=${model}>
+            <h2>${model}</h2>
+            <${Answer} run=${run} label=${`Text of the answer of ${model}`} />
+            <details>
+              <summary>Frames<span class="unseen"> of ${model}</span></summary>
+              <${FrameTable} run=${run} />
+            </details>
+          </section>
+        `,
+      )}
     </div>
   `;
+}
+
+/** The text of an answer as it grows, how it stands, and why it failed. */
+function Answer({ run, label }: { readonly run: Run; readonly label: string }): VNode {
+  return html`
+    <p class="note" role="status">${stateOf(run)}</p>
+    <${Fault} text=${faultOf(run)} />
+    ${run.ending === 'failed' && html`<${CallersView} run=${run} />`}
+    <div class="output" role="log" aria-label=${label} tabindex="0">
+      ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
+    </div>
+    <${RunFigures} run=${run} />
+  `;
+}
+
+/** What an error is for a caller: the bytes, and what the SDKs of OpenAI make of it. */
+function CallersView({ run: { status, frames } }: { readonly run: Run }): VNode | null {
+  if (status === null) return null;
+  return html`
+    <details>
+      <summary>What a caller gets</summary>
+      <p>
+        The status <code>${status}</code>, for which OpenAI's SDKs raise <code>${errorClass(status)}</code>,
+        and:
+      </p>
+      <pre tabindex="0" aria-label="What a caller gets">${frames.at(-1)?.text ?? ''}</pre>
+    </details>
+  `;
+}
+
+const errorClasses: Readonly<Record<number, string>> = {
+  400: 'BadRequestError',
+  401: 'AuthenticationError',
+  403: 'PermissionDeniedError',
+  404: 'NotFoundError',
+  409: 'ConflictError',
+  422: 'UnprocessableEntityError',
+  429: 'RateLimitError',
+};
+
+/** The class of an error in OpenAI's SDKs, which have the same names in all languages. An error in a stream has no status. */
+function errorClass(status: number): string {
+  return status >= 500 ? 'InternalServerError' : (errorClasses[status] ?? 'APIError');
 }
 
 function stateOf({ ending, isStreamed, status, blocks }: Run): string {
@@ -99,6 +152,13 @@ function faultOf({ ending, failure, status }: Run): string | null {
   return failure.code === null ? failure.message : `${failure.code}: ${failure.message}`;
 }
 
+/** How fast the text came, from its first piece on; `null` where a whole answer has no times of its pieces. */
+function tokensPerSecond({ tokens, firstTextMs, totalMs }: Run): number | null {
+  const output = tokens?.output ?? null;
+  if (output === null || firstTextMs === null || totalMs === null || totalMs <= firstTextMs) return null;
+  return (output / (totalMs - firstTextMs)) * 1_000;
+}
+
 /** What can be measured and was said of an answer. */
 function RunFigures({ run }: { readonly run: Run }): VNode {
   const { status, requestId, charge, firstByteMs, firstTextMs, totalMs, finish, tokens } = run;
@@ -114,6 +174,7 @@ function RunFigures({ run }: { readonly run: Run }): VNode {
       <${Figure} label="Total" value=${orDash(totalMs, formatDuration)} />
       <${Figure} label="Input tokens" value=${orDash(tokens?.input, formatCount)} />
       <${Figure} label="Output tokens" value=${orDash(tokens?.output, formatCount)} />
+      <${Figure} label="Output tokens/s" value=${orDash(tokensPerSecond(run), formatShort)} />
       <${Figure} label="Finish reason" value=${orDash(finish, asWords)} />
       <${Figure}
         label="Charge"

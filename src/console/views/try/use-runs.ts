@@ -2,86 +2,42 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { adminPath, checkSession, readRefusal } from '../../api/admin-api.ts';
 import { readParts } from '../../api/event-stream.ts';
 import { stopAtLogout } from '../../api/session.ts';
+import { bodyOf, protocols } from './request.ts';
+import type { TryRequest } from './request.ts';
 import { Collector } from './run.ts';
 import type { Failure, Run } from './run.ts';
 
-/** A protocol in which a client asks for a text. */
-export type Protocol = 'chat' | 'responses';
-
-/** What is sent to a model. */
-export interface TryRequest {
-  readonly keyId: string;
-  readonly model: string;
-  readonly protocol: Protocol;
-  readonly isStreamed: boolean;
-  /** The system text; empty for none. */
-  readonly system: string;
-  readonly question: string;
-  /** The most output tokens; empty for no cap. */
-  readonly cap: string;
+/** A request that was sent, with what has come of it. */
+export interface SentRun {
+  readonly request: TryRequest;
+  readonly run: Run;
 }
 
-/** The protocols by their names, with the paths of their endpoints. */
-export const protocols: Readonly<Record<Protocol, { readonly title: string; readonly path: string }>> = {
-  chat: { title: 'Chat Completions', path: 'chat/completions' },
-  responses: { title: 'Responses', path: 'responses' },
-};
-
-/** The body of a request, as a client of its protocol writes it. */
-function bodyOf({ model, protocol, isStreamed, system, question, cap }: TryRequest): object {
-  const maxTokens = cap.trim() === '' ? undefined : Number(cap);
-  const stream = isStreamed ? true : undefined;
-  if (protocol === 'responses')
-    return {
-      model,
-      ...(system === '' ? {} : { instructions: system }),
-      input: question,
-      max_output_tokens: maxTokens,
-      stream,
-    };
-  return {
-    model,
-    messages: [
-      ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      { role: 'user', content: question },
-    ],
-    max_completion_tokens: maxTokens,
-    stream,
-    stream_options: isStreamed ? { include_usage: true } : undefined,
-  };
-}
-
-/** The same request as its key's holder sends it, for a shell that has the address and the key in variables. */
-export function curlLine(request: TryRequest): string {
-  return [
-    `curl ${request.isStreamed ? '-N ' : ''}"$TEXTGATE_URL/v1/${protocols[request.protocol].path}" \\`,
-    '  -H "Authorization: Bearer $TEXTGATE_KEY" -H \'Content-Type: application/json\' \\',
-    `  -d ${quote(JSON.stringify(bodyOf(request)))}`,
-  ].join('\n');
-}
-
-/** Quotes a text for a shell, which reads nothing within single quotes but their end. */
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-/** Sends requests, one at a time, and shows what comes of the latest once per frame of the screen, however much that is. */
-export function useRun() {
-  const [run, setRun] = useState<Run | null>(null);
+/**
+ * Sends one request, or several at the same time to compare their answers, and shows what comes of the latest ones once per
+ * frame of the screen, however much that is.
+ */
+export function useRuns() {
+  const [runs, setRuns] = useState<readonly SentRun[]>([]);
   const latest = useRef(0);
-  const stopCurrent = useRef<() => void>(() => {});
-  const start = useCallback((request: TryRequest) => {
-    stopCurrent.current();
-    const number = (latest.current += 1);
-    // A request that is stopped for another one says so later, and must not be shown in its place.
-    stopCurrent.current = send(request, (next) => {
-      if (number === latest.current) setRun(next);
-    });
+  const stopCurrent = useRef<readonly (() => void)[]>([]);
+  const stop = useCallback(() => {
+    for (const stopOne of stopCurrent.current) stopOne();
   }, []);
-  const stop = useCallback(() => stopCurrent.current(), []);
+  const start = useCallback((requests: readonly TryRequest[]) => {
+    stop();
+    const number = (latest.current += 1);
+    setRuns([]);
+    stopCurrent.current = requests.map((request, index) =>
+      send(request, (run) => {
+        // A request that is stopped for another one says so later, and must not be shown in its place.
+        if (number === latest.current) setRuns((before) => before.toSpliced(index, 1, { request, run }));
+      }),
+    );
+  }, []);
   useEffect(() => stop, []);
   useEffect(() => stopAtLogout(stop), []);
-  return { run, start, stop };
+  return { runs, start, stop };
 }
 
 /** Sends a request and tells what has come of it. Returns what stops it. */
