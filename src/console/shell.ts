@@ -7,8 +7,9 @@ import { endSession, SessionContext } from './api/session.ts';
 import type { Session } from './api/session.ts';
 import { errorText } from './api/admin-api.ts';
 import { useAction } from './api/use-action.ts';
+import { SearchField } from './search-field.ts';
 import { Fault } from './widgets/fault.ts';
-import { formatTime } from './widgets/format.ts';
+import { formatTime, viewersZone } from './widgets/format.ts';
 
 /** A view of the console. */
 interface View {
@@ -31,6 +32,13 @@ const views: readonly [View, ...View[]] = [
   { path: 'try', title: 'Playground', load: async () => (await import('./views/try/try.ts')).Try },
 ];
 
+/** What the field at the top finds, which no link leads to. */
+const searchView: View = {
+  path: 'search',
+  title: 'Search',
+  load: async () => (await import('./views/search/search.ts')).Search,
+};
+
 interface Props {
   readonly session: Session;
   readonly onSession: (session: Session) => void;
@@ -39,7 +47,7 @@ interface Props {
 /** What is around every view: the way to the others, and who is logged in. */
 export function Shell({ session, onSession }: Props): VNode {
   const route = useRoute();
-  const current = views.find(({ path }) => path === route.view) ?? views[0];
+  const current = [...views, searchView].find(({ path }) => path === route.view) ?? views[0];
   const { run: logOut, error } = useAction(async () => onSession(await endSession()));
   const until = session.expires_at === null ? '' : formatTime(session.expires_at);
   return html`
@@ -55,6 +63,7 @@ export function Shell({ session, onSession }: Props): VNode {
             `,
           )}
         </nav>
+        <${SearchField} />
         <div class="who">
           ${session.role === 'read_only' && html`<span class="badge plain">read-only</span>`}
           <a href="../docs/">Documentation</a>
@@ -72,6 +81,10 @@ export function Shell({ session, onSession }: Props): VNode {
         <${Fault} text=${error} />
         <${ViewPlace} key=${current.path} view=${current} route=${route} />
       </main>
+      <footer class="note">
+        Times are those of your zone, ${viewersZone}, where nothing else is said; the gateway's logs, files
+        and API have them in UTC.
+      </footer>
     <//>
   `;
 }

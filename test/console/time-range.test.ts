@@ -1,5 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { dayAt, daysOf, isDay, placeOf, timeRange } from '../../src/console/views/usage/time-range.ts';
+import {
+  dayAt,
+  daysOf,
+  isDay,
+  placeOf,
+  rangeBefore,
+  timeRange,
+} from '../../src/console/views/usage/time-range.ts';
+import { formatChange } from '../../src/console/widgets/format.ts';
 
 const hourMs = 3_600_000;
 const zone = process.env['TZ'];
@@ -80,4 +88,51 @@ describe('the times of a range', () => {
     ];
     expect(none.filter(isDay)).toEqual([]);
   });
+});
+
+describe('the time before, to which usage is compared,', () => {
+  const beforeIn = (tz: string, first: string, last: string, now: string) => {
+    const before = rangeBefore(rangeIn(tz, first, last, now), Date.parse(now));
+    return before && [before.from, before.to];
+  };
+
+  test('is as many days, and of a day that is not over as many of its hours', () => {
+    expect(beforeIn('Europe/Rome', '2030-06-15', '2030-06-15', '2030-06-15T10:20:00Z')).toEqual([
+      '2030-06-13T22:00:00.000Z',
+      '2030-06-14T11:00:00.000Z',
+    ]);
+    expect(beforeIn('Europe/Rome', '2030-06-08', '2030-06-14', '2030-06-15T10:20:00Z')).toEqual([
+      '2030-05-31T22:00:00.000Z',
+      '2030-06-07T22:00:00.000Z',
+    ]);
+    expect(beforeIn('Europe/Rome', '2030-05-17', '2030-06-15', '2030-06-15T10:20:00Z')).toEqual([
+      '2030-04-17T00:00:00.000Z',
+      '2030-05-16T11:00:00.000Z',
+    ]);
+  });
+
+  test('ends with its last day where the clocks change in either', () => {
+    // The day of 25 hours is compared with one of 24.
+    expect(beforeIn('Europe/Rome', '2030-10-27', '2030-10-27', '2030-10-28T12:00:00Z')).toEqual([
+      '2030-10-25T22:00:00.000Z',
+      '2030-10-26T22:00:00.000Z',
+    ]);
+  });
+
+  test('is not there for days to come, and before 1970', () => {
+    expect(beforeIn('UTC', '2030-07-01', '2030-07-01', '2030-06-15T10:20:00Z')).toBeNull();
+    expect(beforeIn('UTC', '1970-01-01', '1970-01-02', '2030-06-15T10:20:00Z')).toBeNull();
+  });
+});
+
+describe('a change', () => {
+  test.each([
+    [150, 100, '+50%'],
+    [98.7, 100, '−1.3%'],
+    [0, 100, '−100%'],
+    [5_000, 100, '×50'],
+    [1, 0, 'new'],
+    [0, 0, 'none'],
+    [100, 100, '+0%'],
+  ])('of %s after %s is %s', (now, before, text) => expect(formatChange(now, before)).toBe(text));
 });

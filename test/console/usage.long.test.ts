@@ -122,14 +122,58 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     const { data } = (await answer.json()) as { data: { request_id: string }[] };
     const id = data[0]?.request_id ?? '';
     await page.getByRole('link', { name: 'Usage', exact: true }).click();
-    const field = page.getByLabel('Request id');
-    await field.fill('nothing');
+    await page.keyboard.press('/');
+    await page.keyboard.type('nothing');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').filter({ hasText: 'Enter a request id' }).waitFor();
-    await field.fill(id.slice(-12));
+    await page.getByText('Of a request, enter the id').waitFor();
+    await checkAccessibility(page);
+    await page.keyboard.press('/');
+    await page.keyboard.type(id.slice(-12));
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: `Request ${id}` }).waitFor();
     expect(page.url()).toContain(`#/usage/${id}`);
+  });
+
+  test('finds keys, models and upstreams by a part of their names, and no secret gets into an address', async () => {
+    const { adminUrl, adminToken, key } = gateway;
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    const search = async (text: string): Promise<readonly string[]> => {
+      await page.keyboard.press('/');
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: text, exact: true }).waitFor();
+      const found = page.getByRole('table', { name: 'Found' }).getByRole('rowheader');
+      await found.first().waitFor();
+      return found.allTextContents();
+    };
+    expect(await search('SMALL')).toEqual(['small']);
+    expect(await search('oca')).toEqual(['local']);
+    expect(await search('<img')).toEqual([scriptName]);
+    await page.keyboard.press('/');
+    await page.keyboard.type(key);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: `key_${key.slice(6, 18)}` }).waitFor();
+    await page.getByRole('link', { name: 'test', exact: true }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('sk-another-secret');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: 'looks like a secret' }).waitFor();
+    expect(page.url()).not.toContain('sk-');
+  });
+
+  test('compares with the time before, and shows the share of each key', async () => {
+    const { adminUrl, adminToken } = gateway;
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${adminUrl}/console/#/usage`);
+    await page.getByText('none in the time before').first().waitFor();
+    const rows = page.getByRole('table', { name: 'Usage by key' }).getByRole('row');
+    await rows.nth(1).waitFor();
+    expect(await rows.nth(1).getByRole('cell').allTextContents()).toEqual(
+      expect.arrayContaining(['67%', 'new']),
+    );
+    await checkAccessibility(page);
   });
 
   test('leads on to older requests, and the focus is at their heading then', async () => {

@@ -24,13 +24,26 @@ export function CountBars({ counts, label, moodOf = () => 'plain', empty }: Prop
         ([name, count]) => html`
           <li key=${name}>
             <span>${label(name)}</span>
-            <svg class=${`bar ${moodOf(name)}`} aria-hidden="true" preserveAspectRatio="none">
-              <rect width=${`${(count / most) * 100}%`} height="100%" />
-            </svg>
+            <${Bar} part=${count / most} mood=${moodOf(name)} />
             <span class="number">${formatCount(count)}</span>
           </li>
         `,
       )}
     </ul>
+  `;
+}
+
+interface BarProps {
+  /** From 0 to 1. */
+  readonly part: number;
+  readonly mood?: string;
+}
+
+/** A part of a whole, beside its number. */
+export function Bar({ part, mood = 'plain' }: BarProps): VNode {
+  return html`
+    <svg class=${`bar ${mood}`} aria-hidden="true" preserveAspectRatio="none">
+      <rect width=${`${part * 100}%`} height="100%" />
+    </svg>
   `;
 }

@@ -26,6 +26,24 @@ export function orDash<Value, Shown>(
   return value === null || value === undefined ? '–' : write(value);
 }
 
+const percent = new Intl.NumberFormat('en', { style: 'percent', maximumSignificantDigits: 2 });
+
+/** A part from 0 to 1, as `42%`, with two significant digits. */
+export function formatPart(part: number): string {
+  return percent.format(part);
+}
+
+/** The most that a change is written with as a percentage. */
+const maxChange = 10;
+
+/** How a number has changed, as `+12%`, `−3.4%`, `×25`, or in words where there was nothing before. */
+export function formatChange(now: number, before: number): string {
+  if (before === 0) return now === 0 ? 'none' : 'new';
+  const change = now / before - 1;
+  if (change > maxChange) return `×${formatShort(now / before)}`;
+  return `${change < 0 ? '−' : '+'}${percent.format(Math.abs(change))}`;
+}
+
 /** A number for little room, as `1.23M`. */
 export function formatShort(value: number): string {
   return short.format(value);

@@ -5,7 +5,8 @@ import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { amountOf } from '../../widgets/amount.ts';
-import { formatCount } from '../../widgets/format.ts';
+import { Bar } from '../../widgets/count-bars.ts';
+import { formatAmount, formatChange, formatCount, formatPart } from '../../widgets/format.ts';
 import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
 import type { MeasureName, UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
@@ -23,16 +24,21 @@ interface Props {
   readonly query: UsageQuery;
   readonly range: TimeRange;
   readonly totals: Totals;
+  /** Those of the same time before; `null` where they are not known. */
+  readonly before: Totals | null;
 }
 
 /** The exact sums of each group, the largest first, with the ways to its requests. */
-export function GroupTable({ query, range, totals }: Props): VNode {
+export function GroupTable({ query, range, totals, before }: Props): VNode {
   const { by, show } = query;
   const [filter, setFilter] = useState('');
   const wanted = filter.trim().toLowerCase();
   const sorted = useMemo(() => sortGroups(totals.groups, show), [totals, show]);
   const found = useMemo(() => sorted.filter((row) => hasText(row, by, wanted)), [sorted, by, wanted]);
-  const columns = useMemo(() => columnsOf(query, range), [JSON.stringify(query), range]);
+  const columns = useMemo(
+    () => columnsOf(query, range, totals, before),
+    [JSON.stringify(query), range, totals, before],
+  );
   const { plural } = groups[by];
   return html`
     ${
@@ -67,7 +73,12 @@ function hasText(row: UsageRow, by: UsageQuery['by'], wanted: string): boolean {
   return [nameOf(row), valueOf(row) ?? ''].some((text) => text.toLowerCase().includes(wanted));
 }
 
-function columnsOf(query: UsageQuery, range: TimeRange): readonly Column<UsageRow>[] {
+function columnsOf(
+  query: UsageQuery,
+  range: TimeRange,
+  totals: Totals,
+  before: Totals | null,
+): readonly Column<UsageRow>[] {
   const { by, filters } = query;
   const { title, nameOf, valueOf, next } = groups[by];
   return [
@@ -87,6 +98,8 @@ function columnsOf(query: UsageQuery, range: TimeRange): readonly Column<UsageRo
       sortBy: (row: UsageRow) => measureOf(row, name),
       cell: (row: UsageRow) => writeMeasure(row, name),
     })),
+    shareColumn(query, totals),
+    ...(before === null || before.hasMore ? [] : [changeColumn(query, before)]),
     {
       title: 'More',
       cell: (row) => {
@@ -97,6 +110,40 @@ function columnsOf(query: UsageQuery, range: TimeRange): readonly Column<UsageRo
       },
     },
   ];
+}
+
+/** Which part of all a group has, as a bar beside the number. */
+function shareColumn({ show }: UsageQuery, { all }: Totals): Column<UsageRow> {
+  const total = all === null ? 0 : measureOf(all, show);
+  const shareOf = (row: UsageRow): number => (total === 0 ? 0 : measureOf(row, show) / total);
+  return {
+    title: `Share of ${measureTitles[show].toLowerCase()}`,
+    isNumber: true,
+    sortBy: shareOf,
+    cell: (row) =>
+      html`<span class="share"><${Bar} part=${shareOf(row)} />${formatPart(shareOf(row))}</span>`,
+  };
+}
+
+/** How what is shown of a group has changed since the time before. */
+function changeColumn({ by, show }: UsageQuery, before: Totals): Column<UsageRow> {
+  const { valueOf } = groups[by];
+  const sums = new Map(before.groups.map((row) => [valueOf(row), row]));
+  return {
+    title: 'Change',
+    isNumber: true,
+    cell: (row) => {
+      const was = sums.get(valueOf(row));
+      const change = formatChange(measureOf(row, show), was === undefined ? 0 : measureOf(was, show));
+      return was === undefined
+        ? change
+        : html`<span title=${`before: ${exactMeasure(was, show)}`}>${change}</span>`;
+    },
+  };
+}
+
+function exactMeasure(row: UsageRow, name: MeasureName): string {
+  return name === 'charge' ? formatAmount(row.charge) : formatCount(row[name]);
 }
 
 /** A count in full; amounts to four significant digits. */

@@ -16,7 +16,6 @@ import { readPages } from '../../api/admin-api.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
 import type { Asked } from '../../api/use-loaded.ts';
 import { FilterList } from './filter-list.ts';
-import { OpenRequest } from './open-request.ts';
 import { readFilters, recordsLink } from './usage-query.ts';
 import type { Filters } from './usage-query.ts';
 import { none } from './groups.ts';
@@ -48,16 +47,13 @@ export function Records({ search }: { readonly search: URLSearchParams }): VNode
   return html`
     <p><a href=${linkTo('usage')}>← Usage</a></p>
     <${PlaceHeading} place=${before}>Requests, newest first<//>
-    <div class="split">
-      <div class="row">
-        <${Select}
-          label="Outcome"
-          value=${filters.outcome ?? ''}
-          options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
-          onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
-        />
-      </div>
-      <${OpenRequest} />
+    <div class="row">
+      <${Select}
+        label="Outcome"
+        value=${filters.outcome ?? ''}
+        options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
+        onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
+      />
     </div>
     <${FilterList} filters=${filters} linkOf=${(others: Filters) => recordsLink(others, time)} />
     <p class="note">

@@ -79,6 +79,18 @@ export function timeRange({ first, last }: Days, nowMs: number): TimeRange {
   };
 }
 
+/**
+ * As many days before, to which usage is compared, and no more of them than is over of the days themselves: half a day is not
+ * compared with a whole one. `null` where nothing of them is over, or usage can't be asked for what was before.
+ */
+export function rangeBefore(range: TimeRange, nowMs: number): TimeRange | null {
+  const count = (utcStart(range.last) - utcStart(range.first)) / dayMs + 1;
+  const before = timeRange({ first: addDays(range.first, -count), last: addDays(range.last, -count) }, nowMs);
+  const overMs = Math.ceil(nowMs / hourMs) * hourMs - Date.parse(range.from);
+  const endMs = Math.min(before.endMs, Date.parse(before.from) + overMs);
+  return overMs <= 0 || Date.parse(before.from) < 0 ? null : { ...before, to: isoOf(endMs), endMs };
+}
+
 function utcRange({ first, last }: Days, nowMs: number): TimeRange {
   // West of Greenwich today's evening is tomorrow in UTC, and belongs to it.
   const utcToday = isoOf(nowMs).slice(0, 10);

@@ -5,20 +5,19 @@ import { linkTo, goTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
-import { viewersZone } from '../../widgets/format.ts';
+import { formatChange, formatShort, shortAmount, viewersZone } from '../../widgets/format.ts';
 import { Field, Select } from '../../widgets/field.ts';
 import { readCsv } from '../../api/admin-api.ts';
 import { useAction } from '../../api/use-action.ts';
 import { saveFile } from '../../widgets/save-file.ts';
 import { Records } from './records.ts';
 import { RequestLife } from './request-life.ts';
-import { formatDay, daysOf, timeRange, isDay, rangeNames, rangeTitles } from './time-range.ts';
+import { formatDay, daysOf, timeRange, rangeBefore, isDay, rangeNames, rangeTitles } from './time-range.ts';
 import type { TimeRange, Days, RangeName } from './time-range.ts';
 import { FilterList } from './filter-list.ts';
 import { GroupTable, writeMeasure } from './group-table.ts';
-import { groups, measureNames, measureTitles, groupNames } from './groups.ts';
-import type { GroupName, MeasureName } from './groups.ts';
-import { OpenRequest } from './open-request.ts';
+import { groups, measureNames, measureOf, measureTitles, groupNames } from './groups.ts';
+import type { GroupName, MeasureName, UsageRow } from './groups.ts';
 import { UsageChart } from './usage-chart.ts';
 import { filterParameters, readUsageQuery, recordsLink, usageLink } from './usage-query.ts';
 import type { UsageQuery } from './usage-query.ts';
@@ -39,24 +38,24 @@ function Overview({ search }: { readonly search: URLSearchParams }): VNode {
   const days = daysOf(query.range, query.days, Date.now());
   const isForward = days.first <= days.last;
   const range = useMemo(() => (isForward ? timeRange(days, Date.now()) : null), [days.first, days.last]);
+  const before = useMemo(() => (range === null ? null : rangeBefore(range, Date.now())), [range]);
   const totals = useTotals(query, range);
+  const totalsBefore = useTotals(query, before);
   const course = useCourse(query, range, totals.answer);
   const reload = (): void => {
     totals.reload();
+    totalsBefore.reload();
     course.reload();
   };
   return html`
-    <div class="split">
-      <${Controls} query=${query} days=${days} />
-      <${OpenRequest} />
-    </div>
+    <${Controls} query=${query} days=${days} />
     <${FilterList}
       filters=${query.filters}
       linkOf=${(filters: UsageQuery['filters']) => usageLink({ ...query, filters })}
     />
     <${Fault} text=${isForward ? (totals.error ?? course.error) : 'The first day is after the last one.'} />
     ${range !== null && html`<${RangeLine} range=${range} onReload=${reload} />`}
-    ${range !== null && totals.answer !== null && html`<${Sums} query=${query} range=${range} totals=${totals.answer} course=${course.answer} />`}
+    ${range !== null && totals.answer !== null && html`<${Sums} query=${query} range=${range} totals=${totals.answer} before=${totalsBefore.answer} course=${course.answer} />`}
   `;
 }
 
@@ -66,7 +65,8 @@ function RangeLine({ range, onReload }: { readonly range: TimeRange; readonly on
   const days = first === last ? formatDay(first) : `${formatDay(first)} to ${formatDay(last)}`;
   return html`
     <p class="note">
-      ${days}, ${period === 'day' ? 'in UTC' : `in your zone, ${viewersZone}`}. ${note}${' '}
+      ${days}, ${period === 'day' ? 'in UTC' : `in your zone, ${viewersZone}`}. ${note} Compared with as many
+      days before, as far as these have come.${' '}
       <button type="button" class="small" onClick=${onReload}>Refresh</button>
     </p>
   `;
@@ -76,10 +76,12 @@ interface SumsProps {
   readonly query: UsageQuery;
   readonly range: TimeRange;
   readonly totals: Totals;
+  /** Those of the same time before; `null` where they are not known. */
+  readonly before: Totals | null;
   readonly course: Parameters<typeof UsageChart>[0]['course'] | null;
 }
 
-function Sums({ query, range, totals, course }: SumsProps): VNode {
+function Sums({ query, range, totals, before, course }: SumsProps): VNode {
   const { by, show, filters } = query;
   const { all } = totals;
   if (all === null || totals.groups.length === 0)
@@ -93,7 +95,12 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
     <${Figures}>
       ${measureNames.map(
         (name) =>
-          html`<${Figure} key=${name} label=${measureTitles[name]} value=${writeMeasure(all, name)} />`,
+          html`<${Figure}
+            key=${name}
+            label=${measureTitles[name]}
+            value=${writeMeasure(all, name)}
+            note=${before === null ? undefined : changeNote(all, before, name)}
+          />`,
       )}
     <//>
     <section>
@@ -117,6 +124,7 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
         query=${query}
         range=${range}
         totals=${totals}
+        before=${before}
       />
       <${CsvButton}
         parameters=${{ ...filterParameters(filters), by: `${range.period},${by}`, from: range.from, to: range.to }}
@@ -127,6 +135,14 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
       </p>
     </section>
   `;
+}
+
+/** How a sum has changed, with what it was. */
+function changeNote(all: UsageRow, { all: allBefore }: Totals, name: MeasureName): string {
+  if (allBefore === null) return 'none in the time before';
+  const change = formatChange(measureOf(all, name), measureOf(allBefore, name));
+  const was = name === 'charge' ? shortAmount(allBefore.charge) : formatShort(allBefore[name]);
+  return `${change} against ${was} before`;
 }
 
 interface ControlsProps {

@@ -1,0 +1,59 @@
+import { html } from 'htm/preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { goTo, linkTo } from './route.ts';
+
+/** Searches from anywhere: `/` leads into the field, Enter to what is found. */
+export function SearchField(): VNode {
+  const field = useRef<HTMLInputElement>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    const focusBySlash = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping()) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    document.addEventListener('keydown', focusBySlash);
+    return () => document.removeEventListener('keydown', focusBySlash);
+  }, []);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const input = field.current;
+    if (input === null) return;
+    const { text, fault } = searchedText(input.value);
+    input.value = fault === null ? input.value : '';
+    setError(fault);
+    if (text === '') return;
+    input.value = '';
+    // The focus goes on to what is found.
+    input.blur();
+    goTo(linkTo('search', null, { q: text }));
+  };
+  return html`
+    <form class="search" role="search" aria-label="Everything" onSubmit=${submit}>
+      <input
+        ref=${field}
+        type="search"
+        aria-label="Search keys, groups, models, upstreams and request ids"
+        aria-keyshortcuts="/"
+        placeholder="Search  /"
+        autocomplete="off"
+      />
+      ${error !== null && html`<p class="notice" role="alert">${error}</p>`}
+    </form>
+  `;
+}
+
+/** What is searched becomes part of the address, where no secret may be: of a secret, the id that it names is searched. */
+export function searchedText(given: string): { readonly text: string; readonly fault: string | null } {
+  const text = given.trim();
+  if (!text.startsWith('sk-')) return { text, fault: null };
+  const [, id] = /^sk-tg-([A-Za-z0-9]{12})-/.exec(text) ?? [];
+  if (id !== undefined) return { text: `key_${id}`, fault: null };
+  return { text: '', fault: 'This looks like a secret, and was not searched. Search for a name or an id.' };
+}
+
+/** Whether a key that is pressed is a part of a text, or belongs to a dialog. */
+function isTyping(): boolean {
+  return document.activeElement?.closest('input, textarea, select, dialog') instanceof Element;
+}
