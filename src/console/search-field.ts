@@ -45,7 +45,7 @@ export function SearchField(): VNode {
 }
 
 /** What is searched becomes part of the address, where no secret may be: of a secret, the id that it names is searched. */
-export function searchedText(given: string): { readonly text: string; readonly fault: string | null } {
+function searchedText(given: string): { readonly text: string; readonly fault: string | null } {
   const text = given.trim();
   if (!text.startsWith('sk-')) return { text, fault: null };
   const [, id] = /^sk-tg-([A-Za-z0-9]{12})-/.exec(text) ?? [];

@@ -12,17 +12,12 @@ interface Identified {
   readonly request_id: string;
 }
 
-/** Whether a text is the whole id of a request. */
-export function isRequestId(text: string): boolean {
-  return wholeId.test(text);
-}
-
 /**
  * The ids of the requests that have this id, or one that begins or ends like this: a log on a terminal prints such parts.
  * `null` where the text can't be a part of an id.
  */
 export async function findRequestIds(text: string, signal: AbortSignal): Promise<readonly string[] | null> {
-  if (isRequestId(text)) return [text];
+  if (wholeId.test(text)) return [text];
   const [, part] = partOfId.exec(text) ?? [];
   if (part === undefined) return null;
   const [running, recorded] = await Promise.all([
