@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { Manual, ManualFile } from '../domain/ports/manual.ts';
 import { renderInThread } from './render-in-thread.ts';
 import type { Places } from './render-page.ts';
+import { renderFound, splitSections } from './search-sections.ts';
+import type { Section } from './search-sections.ts';
 import { style, stylePath } from './style.ts';
 
 /** The media types of the files that are served beside the pages. */
@@ -21,6 +23,7 @@ const types: Readonly<Record<string, string>> = {
  */
 export function openManual(root: URL): Manual {
   let listed: Promise<Places> | null = null;
+  let sections: Promise<readonly Section[]> | null = null;
   return {
     async find(path) {
       if (path === stylePath) return { type: 'text/css; charset=utf-8', body: style };
@@ -29,8 +32,22 @@ export function openManual(root: URL): Manual {
       const file = [...places].find(([, place]) => place === path)?.[0];
       return file === undefined ? null : readManualFile(root, file, places);
     },
+    async search(text) {
+      listed ??= listFiles(root);
+      sections ??= readSections(root, await listed);
+      return { type: 'text/html; charset=utf-8', body: renderFound(await sections, text) };
+    },
     movedTo: (path) => movedPages.get(path) ?? null,
   };
+}
+
+/** All pages in their sections: a megabyte, read at the first search. */
+async function readSections(root: URL, places: Places): Promise<readonly Section[]> {
+  const pages = [...places].filter(([file]) => posix.extname(file) === '.md');
+  const texts = await Promise.all(
+    pages.map(async ([file, place]) => splitSections(await readFile(new URL(file, root), 'utf8'), place)),
+  );
+  return texts.flat();
 }
 
 async function readManualFile(root: URL, file: string, places: Places): Promise<ManualFile> {

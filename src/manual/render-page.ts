@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { Marked, Renderer } from 'marked';
 import type { Tokens } from 'marked';
-import { stylePath } from './style.ts';
+import { anchorOf, escapeHtml, framePage, relativePath } from './page-frame.ts';
 
 /** The documentation's pages and files: their paths in the checkout, and where a browser finds them. */
 export type Places = ReadonlyMap<string, string>;
@@ -35,23 +35,7 @@ export function renderPage(markdown: string, file: string, places: Places): stri
   });
   const body = marked.parse(markdown, { async: false });
   const title = /^# (.+)$/m.exec(markdown)?.[1] ?? 'textgate';
-  const base = relativePath(own, '');
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)} · textgate</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${relativePath(own, stylePath)}">
-</head>
-<body>
-<nav><a href="${base}">Documentation</a><a href="${base}../console/">Console</a></nav>
-<main>
-${body}</main>
-</body>
-</html>
-`;
+  return framePage({ title, place: own, body });
 }
 
 /** Where a link of a page leads in a browser; `null` when its file is not among the pages. */
@@ -61,22 +45,4 @@ function findTarget(href: string, file: string, own: string, places: Places): st
   const place = places.get(posix.normalize(posix.join(posix.dirname(file), path)));
   if (place === undefined) return null;
   return relativePath(own, place) + (anchor === undefined ? '' : `#${anchor}`);
-}
-
-/** The way from one page to another, which holds wherever the documentation is mounted. */
-function relativePath(from: string, to: string): string {
-  const way = posix.relative(posix.dirname(from), to);
-  return to === '' ? `${way}${way === '' ? './' : '/'}` : way;
-}
-
-/** The anchor of a heading, as forges make it. */
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 }

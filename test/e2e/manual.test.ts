@@ -48,6 +48,7 @@ describe('the documentation on the admin listener', () => {
     for (const [url, text] of pages) {
       if (!text.startsWith('<!doctype html>')) continue;
       const others = pathsOf(text, url).filter((linked) => !pages.has(linked));
+      expect(text).toMatch(/<form role="search" action="(\.\.\/)*search">/);
       expect([url, ...others]).toEqual([url, `${gateway.adminUrl}/console/`]);
     }
     expect((await get('/console/')).status).toBe(200);
@@ -73,6 +74,27 @@ describe('the documentation on the admin listener', () => {
     expect(response.headers.get('x-content-type-options')).toBe('nosniff');
     const style = await get('/docs/style.css');
     expect(style.headers.get('content-type')).toBe('text/css; charset=utf-8');
+  });
+
+  test('finds the sections with all words of a search, those with them in a heading first', async () => {
+    const html = await (await get('/docs/search?q=Read-Only+TOKEN')).text();
+    const [first] = /<li>.*<\/li>/.exec(html) ?? [];
+    expect(first).toContain('<a href="operators/console#the-read-only-token">');
+    expect(html).toContain('value="Read-Only TOKEN"');
+    const links = linksOf(html, `${gateway.adminUrl}/docs/search`).filter(({ hash }) => hash !== '');
+    expect(links.length).toBeGreaterThan(3);
+    for (const { pathname, hash } of links)
+      expect(await (await get(pathname)).text()).toContain(`id="${decodeURIComponent(hash.slice(1))}"`);
+  });
+
+  test('writes what was searched as text, and searches no more than 200 characters', async () => {
+    const html = await (await get(`/docs/search?q=${encodeURIComponent('"><script>x</script>')}`)).text();
+    expect(html).toContain('value="&quot;>&lt;script>x&lt;/script>"');
+    expect(html).not.toContain('<script');
+    expect(html).toContain('0 sections have all of these words');
+    const long = await (await get(`/docs/search?q=${'a'.repeat(5_000)}`)).text();
+    expect(long).not.toContain('a'.repeat(201));
+    expect(await (await get('/docs/search')).text()).toContain('Enter a word.');
   });
 
   test('has the OpenAPI document, and a short index for programs', async () => {

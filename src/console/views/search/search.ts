@@ -62,6 +62,11 @@ export function Search({ route }: { readonly route: Route }): VNode {
               : 'Of a request, enter the id: req_ and 32 digits, or 4 of them or more.'
           }`}
         />
+        <p>
+          <a href=${`../docs/search?${new URLSearchParams({ q: text }).toString()}`}
+            >Search the documentation</a
+          >
+        </p>
         ${
           answer.hasMoreKeys &&
           html`<p><a href=${linkTo('keys', null, { search: text })}>All keys with this text</a></p>`
