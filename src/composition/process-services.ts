@@ -238,6 +238,11 @@ function administrationOf(
       log.notice('wrong token at the login of the console', clientAddress === null ? {} : { clientAddress }),
     status,
     shadows: () => listShadows(shadowBook, workers, clock),
+    refusals: {
+      refusals: storage.refusals,
+      namesOf: (keyIds) => storage.store.namesOf(keyIds),
+      now: () => clock.now(),
+    },
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: work.archiving,
     statements: work.statements,

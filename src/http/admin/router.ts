@@ -17,6 +17,8 @@ import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
+import { createRefusalRoutes } from './refusals.ts';
+import type { RefusalReads } from './refusals.ts';
 import { createWebhookRoutes } from './webhooks.ts';
 import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
@@ -50,6 +52,7 @@ export interface AdminPorts extends ConsolePorts {
   readonly upstreams: UpstreamAdministration;
   /** The shadow routes of the config in force. */
   readonly shadows: () => Promise<readonly ShadowView[]>;
+  readonly refusals: RefusalReads;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -99,6 +102,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createListRoutes(ports));
+  router.use('/admin', createRefusalRoutes(ports.refusals));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
