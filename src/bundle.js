@@ -32,7 +32,7 @@ const endingSignals = /** @type {const} */ (['SIGTERM', 'SIGINT']);
 const signalCode = 128;
 
 /** A gateway that is ended has ended as it should; any other command has not done its work. */
-const isServing = /^(?:serve$|-)/.test(process.argv[2] ?? '');
+const isServing = /^(?:serve$|-)/.test(process.argv[2] ?? 'serve');
 
 /** The name of the file in a bundle that says what it was built from. */
 const origin = 'built-from';

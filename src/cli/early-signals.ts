@@ -4,8 +4,8 @@ const ownOptions = new Set(['-h', '--help', '-V', '--version']);
 /** The signals that end the process. */
 const endingSignals = ['SIGTERM', 'SIGINT'] as const;
 
-/** Whether arguments start a gateway: `serve`, which may be left out before its options. */
-export function isServing([first = '']: readonly string[]): boolean {
+/** Whether arguments start a gateway: `serve`, which may be left out, also before its options. */
+export function isServing([first = 'serve']: readonly string[]): boolean {
   return first === 'serve' || (first.startsWith('-') && !ownOptions.has(first));
 }
 

@@ -25,7 +25,7 @@ import { isServing } from './early-signals.ts';
 
 const examples = `
 Examples:
-  textgate serve                                    with a built-in demo instead of a provider
+  textgate                                          with a built-in demo instead of a provider
   textgate --upstream http://127.0.0.1:8000/v1      in front of a server; \`serve\` may be left out
   textgate serve --config textgate.yaml
 `;

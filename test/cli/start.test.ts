@@ -93,10 +93,14 @@ describe('the options of serve', () => {
     expect(stderr).toMatch(reason);
   });
 
-  test('textgate alone prints help with examples', async () => {
-    const { code, stderr } = await runCommand([]);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^Usage: textgate [^]*textgate --upstream http:\S+ /);
+  test('textgate alone serves the demo, and its help has examples', async () => {
+    const server = serveHere([], makeTemporaryFolder(), freePorts);
+    await server.printed(/models: demo \(built in\)/);
+    server.signal('SIGTERM');
+    expect((await server.finished).code).toBe(0);
+    const { code, stdout } = await runCommand(['--help']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: textgate [^]*textgate --upstream http:\S+ /);
   });
 });
 
@@ -196,7 +200,8 @@ describe('SIGTERM during the start', () => {
     [['--help'], false],
     [['-V'], false],
     [['keys', 'list'], false],
-    [[], false],
+    [[''], false],
+    [[], true],
   ])('is waited for with the arguments %j: %s', (args, waits) => {
     expect(isServing(args)).toBe(waits);
   });

@@ -25,7 +25,7 @@ ${serveVariables.map(({ name, meaning }) => `  ${name.padEnd(30)}  ${meaning}`).
 export function addServeCommand(program: Command): void {
   program
     .command('serve')
-    .description('start the gateway; `textgate` with options and no command does the same')
+    .description('start the gateway; `textgate` without a command does the same')
     .argument('[file]', 'the config file, like --config')
     .option(
       configOption,
