@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,12 +7,17 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConsoleFiles } from '../../src/http/console/open-files.ts';
 import { eventually } from '../support/eventually.ts';
+import { playProvider } from '../support/examine.ts';
 import { readLive } from '../support/live-answer.ts';
+import { bareRouter, commonJs, everyExport, nextHost } from '../support/package-hosts.ts';
 import { installPackage } from '../support/packed-package.ts';
 import type { InstalledPackage, ServedHost } from '../support/packed-package.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { childrenOf } from '../support/served-workers.ts';
 import { servicesRequired } from '../support/services.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
 
@@ -38,77 +43,6 @@ const exampleOf = (file: string): string => {
 const withParser = (text: string): string =>
   text.replace("'/llm', gateway", "'/llm', express.json(), gateway");
 const withExpress4 = (text: string): string => text.replace("from 'express'", "from 'express4'");
-
-/** Serves a route file as Next does: the handler by the request's method gets a `NextRequest`. */
-const nextHost = `
-import { serve } from '@hono/node-server';
-import { NextRequest } from 'next/server.js';
-import * as route from './app/v1/[...path]/route.ts';
-
-const handlers = new Map<string, (request: Request) => Promise<Response>>(Object.entries(route));
-serve({
-  port: 3000,
-  fetch: ({ url, method, headers, body, signal }) =>
-    handlers.get(method)!(new NextRequest(url, { method, headers, body, signal, duplex: 'half' })),
-});
-`;
-
-const bareRouter = `
-import { createServer } from 'node:http';
-import { gateway } from './gateway.ts';
-createServer((request, response) => {
-  gateway.router(request, response, () => response.writeHead(418).end());
-}).listen(3000);
-`;
-
-const commonJs = `
-const { createServer } = require('node:http');
-const { createGateway } = require('textgate');
-GATEWAY
-createServer(gateway.router).listen(3000);
-module.exports = { gateway };
-`;
-
-/** Uses every export of the package. */
-const everyExport = `
-import { ConfigError, GatewayError, createGateway } from 'textgate';
-import type {
-  Clock, ConfigInput, CreditResult, ErrorCode, Gateway, GatewayOptions, IssuedKey, Key, KeyChanges, KeyPayment, KeyQuery,
-  KeyRotation, KeySettings, Keys, LogFormat, LogLevel, NodeHandler, Page, RecordQuery, Records, RunningRequest, UsageRecord,
-} from 'textgate';
-
-export const config: ConfigInput = { upstreams: { demo: { url: 'demo:' } }, models: { from: 'demo' } };
-export const clock: Clock = { now: Date.now, monotonicMs: () => performance.now(), schedule: () => () => {} };
-const [logLevel, logFormat]: [LogLevel, LogFormat] = ['silent', 'json'];
-export const options: GatewayOptions = { clock, logLevel, logFormat };
-export const gateway: Gateway = createGateway(config, options);
-export const handler: NodeHandler = gateway.router;
-export const keys: Keys = gateway.keys;
-export const records: Records = gateway.records;
-const settings: KeySettings = { name: 'x', balance: '1.00', queueWait: '5s', models: ['small'] };
-const changes: KeyChanges = { concurrency: null };
-export async function use(): Promise<string | null | undefined> {
-  const issued: IssuedKey = await keys.create(settings);
-  const key: Key = await keys.update(issued.id, changes);
-  const payment: KeyPayment = { amount: '1', reference: 'r' };
-  const paid: CreditResult = await keys.credit(key.id, payment);
-  const rotation: KeyRotation = { grace: '10m' };
-  await keys.rotate(key.id, rotation);
-  const [first, one]: [KeyQuery, RecordQuery] = [{ limit: 1 }, { key: paid.id, limit: '1' }];
-  await keys.list(first);
-  const page: Page<UsageRecord> = await records.list(one);
-  const running: Page<RunningRequest> = await gateway.inFlight();
-  return page.data[0]?.usage?.total_tokens.toFixed() ?? running.data[0]?.model ?? key.limits.queue_wait_ms.toFixed();
-}
-export const codeOf = (error: unknown): ErrorCode | readonly string[] | null =>
-  error instanceof GatewayError ? error.code : error instanceof ConfigError ? error.problems : null;
-// @ts-expect-error a misspelt setting is found
-void keys.create({ name: 'x', balence: '1' });
-// @ts-expect-error a limit is a number
-void keys.list({ limit: { nonsense: true } });
-// @ts-expect-error a limit is a number, also that of records
-void records.list({ limit: true });
-`;
 
 let installed: InstalledPackage;
 let upstream: ScriptedUpstream;
@@ -198,6 +132,42 @@ describe.skipIf(!servicesRequired)(
         expect((await run('npx', ['textgate', '--help'], { cwd: folder })).stdout).toContain('keys');
       },
       hostMs,
+    );
+
+    test(
+      'is run by npx in an empty folder, where it answers with the demo and then writes a config',
+      async () => {
+        const folder = makeTemporaryFolder();
+        const cache = makeTemporaryFolder();
+        const { stdout: shared } = await run('npm', ['config', 'get', 'cache']);
+        // What is downloaded is shared; what npx installs goes with the test.
+        symlinkSync(join(shared.trim(), '_cacache'), join(cache, '_cacache'));
+        const npx = (...args: readonly string[]) =>
+          startTextgate(
+            ['--yes', '--package', installed.tarball, 'textgate', ...args],
+            folder,
+            { npm_config_cache: cache, npm_config_prefer_offline: 'true', ...freePorts },
+            { program: 'npx' },
+          );
+        const server = npx();
+        const [, url = ''] = await server.printed(/ serves (\S+)\/v1 /);
+        const [, key = ''] = await server.printed(/ (sk-tg-\S+)\n/);
+        const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+        const messages = [{ role: 'user' as const, content: 'hello' }];
+        const answer = await client.chat.completions.create({ model: 'demo', messages, stream: true });
+        expect(await readAll(answer)).toMatch(/\w/);
+        // npx does not pass signals on: it has started a shell, and that the gateway.
+        let pid = server.pid ?? 0;
+        for (let [child] = childrenOf(pid); child !== undefined; [child] = childrenOf(pid)) pid = child;
+        process.kill(pid, 'SIGTERM');
+        expect((await server.finished).code).toBe(0);
+
+        playProvider(upstream);
+        const { code, stderr } = await npx('init', '--upstream', upstream.url, '--model', 'tiny').finished;
+        expect([code, stderr]).toEqual([0, '']);
+        expect(readFileSync(join(folder, 'textgate.yaml'), 'utf8')).toContain(upstream.url);
+      },
+      installMs,
     );
 
     test(

@@ -23,6 +23,8 @@ const hosts = {
 /** A folder with the packed package and its hosts installed. */
 export interface InstalledPackage {
   readonly folder: string;
+  /** The path of the packed package. */
+  readonly tarball: string;
   /** The paths in the package. */
   readonly files: readonly string[];
   write(file: string, text: string): void;
@@ -77,6 +79,7 @@ export async function installPackage(): Promise<InstalledPackage> {
   });
   return {
     folder,
+    tarball: join(folder, filename),
     files: files.map(({ path }) => path),
     write,
     async typeCheck(checked, options) {
