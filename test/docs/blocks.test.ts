@@ -146,6 +146,7 @@ const notRun: Readonly<Record<string, string>> = {
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
   'npm test': 'runs this test',
   'npm ci && npm pack': 'needs a package registry: test/e2e/package.long.test.ts',
+  'npm ci && npm run binary': 'needs a package registry: test/e2e/binary.long.test.ts makes and runs it',
   'npm run bench': 'takes minutes; its options are checked by test/bench',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',

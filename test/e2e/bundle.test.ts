@@ -2,50 +2,27 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { buildBundle, filesBeside } from '../support/bundle.ts';
+import { filesBeside } from '../../config/build-binary.ts';
+import { buildBundle } from '../support/bundle.ts';
 import type { Bundle } from '../support/bundle.ts';
-import { fetchConsoleModules } from '../support/console-modules.ts';
-import { eventually } from '../support/eventually.ts';
 import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
-import { startCollector } from '../support/otlp-collector.ts';
-import { readRecords } from '../support/records.ts';
-import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { runCommand } from '../support/run-command.ts';
 import { startServing } from '../support/serving-process.ts';
-import type { ServingProcess } from '../support/serving-process.ts';
+import { serveShipped, testShippedProgram } from '../support/shipped-program.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
-const messages = [{ role: 'user', content: 'x' }];
 
 /** The most that the files may take, in bytes: a package that comes in whole by mistake is larger than the rest. */
 const maxBytes = 12_000_000;
 
 let bundle: Bundle;
-let upstream: ScriptedUpstream;
 beforeAll(async () => {
   bundle = await buildBundle();
 });
 afterAll(() => bundle.remove());
-beforeEach(async () => {
-  upstream = await startUpstream();
-  upstream.play(sayTexts(['one ', 'two']));
-});
-afterEach(() => upstream.close());
-
-/** A gateway of the bundle in front of the scripted upstream, which has a path that is passed on, too. */
-function serve(environment: Readonly<Record<string, string>>): Promise<ServingProcess> {
-  const config = {
-    upstreams: { own: { url: upstream.url } },
-    models: { small: { routes: [{ upstream: 'own', model: 'tiny' }], price: { input: '1', output: '2' } } },
-    passthrough: [{ path: '/tokenize', upstream: 'own', free: true }],
-  };
-  return startServing({ config, environment, program: bundle.program, keySettings: { balance: '5.00' } });
-}
 
 /** The modules of the chunks that a process has loaded: paths below `src/`, and dependencies of package.json. */
 function loadedModules(stderr: string) {
@@ -159,51 +136,14 @@ describe('the bundle', () => {
     expect(packages.filter((name) => name.includes('prices'))).toEqual(expected);
   });
 
-  test('counts tokens, passes paths on, keeps records in SQLite and sends traces', async () => {
-    const collector = await startCollector();
-    onTestFinished(() => collector.close());
-    const serving = await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    // Without usage, so that the gateway counts.
-    upstream.play((response) => {
-      const frames = chatFrames(['one ', 'two']).filter((frame) => !frame.includes('usage'));
-      sendStream(response, frames).end();
-    });
-    const asked = { model: 'small', stream: true, messages };
-    const text = await (await serving.post('/v1/chat/completions', asked)).text();
-    expect(text).toContain('data: [DONE]');
-    upstream.play((response) => sendJson(response, 200, '{"tokens":[1,2]}'));
-    const passed = await serving.post('/tokenize', { text: 'one two' });
-    expect(await passed.json()).toEqual({ tokens: [1, 2] });
-    await eventually('the spans are sent', () => collector.spans.some(({ kind }) => kind === 2));
+  testShippedProgram(() => bundle.program);
 
-    const listed = await runCommand(['records', '--json'], serving.folder, serving.adminEnvironment);
-    expect(listed.stdout).toContain('"completed"');
-    serving.server.signal('SIGTERM');
-    expect((await serving.server.finished).code).toBe(0);
-    const records = readRecords(join(serving.folder, 'data', 'textgate.db'));
-    expect(records).toContainEqual(
-      expect.objectContaining({ outcome: 'completed', usage_source: 'counted', output_tokens: 2 }),
-    );
-  });
-
-  test('shows the documentation at /docs, from the files that the image has beside it, and the console, whose modules are JavaScript', async () => {
+  test('has all that it reads beside itself in the image, too', () => {
     const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
     const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, names = '']) =>
       names.split(' '),
     );
     expect(copied).toEqual(expect.arrayContaining(filesBeside));
-    const serving = await serve({});
-    const index = await fetch(`${serving.adminUrl}/docs/`);
-    expect([index.status, await index.text()]).toEqual([200, expect.stringContaining('<h1')]);
-    const readme = await fetch(`${serving.adminUrl}/docs/readme`);
-    expect([readme.status, await readme.text()]).toEqual([200, expect.stringContaining('npm ci')]);
-    const modules = await fetchConsoleModules(serving.adminUrl);
-    expect(modules.get('vendor/preact.js')).toMatch(/export/);
-    expect([...modules].filter(([, text]) => text === null)).toEqual([]);
-    const written = [...modules].filter(([path]) => !path.startsWith('vendor/'));
-    expect(written.filter(([, text]) => /import type|: Promise<|\.ts'/.test(text ?? ''))).toEqual([]);
-    const style = await fetch(`${serving.adminUrl}/console/style.css`);
-    expect([style.status, style.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
   });
 
   test('loads neither the tokenizer, what passes paths on, PostgreSQL nor OpenTelemetry unless they are used', async () => {
@@ -224,7 +164,7 @@ describe('the bundle', () => {
     expect(early?.code).toMatch(/^function endOnEarlySignal\(\) \{$/m);
     const fault = join(makeTemporaryFolder(), 'fault.mjs');
     writeFileSync(fault, "process.on('SIGUSR2', () => setImmediate(() => { null.text; }));");
-    const serving = await serve({ NODE_OPTIONS: `--import=${fault}` });
+    const { serving } = await serveShipped(bundle.program, { NODE_OPTIONS: `--import=${fault}` });
     serving.server.signal('SIGUSR2');
     const { code, stdout } = await serving.server.finished;
     expect(code).toBe(1);

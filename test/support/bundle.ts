@@ -3,12 +3,10 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { build } from 'rolldown';
 import type { OutputChunk } from 'rolldown';
+import { buildBinary, filesBeside } from '../../config/build-binary.ts';
 import config from '../../config/rolldown.config.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-
-/** What the program reads two folders above its own, as in the image: its version, and the pages of `/docs`. */
-export const filesBeside = ['package.json', 'README.md', 'docs'];
 
 /** The bundle that the image has, built into a folder of its own. */
 export interface Bundle {
@@ -17,6 +15,8 @@ export interface Bundle {
   /** The folder with the chunks, and with `third-party/`. */
   readonly folder: string;
   readonly chunks: readonly OutputChunk[];
+  /** Makes an executable of it, as `npm run binary` does; returns the path. */
+  makeBinary(): string;
   /** The paths of the modules in a chunk's file. */
   modulesIn(file: string): readonly string[];
   remove(): void;
@@ -33,6 +33,7 @@ export async function buildBundle(): Promise<Bundle> {
     program: join(folder, 'main.js'),
     folder,
     chunks,
+    makeBinary: () => buildBinary(place, join(place, 'dist', 'binary')),
     modulesIn: (file) => chunks.find(({ fileName }) => fileName === basename(file))?.moduleIds ?? [],
     remove: () => rmSync(place, { recursive: true, force: true }),
   };

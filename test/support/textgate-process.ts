@@ -27,11 +27,11 @@ export interface TextgateProcess {
 export interface Outputs {
   readonly stdout?: 'pipe' | number;
   readonly stderr?: 'pipe' | number;
-  /** The program's file; `npm start`'s by default. */
+  /** The program's file, a module or an executable; `npm start`'s by default. */
   readonly program?: string;
 }
 
-/** Starts `textgate` as `npm start` does, in a folder and with an environment of its own. */
+/** Starts `textgate` as `npm start` does unless another program is named, in a folder and with an environment of its own. */
 export function startTextgate(
   args: readonly string[],
   folder: string,
@@ -54,7 +54,9 @@ export function spawnTextgate(
   environment: Readonly<Record<string, string>> = {},
   outputs: Outputs = {},
 ): TextgateProcess {
-  const child = spawn(process.execPath, [outputs.program ?? programFile, ...args], {
+  const program = outputs.program ?? programFile;
+  const [file = '', ...first] = /\.[jt]s$/.test(program) ? [process.execPath, program] : [program];
+  const child = spawn(file, [...first, ...args], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...environment },
     stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe'],

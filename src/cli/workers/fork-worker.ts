@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import { isSea } from 'node:sea';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { MetricsText } from '../../telemetry/metrics/metric-sums.ts';
 import type { Handovers } from './handovers.ts';
@@ -49,9 +50,16 @@ export interface WorkerPorts {
   readonly handovers: Handovers;
 }
 
-/** Has the primary process hand connections to the workers in turn: with long answers, the system's own choice is uneven. */
+/**
+ * Has the primary process hand connections to the workers in turn: with long answers, the system's own choice is uneven. Called
+ * once, before the first worker is started.
+ */
 export function prepareForks(): void {
   cluster.schedulingPolicy = cluster.SCHED_RR;
+  if (!isSea()) return;
+  // An executable takes the program's file, which Node names first, for its first argument, so that takes its place.
+  const [exec = 'serve', ...args] = process.argv.slice(2);
+  cluster.setupPrimary({ exec, args, execArgv: [] });
 }
 
 /** Starts a worker: the same program with the same arguments. */
