@@ -37,6 +37,8 @@ export function activeSettingsOf(config: Config) {
     defaultLimits: limitsFrom(limits),
     /** The groups that keys may belong to. */
     groups: groupsOf(config.groups),
+    /** Whether keys of other gateways are looked up that were imported by their hash. */
+    takesImported: config.server.importedKeys,
     /** The limits of the upstreams that have any, by name. */
     upstreamLimiters: limiterSettingsOf(config.upstreams),
   };

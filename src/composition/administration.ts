@@ -21,7 +21,7 @@ import type { Surroundings } from './upstreams/upstreams.ts';
 /** What one config has for operators and the holders of keys. */
 interface OwnServices extends Pick<AdminPorts, 'addresses' | 'pages' | 'upstreamReports'> {
   readonly config: Config;
-  readonly settings: Pick<ActiveConfig, 'groups'>;
+  readonly settings: Pick<ActiveConfig, 'groups' | 'takesImported'>;
   readonly details: Surroundings;
   readonly models: Models;
   readonly webhooks: readonly Webhook[];
@@ -71,6 +71,7 @@ export function composeAdministration(
       ...reads,
       ...keyTermsOf(ports, own),
       keys: keyManagement,
+      takesImported: own.settings.takesImported,
       clock,
       models: ports.models,
       passedPaths: config.passthrough.map(({ path }) => path),

@@ -67,7 +67,7 @@ function makeParts(
 ) {
   const observability = createObservability(settings.tracing, settings.workers, clock, log);
   const { metrics, addSink } = observability;
-  const storage = openStorage(config.storage, clock, log, metrics);
+  const storage = openStorage(config.storage, clock, log, metrics, () => active().takesImported);
 
   const inFlight = new InFlight();
   const claiming = composeClaims(storage, config, settings.workers, { active, inFlight, clock, log });

@@ -8,19 +8,14 @@ import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessabl
 import { budgetOf } from '../domain/budgets/budget.ts';
 import { budgetOfConfig } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/digest.ts';
+import { expectedHash, findProblemOfHash, hashPrefix } from '../shared/key-hash.ts';
 import { keySettingsOf, leftOut } from '../shared/key-settings.ts';
 import { keyName, readUnless, valueKinds } from '../shared/schema-values.ts';
 import { describeSurroundings, trueOrFalse, wholeNumber } from './schema/values.ts';
 import { writeFreeName } from './quotable.ts';
 
-/** The prefix of a key that is declared by its hash. */
-const hashPrefix = 'sha256:';
-
 /** A key in the form of those that the gateway issues, whether its checksum is right or not. */
 const issuedForm = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43,49}$/;
-
-/** The hashes of no text and of a line feed, which a shell makes of a variable that is not set. */
-const hashesOfNothing = new Set(['', '\n'].map(hashKey));
 
 /** A declared key: its text, or `sha256:` and its hash. Read into the latter, so that no text of a key is kept. */
 export const declaredSecret = z
@@ -31,8 +26,6 @@ export const declaredSecret = z
   )
   .register(valueKinds, { kind: 'key' });
 
-const expectedHash = `expected ${hashPrefix} and 64 hexadecimal digits`;
-
 /** Whether a text declares a key by its hash; the prefix may be written in capitals. */
 function isHash(text: string): boolean {
   return text.toLowerCase().startsWith(hashPrefix);
@@ -40,7 +33,7 @@ function isHash(text: string): boolean {
 
 /** Why a text can't be a key, in words that don't quote it; `null` if it can. */
 function findProblem(text: string): string | null {
-  if (isHash(text)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
+  if (isHash(text)) return findProblemOfHash(text);
   // Taken as the text of a key, the hash would be the key, and the key that was hashed would not.
   if (/^sha[-_]?256\W/i.test(text)) return expectedHash;
   const surroundings = describeSurroundings(text);
@@ -54,11 +47,6 @@ function findProblem(text: string): string | null {
   return isGuessable(text)
     ? 'can be guessed: expected a random key, such as one made by: openssl rand -hex 32'
     : null;
-}
-
-function findProblemOfHash(hash: string): string | null {
-  if (!/^[0-9a-f]{64}$/.test(hash)) return expectedHash;
-  return hashesOfNothing.has(hash) ? 'the hash of an empty text: was a variable not set?' : null;
 }
 
 const { limits, terms, compatibility } = keySettingsOf({ wholeNumber, trueOrFalse });

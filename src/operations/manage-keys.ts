@@ -3,6 +3,7 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Account, Credit, Accounts } from '../domain/ports/accounts.ts';
 import {
   defaultWeight,
+  idFrom,
   keyEntropyBytes,
   mintKey,
   mintSecret,
@@ -19,6 +20,12 @@ export interface IssuedKey {
   readonly secret: string;
 }
 
+/** What became of a key that was to be imported: the id of the key with its secret, and whether it was made for that. */
+interface KeyImport {
+  readonly id: string;
+  readonly imported: boolean;
+}
+
 /** What managing keys needs. Secrets are handed out in full; only their hashes are stored. */
 export interface KeyManagementPorts {
   readonly clock: Clock;
@@ -32,6 +39,13 @@ export interface KeyManagementPorts {
 /** What an operator does with keys. A declared key is not changed here. Rejects only when the database fails. */
 export interface KeyManagement {
   issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
+  /**
+   * Stores a key of another gateway by the hash of its secret, in hexadecimal, which its holder keeps; `imported` is false
+   * where a key has this secret or had it, which stays as it is.
+   */
+  import(hash: string, name: string, settings: KeySettings): Promise<KeyImport>;
+  /** The id of the key that has the secret of this hash, or had it; `null` if none has. */
+  findHolder(hash: string): Promise<string | null>;
   /** Issues a key if there is none yet, on any node; `null` otherwise. */
   issueFirst(name: string): Promise<IssuedKey | null>;
   /** Stores a key under its id if there is none, on any node. Its secret is not told: only a rotation makes one that is. */
@@ -74,6 +88,12 @@ export function createKeyManagement({
       await store.createKey(issued.key, hash(issued.secret), settings.balanceNanos ?? null);
       return issued;
     },
+    async import(secretHash, name, settings) {
+      const key = describeNewKey(name, settings, idFrom(randomBytes(keyEntropyBytes)), clock.now());
+      const id = await store.importKey(key, secretHash, settings.balanceNanos ?? null);
+      return { id, imported: id === key.id };
+    },
+    findHolder: (secretHash) => store.findHolder(secretHash),
     async issueFirst(name) {
       if ((await store.countKeys()) > 0) return null;
       const issued = mint(name, {});
@@ -103,14 +123,8 @@ export function createKeyManagement({
     async credit(credit) {
       const { result, account } = await store.credit(credit);
       if (account === null) return unknownKey();
-      if (result === 'other amount')
-        return refuse('invalid_value', 'This reference stands for another amount: use a new one.', {
-          param: 'reference',
-        });
-      if (result === 'too much')
-        return refuse('invalid_value', 'The balance would be too large to be kept exactly.', {
-          param: 'amount',
-        });
+      if (result === 'other amount') return otherAmount();
+      if (result === 'too much') return tooMuch();
       forgetKeys();
       return { booked: result === 'booked', account };
     },
@@ -203,6 +217,16 @@ function missingBudget(): Refusal {
   return refuse('invalid_value', 'This key has no budget yet: give its amount and its period, too.', {
     param: 'budget',
   });
+}
+
+function otherAmount(): Refusal {
+  const message = 'This reference stands for another amount: use a new one.';
+  return refuse('invalid_value', message, { param: 'reference' });
+}
+
+function tooMuch(): Refusal {
+  const message = 'The balance would be too large to be kept exactly.';
+  return refuse('invalid_value', message, { param: 'amount' });
 }
 
 function unknownKey(): Refusal {

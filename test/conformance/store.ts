@@ -143,6 +143,26 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
     expect(await store.createFirstKey({ ...key, id: 'd' }, 'd')).toBe(false);
   });
 
+  test(`${name}: stores an imported key once, with its balance, and none whose hash a key has or had`, async () => {
+    const { store } = await setUp(null);
+    const imported = (id: string, hash: string, nanos: number | null = null) =>
+      store.importKey({ ...key, id, name: id, hasBalance: nanos !== null }, hash, nanos);
+    expect(await store.findHolder('there')).toBeNull();
+    const ids = await Promise.all(['b', 'c', 'd'].map((id) => imported(id, 'there', 7)));
+    expect(new Set(ids).size).toBe(1);
+    const id = ids[0] ?? '';
+    expect(await store.findHolder('there')).toBe(id);
+    expect(await store.findKeyByHash('there')).toMatchObject({ id, hasBalance: true });
+    expect([...(await store.accounts(['b', 'c', 'd'])).values()]).toMatchObject([{ balanceNanos: 7 }]);
+    await store.rotateKey(id, 'new', startMs);
+    await store.revokeKey(id, startMs);
+    for (const hash of ['there', 'new'])
+      expect([await imported('e', hash, 9), await store.findHolder(hash)]).toEqual([id, id]);
+    expect(await imported('f', 'hash', 9)).toBe(key.id);
+    expect(await store.findKeyById('e')).toBeNull();
+    expect([...(await store.accounts(['e', 'f'])).keys()]).toEqual([]);
+  });
+
   test(`${name}: reads a key back as it was stored`, async () => {
     const { store } = await setUp(null);
     const full: ApiKey = {

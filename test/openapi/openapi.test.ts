@@ -76,6 +76,7 @@ describe('a client that is generated from the document', () => {
       upstreamUrl: upstream.url,
       price: { input: '1', output: '2' },
       shadow: { route: { upstream: 'local', model: 'other' }, share: 1, free: true },
+      server: { importedKeys: true },
       groups: { research: { concurrency: 8, budget: { amount: '500', per: 'month', warnAt: ['0.8'] } } },
     });
     const clientFor = (url: string, token: string): OpenAPIClient =>
@@ -225,6 +226,10 @@ describe('a client that is generated from the document', () => {
     expect((await call('operators', 'getStatement', { id, after: 1 })).data).toContain('\nrow ');
     await expectAs('operators', 'listLedgerRoots', { limit: 10 });
     await expectAs('operators', 'revokeKey', { id });
+    const hash = `sha256:${'5'.repeat(64)}`;
+    const dry = await expectAs('operators', 'importKey', null, { name: 'eve', hash, dryRun: true });
+    expect(dry.data).toEqual({ id: null, imported: false });
+    await expectAs('operators', 'importKey', null, { name: 'eve', hash });
     await expectAs('operators', 'removeRecords', null, { before: '2020-01-01', ended: [] });
     await expectAs('operators', 'foldLedger');
     const session = await expectAs('operators', 'openSession', null, { token: gateway.adminToken });

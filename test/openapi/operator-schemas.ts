@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
-import { changedKey, newKey, payment, rotation } from '../../src/http/admin/key-inputs.ts';
+import { changedKey, importedKey, newKey, payment, rotation } from '../../src/http/admin/key-inputs.ts';
 import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
@@ -394,8 +394,16 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Key: closed(managedKey),
   IssuedKey: closed({ ...managedKey, key: { ...text, description: 'Shown only in this answer.' } }),
   KeyPage: page('Key'),
+  KeyImport: closed({
+    id: {
+      ...nullable(text),
+      description: 'That of the key with this hash; `null` where a dry run found none.',
+    },
+    imported: { ...flag, description: 'Whether it was stored by this request.' },
+  }),
   Account: closed({ id: text, booked: flag, ...account }),
   NewKey: inputSchema(newKey),
+  ImportedKey: inputSchema(importedKey),
   ChangedKey: inputSchema(changedKey),
   Rotation: inputSchema(rotation),
   Payment: inputSchema(payment),

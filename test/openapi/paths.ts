@@ -325,6 +325,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     ),
     post: change('createKey', 'Creates a key.', { request: 'NewKey', answer: 'IssuedKey', status: '201' }),
   },
+  '/admin/keys/import': {
+    post: change('importKey', 'Imports a key of another gateway, whose holder keeps it, by its hash.', {
+      request: 'ImportedKey',
+      answer: 'KeyImport',
+    }),
+  },
   '/admin/keys/{id}': {
     get: read('getKey', 'Shows one key.', 'Key', [id]),
     patch: change('changeKey', 'Changes a key; `null` removes a setting.', {

@@ -13,7 +13,7 @@ const maxUnknownLookUps = 64;
 const made = (number: number) => mintKey(Buffer.alloc(44, `${number} `));
 
 /** A directory over a store that answers when the test says so, and the hashes that were looked up in it. */
-function startDirectory() {
+function startDirectory(takesImported?: () => boolean) {
   const clock = createFakeClock();
   const keys = new Map<string, ApiKey>();
   const lookedUp: string[] = [];
@@ -39,7 +39,11 @@ function startDirectory() {
       },
     },
     clock,
-    { onFault: (message) => void faults.push(message), onShed: () => void shed++ },
+    {
+      onFault: (message) => void faults.push(message),
+      onShed: () => void shed++,
+      ...(takesImported === undefined ? {} : { takesImported }),
+    },
   );
   const add = (secret: string, isDeclared = false): void => {
     const limits = {};
@@ -111,6 +115,65 @@ describe('a flood of guessed keys', () => {
     expect(lookedUp).toHaveLength(1);
     answers[0]?.();
     expect(new Set(await Promise.all(found))).toEqual(new Set([null]));
+  });
+});
+
+describe('keys that were imported', () => {
+  const imported = (number: number): string =>
+    `sk-${Buffer.from(hashKey(String(number)), 'hex')
+      .toString('base64url')
+      .slice(0, 22)}`;
+
+  test('are looked up where the config takes them, and are refused at once where it does not', async () => {
+    let takesImported = true;
+    const { directory, add, lookedUp } = startDirectory(() => takesImported);
+    add(imported(1));
+    expect(directory.couldBeKey(imported(1))).toBe(true);
+    expect(await directory.find(imported(1))).not.toBeNull();
+    takesImported = false;
+    expect(directory.couldBeKey(imported(1))).toBe(false);
+    expect(await directory.find(imported(1))).toBeNull();
+    expect(lookedUp).toHaveLength(1);
+  });
+
+  test('share the bound of look-ups with all other guesses', async () => {
+    const { directory, state, lookedUp, answers, shed, add } = startDirectory(() => true);
+    add(imported(0));
+    expect(await directory.find(imported(0))).not.toBeNull();
+    directory.forgetAll();
+    state.holdsBack = true;
+    const found = Array.from({ length: 5_000 }, (_, number) => directory.find(imported(number + 1)));
+    expect(lookedUp).toHaveLength(1 + maxUnknownLookUps);
+    expect(shed()).toBe(5_000 - maxUnknownLookUps);
+    expect(await found.at(-1)).toMatchObject({ code: 'overloaded' });
+    // The one that was valid before is not kept out.
+    const again = directory.find(imported(0));
+    for (const answer of answers) answer();
+    expect(await again).toMatchObject({ name: 'x' });
+  });
+
+  test('have a form of their own: no other text costs a look-up', async () => {
+    const { directory, lookedUp } = startDirectory(() => true);
+    const others = [
+      `${made(1).secret.slice(0, -6)}000000`,
+      imported(1).slice(0, 19),
+      imported(1).slice(1),
+      `SK${imported(1).slice(2)}`,
+      `sk-${'a1b2c3d4'.repeat(128)}`,
+      `${imported(1)}é`,
+    ];
+    for (const other of others) expect(await directory.find(other)).toBeNull();
+    expect(lookedUp).toEqual([]);
+  });
+
+  test('are refused if they can be guessed, but for those that the config declares', async () => {
+    const { directory, add } = startDirectory(() => true);
+    const weak = 'sk-my-example-key-for-production-1234';
+    add(weak);
+    expect(await directory.find(weak)).toBeNull();
+    add(weak, true);
+    directory.declare({ hashes: new Set([hashKey(weak)]), stored: Promise.resolve(true) });
+    expect(await directory.find(weak)).not.toBeNull();
   });
 });
 

@@ -151,6 +151,8 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   openingOf: async (store) => store.openingOf({ ...openedRecord, keyId: key.id }),
   createKey: (store) => store.createKey(key, 'hash', 1_000),
   createFirstKey: (store) => store.createFirstKey({ ...key, id: 'key_first' }, 'hash of the first'),
+  importKey: (store) => store.importKey({ ...key, id: 'key_imported' }, 'hash of the imported', 1_000),
+  findHolder: (store) => store.findHolder('hash'),
   findKeyByHash: (store) => store.findKeyByHash('hash'),
   findKeyById: (store) => store.findKeyById(key.id),
   async listKeys(store) {

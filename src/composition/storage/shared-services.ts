@@ -6,7 +6,7 @@ import type { KeyLookUp } from '../../domain/ports/key-store.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Engine } from '../../storage/engine.ts';
 import { createKeyDirectory } from '../../storage/keys/key-directory.ts';
-import type { DirectoryReports, ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
+import type { DirectoryPorts, ManagedKeyDirectory } from '../../storage/keys/key-directory.ts';
 import { readPeerAddresses } from '../../storage/postgres/nodes/peer-addresses.ts';
 import { createRunningElsewhere } from '../../storage/postgres/nodes/running-elsewhere.ts';
 import { createSharedChanges, nameLease } from '../../storage/postgres/nodes/shared-changes.ts';
@@ -49,10 +49,10 @@ export function composeKeyDirectory(
   store: KeyLookUp,
   shared: SharedServices | null,
   clock: Clock,
-  reports: DirectoryReports,
+  ports: DirectoryPorts,
 ): ManagedKeyDirectory {
-  if (shared === null) return createKeyDirectory(store, clock, reports);
-  return createKeyDirectory(boundLookUps(store, clock), clock, reports, shared.keys);
+  if (shared === null) return createKeyDirectory(store, clock, ports);
+  return createKeyDirectory(boundLookUps(store, clock), clock, ports, shared.keys);
 }
 
 /** What is followed of the others, and who is told. */

@@ -25,12 +25,16 @@ import { composeKeyDirectory, createSharedServices } from './shared-services.ts'
 /** The database, and what reads and writes it. */
 export type StorageServices = ReturnType<typeof openStorage>;
 
-/** Begins to open the database of the config; `recovered` resolves when it can be used. */
+/**
+ * Begins to open the database of the config; `recovered` resolves when it can be used. `takesImported` says whether the config
+ * in force takes imported keys.
+ */
 export function openStorage(
   config: Config['storage'],
   clock: Clock,
   log: Log,
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
+  takesImported = () => false,
 ) {
   let beginnings: Beginnings | null = null;
   const { store, slots, chosen, followSlots } = openStore(config, clock, log, {
@@ -94,6 +98,7 @@ export function openStorage(
     keyDirectory: composeKeyDirectory(store, shared, clock, {
       onFault: log.fault,
       onShed: () => metrics.keyLookUpShed(),
+      takesImported,
     }),
     ledgerAudit: createLedgerAudit(engine),
     tokenUse: createTokenUse(engine, log.fault),

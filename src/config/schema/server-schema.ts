@@ -241,6 +241,11 @@ export const server = z.strictObject({
       'The web pages that may call the gateway from browsers, by their origins; `*` is all of them.',
     examples: [['https://app.example.com']],
   }),
+  importedKeys: trueOrFalse
+    .default(false)
+    .describe(
+      'Whether keys of another gateway that were imported by their hash may be used. A wrong key that begins with `sk-` costs a look-up then.',
+    ),
   contact: contact.optional().meta({
     description:
       'Where to ask for a key, on the page that people see who open the address in a browser: a text, or an `https:` or `mailto:` address.',

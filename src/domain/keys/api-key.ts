@@ -2,6 +2,7 @@ import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
 import type { Budget, BudgetChanges } from '../budgets/budget.ts';
 import type { Limits } from '../limits/limits.ts';
+import { maxKeyLength, minKeyLength } from './guessable-key.ts';
 
 /** `sk-tg-<12 public characters>-<43 secret characters>`, followed by a checksum in all but the oldest keys. */
 const keyPattern = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}([A-Za-z0-9]{6})?$/;
@@ -14,6 +15,15 @@ export function isWellFormed(presented: string): boolean {
   const checksum = keyPattern.exec(presented);
   if (checksum === null) return false;
   return checksum[1] === undefined || checksum[1] === checksumOf(presented.slice(0, -checksumLength));
+}
+
+/** The form of the keys of other gateways that can be imported; not that of ours, whose checksum says whether it is one. */
+const importedPattern = /^sk-(?!tg-[A-Za-z0-9]{12}-)[\x21-\x7e]*$/;
+
+/** Whether a text may be a key of another gateway that was imported by its hash. */
+export function mayBeImported(presented: string): boolean {
+  const { length } = presented;
+  return length >= minKeyLength && length <= maxKeyLength && importedPattern.test(presented);
 }
 
 /** The bytes that `mintKey` needs: 12 for the public part, 32 (256 bits) for the secret. */

@@ -21,7 +21,10 @@ export interface KeyDirectory {
   find(presented: string): Promise<ApiKey | null | Refusal>;
   /** The key with an id, whether it can be used or not; `null` if there is none, a refusal when the store can't be read. */
   findById(id: string): Promise<NamedKey | null | Refusal>;
-  /** Whether a text has the form of an issued key, or is a declared one: without a look-up, so it may not be valid. */
+  /**
+   * Whether a text has the form of an issued key, or of an imported one, or is a declared one: without a look-up, so it may not
+   * be valid.
+   */
   couldBeKey(presented: string): boolean;
 }
 
@@ -63,6 +66,13 @@ export interface KeyLookUp {
 export interface KeyStore extends Pick<KeyLookUp, 'findKeyById'> {
   /** Stores a key and its account, with an opening balance in nano-USD or with none at all. */
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
+  /**
+   * Stores a key as `createKey` does, unless another one has this hash, or had it before a rotation or a change of the
+   * config; resolves with the id of the key that has it.
+   */
+  importKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<string>;
+  /** The id of the key that has this hash, or had it: also one that is revoked or expired; `null` when there is none. */
+  findHolder(hash: string): Promise<string | null>;
   /** Stores a key without a balance if there is no key yet; resolves with whether it did. One call of all nodes does. */
   createFirstKey(key: ApiKey, hash: string): Promise<boolean>;
   /** The keys behind the one that `before` names, newest first; `null` when it names none. That key need not fit the filter. */

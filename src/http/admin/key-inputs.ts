@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { changedBudget } from '../../shared/budget-values.ts';
+import { findProblemOfHash, hashPrefix } from '../../shared/key-hash.ts';
 import { keySettingsOf, leftOut, leftOutOrNull } from '../../shared/key-settings.ts';
 import {
   duration,
   keyName,
   keySearch,
+  readUnless,
   storedText,
   usd,
   wholeNumberWithin,
@@ -32,6 +34,20 @@ export const newKey = z.strictObject({
   balance: usd.optional(),
   ...terms,
   compatibility,
+});
+
+/** The body of a request that imports a key of another gateway by its hash, which is read into its hexadecimal digits. */
+export const importedKey = newKey.extend({
+  hash: z
+    .string()
+    .transform(readUnless(findProblemOfHash, (text) => text.toLowerCase().slice(hashPrefix.length)))
+    .meta({
+      description: `\`${hashPrefix}\` and the SHA-256 of the whole key, without a salt, in 64 hexadecimal digits.`,
+    }),
+  dryRun: z
+    .boolean()
+    .optional()
+    .meta({ description: 'Whether the key is only checked, and nothing stored.' }),
 });
 
 /** The body of a request that changes one: `null` removes a setting. */

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
-import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { ApiKey, KeySettings } from '../../domain/keys/api-key.ts';
 import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
-import { isRefusal } from '../../shared/errors.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { sendAnswer } from '../answers/respond.ts';
 import { check, unknownCursor, pathIdOf, readJson, readWholeQuery } from '../checked-input.ts';
@@ -16,7 +16,7 @@ import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
-import { changedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
+import { changedKey, importedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
 import { findUselessSetting } from './useless-settings.ts';
 import type { UseOfKeys } from './useless-settings.ts';
 
@@ -24,6 +24,8 @@ import type { UseOfKeys } from './useless-settings.ts';
 export interface KeyAdministration extends GroupReads, UseOfKeys {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
+  /** Whether imported keys may be used. */
+  readonly takesImported: boolean;
   readonly refusedToday: ReadRefused;
 }
 
@@ -46,6 +48,12 @@ export type Payment = z.input<typeof payment>;
 /** A key as operators see it. */
 export type PresentedKey = ReturnType<typeof presentManagedKey>;
 
+/** What became of an import: the key that has the hash, `null` where a dry run found none, and whether it is new. */
+export interface PresentedImport {
+  readonly id: string | null;
+  readonly imported: boolean;
+}
+
 export type PresentedAccount = ReturnType<typeof presentAccount>;
 
 export function createKeyOperations(administration: KeyAdministration) {
@@ -64,19 +72,20 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
-      const useless =
-        findUnknownGroup(body.group, groups) ??
-        (await findUselessSetting(body, administration, async () => null));
-      if (useless !== null) return useless;
-      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
-      const { lowBalance: lowBalanceNanos, joinRetries: joinRetriesMs, ...settings } = others;
-      const budget = parts && budgetOf(parts);
-      return presentIssued(
-        await keys.issue(
-          given,
-          withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, joinRetriesMs, budget }),
-        ),
-      );
+      const settings = await readSettings(body, administration);
+      return isRefusal(settings) ? settings : presentIssued(await keys.issue(body.name, settings));
+    },
+    async import(input: unknown): Promise<PresentedImport | Refusal> {
+      if (!administration.takesImported) return importsOff();
+      const body = check(input, importedKey);
+      if (isRefusal(body)) return body;
+      const { hash, dryRun, ...given } = body;
+      // Before its settings are: a model of theirs may have gone since an earlier import of the same key.
+      const holder = await keys.findHolder(hash);
+      if (holder !== null) return { id: holder, imported: false };
+      const settings = await readSettings(given, administration);
+      if (isRefusal(settings)) return settings;
+      return dryRun === true ? { id: null, imported: false } : keys.import(hash, given.name, settings);
     },
     async list(query: unknown) {
       const wanted = check(query, keyQuery);
@@ -118,6 +127,29 @@ export function createKeyOperations(administration: KeyAdministration) {
   };
 }
 
+/** The settings of a new key in the service's units; a refusal of those with which it could not be used. */
+async function readSettings(
+  { name: _name, ...body }: z.output<typeof newKey>,
+  administration: KeyAdministration,
+): Promise<KeySettings | Refusal> {
+  const useless =
+    findUnknownGroup(body.group, administration.groups) ??
+    (await findUselessSetting(body, administration, async () => null));
+  if (useless !== null) return useless;
+  const { balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
+  const { lowBalance: lowBalanceNanos, joinRetries: joinRetriesMs, ...settings } = others;
+  const budget = parts && budgetOf(parts);
+  return withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, joinRetriesMs, budget });
+}
+
+/** The refusal of a key that could not be used. */
+function importsOff(): Refusal {
+  return refuse(
+    'unknown_url',
+    'This gateway takes no keys of other gateways: set server.importedKeys to true in its config, and reload it.',
+  );
+}
+
 /** Presents keys with their accounts, their budgets, and how many requests each has in progress and were refused. */
 async function presentAll(
   some: readonly ApiKey[],
@@ -147,7 +179,7 @@ function withoutAbsent(settings: object): object {
   return JSON.parse(JSON.stringify(settings)) as object;
 }
 
-/** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
+/** The routes under `/admin/keys`: create, import, list, read, change, revoke, rotate and credit keys. */
 export function createKeyRoutes(keys: KeyOperations): Router {
   return addRoutes(createRouter(), {
     'GET /': (request) => {
@@ -158,6 +190,10 @@ export function createKeyRoutes(keys: KeyOperations): Router {
       const body = await readJson(request, response);
       sendAnswer(response, 201, isRefusal(body) ? body : await keys.create(body));
       return null;
+    },
+    'POST /import': async (request, response) => {
+      const body = await readJson(request, response);
+      return isRefusal(body) ? body : keys.import(body);
     },
     'GET /:id': (request) => keys.get(pathIdOf(request)),
     'PATCH /:id': withBody((id, body) => keys.update(id, body)),

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { isUsable, isWellFormed } from '../../domain/keys/api-key.ts';
+import { isUsable, isWellFormed, mayBeImported } from '../../domain/keys/api-key.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
+import { isGuessable } from '../../domain/keys/guessable-key.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { KeyLookUp, DeclaredHashes, KeyDirectory, NamedKey } from '../../domain/ports/key-store.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
@@ -36,11 +37,13 @@ export interface ManagedKeyDirectory extends KeyDirectory {
   declare(declared: DeclaredHashes): void;
 }
 
-/** What the directory reports to. */
-export interface DirectoryReports {
+/** What the directory asks and reports to. */
+export interface DirectoryPorts {
   readonly onFault: ReportFault;
   /** Called for a key that was not looked up, because too many unknown keys were. */
   readonly onShed: () => void;
+  /** Whether the config in force takes imported keys; none does without it. */
+  readonly takesImported?: () => boolean;
 }
 
 /** Where other processes change the stored keys: how long a read, or a confirmation of it, may be relied on. */
@@ -54,8 +57,9 @@ export interface SharedKeys {
  * keys that this process has not seen valid are bounded apart from all others, so that a flood of guesses locks no paying
  * client out. Wrong keys are not cached, so that guesses can't fill the cache.
  *
- * A key in a form of its own is looked up only if the config declares it, which its hash shows: guesses in other forms
- * cost no look-up at all. Comparing hashes leaks no secret by its timing, because a caller can't choose their bytes.
+ * A key in a form of its own is looked up only if the config declares it, which its hash shows, or if it may be one that was
+ * imported, where the config takes those: guesses in other forms cost no look-up at all. Comparing hashes leaks no secret by
+ * its timing, because a caller can't choose their bytes.
  *
  * Where other processes change keys, the cache is used only as long as reads of their changes confirm it. While they do
  * not, each request asks the store, and is refused if that does not answer in time.
@@ -63,7 +67,7 @@ export interface SharedKeys {
 export function createKeyDirectory(
   store: KeyLookUp,
   clock: Clock,
-  { onFault, onShed }: DirectoryReports,
+  { onFault, onShed, takesImported = () => false }: DirectoryPorts,
   { maxUnconfirmedMs }: SharedKeys = { maxUnconfirmedMs: Number.POSITIVE_INFINITY },
 ): ManagedKeyDirectory {
   const cache = new LRUCache<string, ApiKey>({ ...atMost(maxCachedKeys), ttl: cacheMs });
@@ -76,13 +80,13 @@ export function createKeyDirectory(
   const reads = new ConfirmedReads(clock, maxUnconfirmedMs);
 
   return {
-    couldBeKey: (presented) => couldBeKey(presented, hashKey(presented), declared),
+    couldBeKey: (presented) => couldBeKey(presented, hashKey(presented), declared, takesImported),
     async find(presented) {
       const hash = hashKey(presented);
-      if (!couldBeKey(presented, hash, declared)) return null;
+      if (!couldBeKey(presented, hash, declared, takesImported)) return null;
       const cached = reads.isConfirmed ? cache.get(hash) : undefined;
       if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
-      return underWay.get(hash) ?? startLookUp(hash);
+      return underWay.get(hash) ?? startLookUp(hash, presented);
     },
     findById: (id) =>
       findNamed(() => reads.read(() => store.findKeyById(id)), declared, clock).catch(notRead),
@@ -106,14 +110,14 @@ export function createKeyDirectory(
     return storageUnavailable();
   }
 
-  function startLookUp(hash: string): Promise<ApiKey | null | Refusal> | Refusal {
+  function startLookUp(hash: string, presented: string): Promise<ApiKey | null | Refusal> | Refusal {
     const isUnknown = !known.has(hash) && !declared.hashes.has(hash);
     if (isUnknown && unknownLookUps >= maxUnknownLookUps) {
       onShed();
       return tooManyLookUps();
     }
     if (isUnknown) unknownLookUps++;
-    const found = lookUp(hash).finally(() => {
+    const found = lookUp(hash, presented).finally(() => {
       if (isUnknown) unknownLookUps--;
       if (underWay.get(hash) === found) underWay.delete(hash);
     });
@@ -121,11 +125,11 @@ export function createKeyDirectory(
     return found;
   }
 
-  async function lookUp(hash: string): Promise<ApiKey | null | Refusal> {
+  async function lookUp(hash: string, presented: string): Promise<ApiKey | null | Refusal> {
     try {
       if (declared.hashes.has(hash) && !(await declared.stored)) return storageUnavailable();
       const { result: key, mayBeKept } = await reads.read(() => store.findKeyByHash(hash));
-      if (key === null || !isCurrent(key, hash, declared) || !isUsable(key, clock.now())) {
+      if (key === null || !isFor(presented, hash, key, declared) || !isUsable(key, clock.now())) {
         known.delete(hash);
         return null;
       }
@@ -138,9 +142,22 @@ export function createKeyDirectory(
   }
 }
 
-/** Whether the secret with this hash stands for this key: those of declared keys are the config's decision alone. */
-function isCurrent(key: ApiKey, hash: string, { hashes }: DeclaredHashes): boolean {
-  return !key.isDeclared || hashes.has(hash);
+/** Whether a text may have the hash of a key, so that it is worth a look-up. */
+function couldBeKey(
+  presented: string,
+  hash: string,
+  { hashes }: DeclaredHashes,
+  takesImported: () => boolean,
+): boolean {
+  return hashes.has(hash) || isWellFormed(presented) || (takesImported() && mayBeImported(presented));
+}
+
+/**
+ * Whether a secret stands for the key that has its hash: those of declared keys are the config's decision alone. An import has
+ * only the hash, so that the text of its key, which may have been made by hand, is checked here, and only once it was found.
+ */
+function isFor(presented: string, hash: string, { isDeclared }: ApiKey, { hashes }: DeclaredHashes): boolean {
+  return isDeclared ? hashes.has(hash) : isWellFormed(presented) || !isGuessable(presented);
 }
 
 /**
@@ -160,10 +177,6 @@ async function findNamed(
   if (key === null) return null;
   if (isUsable(key, clock.now())) return { key, fault: null };
   return { key, fault: key.revokedAtMs === null ? 'expired' : 'revoked' };
-}
-
-function couldBeKey(presented: string, hash: string, { hashes }: DeclaredHashes): boolean {
-  return hashes.has(hash) || isWellFormed(presented);
 }
 
 function tooManyLookUps(): Refusal {

@@ -19,9 +19,16 @@ import {
 export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => number): KeyStore & KeyLookUp {
   return {
     async createKey(key, hash, nanos) {
-      const opening = { keyId: key.id, reference: openingReference };
-      const credit = nanos === null ? [] : bookCredit({ ...opening, nanos }, nextId(), key.createdAtMs);
-      await engine.run([...insertKey(key, hash), ...credit]);
+      await engine.run([...insertKey(key, hash), ...openAccount(key, nanos, nextId())]);
+    },
+    async importKey(key, hash, nanos) {
+      const credit = openAccount(key, nanos, nextId());
+      const results = await engine.run([...insertImported(key, hash), ...credit, selectHolder(hash)]);
+      return String(results.at(-1)?.[0]?.['id']);
+    },
+    async findHolder(hash) {
+      const [row] = await lookUpRows(engine, selectHolder(hash));
+      return row === undefined ? null : String(row['id']);
     },
     async createFirstKey(key, hash) {
       const [row] = (await engine.run(insertFirstKey(key, hash))).at(-1) ?? [];
@@ -77,6 +84,32 @@ function intoKeys(id: Statement, key: ApiKey, hash: string): Statement {
 /** Inserts a key, with an account that has no balance yet. */
 function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [intoKeys(sql`${key.id}`, key, hash), sql`INSERT INTO accounts (key_id) VALUES (${key.id})`];
+}
+
+/** Gives the account of a new key its opening balance, if it has one. */
+function openAccount(
+  { id, createdAtMs }: ApiKey,
+  nanos: number | null,
+  posting: string,
+): readonly Statement[] {
+  return nanos === null
+    ? []
+    : bookCredit({ keyId: id, reference: openingReference, nanos }, posting, createdAtMs);
+}
+
+/** Inserts a key, with its account, if no key has the hash or had it. */
+function insertImported(key: ApiKey, hash: string): readonly Statement[] {
+  // The id of the key that had the hash, where there is one: then there is a conflict, and nothing is inserted.
+  const id = sql`coalesce((SELECT key_id FROM old_secrets WHERE old_secrets.hash = ${hash}), ${key.id})`;
+  return [
+    sql`${intoKeys(id, key, hash)} ON CONFLICT DO NOTHING`,
+    sql`INSERT INTO accounts (key_id) SELECT id FROM api_keys WHERE id = ${key.id} ON CONFLICT (key_id) DO NOTHING`,
+  ];
+}
+
+/** Finds the key that has a hash, or had it. */
+function selectHolder(hash: string): Statement {
+  return sql`SELECT id FROM api_keys WHERE hash = ${hash} UNION ALL SELECT key_id FROM old_secrets WHERE hash = ${hash}`;
 }
 
 /** Inserts a key, with its account, if there is no key, and reads whether it is there. */
