@@ -39,6 +39,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:zlib',
     'zod',
   ],
+  // zod: the rows of a file that is imported.
   cli: [
     'commander',
     'node:child_process',
@@ -58,6 +59,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:v8',
     'fast-string-truncated-width',
     'yaml',
+    'zod',
   ],
   http: [
     'express',

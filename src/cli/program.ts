@@ -8,6 +8,7 @@ import {
   addHealthCommand,
   addServeCommand,
 } from './commands/gateway.ts';
+import { addImportCommands } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addPricesCommand } from './commands/prices.ts';
@@ -51,7 +52,14 @@ function createBareProgram(): Command {
 
 /** All commands, under the titles that the help text has for them. */
 const groups: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
-  'Gateway:': [addInitCommand, addServeCommand, addConfigCommands, addDoctorCommand, addHealthCommand],
+  'Gateway:': [
+    addInitCommand,
+    addImportCommands,
+    addServeCommand,
+    addConfigCommands,
+    addDoctorCommand,
+    addHealthCommand,
+  ],
   'Requests:': [addTopCommand, addRequestCommands, addRecordsCommands, addUsageCommand, addSayCommand],
   'Keys and money:': [
     addKeysCommands,

@@ -23,6 +23,7 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   'keys rotate': ['test', '--grace', '1h'],
   'keys credit': ['test', '1.00', '--reference', 'first'],
   'keys groups': [],
+  'import litellm': ['--keys', 'keys.csv'],
   records: [],
   'records archive': [],
   'ledger verify': [],
@@ -90,6 +91,7 @@ test('every command reaches its gateway without the proxy that Node is told to u
   const [admin, clients] = [await startRelay(gateway.adminUrl), await startRelay(gateway.url)];
   const folder = makeTemporaryFolder();
   writeFileSync(join(folder, 'usage.csv'), `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`);
+  writeFileSync(join(folder, 'keys.csv'), `token\n${'5'.repeat(64)}\n`);
   writeFileSync(join(folder, 'later.json'), JSON.stringify([{ id: 'other', api_pattern: 'x', models: [] }]));
   writeFileSync(
     join(folder, 'listed.yaml'),

@@ -139,6 +139,8 @@ const notRun: Readonly<Record<string, string>> = {
     'needs an export of a provider: test/cli/reconcile/reconcile.test.ts runs it',
   'curl "https://api.openai.com/v1/organization/usage/completions?start_time=1893456000&bucket_width=1d&limit=31&group_by=model" -H "Authorization: Bearer $OPENAI_ADMIN_KEY" > usage.json':
     'calls providers',
+  'psql "$LITELLM_DATABASE_URL" > keys.csv <<\'SQL\'':
+    'needs a database of LiteLLM: test/cli/import/litellm-database.long.test.ts runs it',
   'textgate init': 'writes a file and calls upstreams: test/cli/init/init.test.ts runs it',
   'TEXTGATE_API_KEY=sk-tg-… textgate say "Say hello"': 'needs a key: test/cli/say.test.ts runs it',
   'curl -N "http://127.0.0.1:8081/admin/try/chat/completions?key=key_4fG7hJ2kLmN9" \\':

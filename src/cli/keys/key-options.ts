@@ -109,13 +109,21 @@ const written: Readonly<Record<string, string>> = {
 };
 
 /** Calls the admin API; a refusal that names a field names the option or argument instead. */
-export async function withOptionNames<Result>(call: () => Promise<Result>): Promise<Result> {
+export function withOptionNames<Result>(call: () => Promise<Result>): Promise<Result> {
+  return withFieldNames(call, written);
+}
+
+/** Calls the admin API; a refusal that names a field has what the operator wrote for it instead, by these names. */
+export async function withFieldNames<Result>(
+  call: () => Promise<Result>,
+  names: Readonly<Record<string, string>>,
+): Promise<Result> {
   try {
     return await call();
   } catch (error) {
     if (!(error instanceof AdminRefusal)) throw error;
     const named = error.message.replace(/^Invalid '([\w.]+)': /, (whole, field: string) => {
-      const option = written[field.replace(/\.\d+$/, '')];
+      const option = names[field.replace(/\.\d+$/, '')];
       return option === undefined ? whole : `${option}: `;
     });
     throw new AdminRefusal(error.status, named);

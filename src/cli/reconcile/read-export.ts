@@ -128,7 +128,7 @@ function fault({ place }: ExportRow, field: string, what: string): Error {
 const maxJsonBytes = 67_108_864;
 
 /** A row of an export: an object of JSON, or a line of CSV. */
-interface ExportRow {
+export interface ExportRow {
   /** Where it is, for messages: `line 7`, `entry 3`. */
   readonly place: string;
   /** The value of a field; `undefined` without one. In JSON, a dot leads into an object. */
@@ -148,7 +148,7 @@ interface ExportRows {
 }
 
 /** Opens an export: JSON if it begins like that, and else CSV, which is read as it is used. Throws if it is empty. */
-async function openExport(file: string): Promise<ExportRows> {
+export async function openExport(file: string): Promise<ExportRows> {
   const stream = createReadStream(file, 'utf8');
   const pieces = (stream as AsyncIterable<string>)[Symbol.asyncIterator]();
   let head = '';
