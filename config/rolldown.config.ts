@@ -157,6 +157,7 @@ const largeCommands = [
   'doctor',
   'database/migrate',
   'database/restore',
+  'import/config/import-config',
   'import/keys/import-keys',
   'init/init',
   'prices/diff-prices',

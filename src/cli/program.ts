@@ -8,7 +8,7 @@ import {
   addHealthCommand,
   addServeCommand,
 } from './commands/gateway.ts';
-import { addImportCommands } from './commands/import.ts';
+import { addImportCommand } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addPricesCommand } from './commands/prices.ts';
@@ -54,7 +54,7 @@ function createBareProgram(): Command {
 const groups: Readonly<Record<string, readonly ((program: Command) => void)[]>> = {
   'Gateway:': [
     addInitCommand,
-    addImportCommands,
+    addImportCommand,
     addServeCommand,
     addConfigCommands,
     addDoctorCommand,

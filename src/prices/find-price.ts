@@ -25,6 +25,12 @@ export function findPriceAt(url: string, model: string): ListedTerms | string {
     : priceAtProvider(provider, model, once);
 }
 
+/** The name in the list of a model by its name at the provider whose API has an address; `null` where no provider has it. */
+export function listNameAt(url: string, model: string): string | null {
+  const provider = openPriceList().providerAt(url);
+  return provider === null ? null : `${provider.id}/${model}`;
+}
+
 /** The names that the list has for the models of the provider whose API has an address; `null` where there is none. */
 export function modelsAt(url: string): ReadonlySet<string> | null {
   const provider = openPriceList().providerAt(url);

@@ -36,13 +36,18 @@ export interface UpstreamPlace {
   readonly foundBy: string;
 }
 
-/** Names of a query's parameters that are those of keys; `api-version` is none. */
-const secretNames = /key|token|secret|sig|password|auth/i;
+/** Names of headers, and of a query's parameters, that are those of keys; `api-version` is none. */
+export const secretNames = /key|token|secret|sig|password|auth/i;
+
+/** Whether the query of an address has a key. */
+function hasKey({ searchParams }: URL): boolean {
+  return [...searchParams.keys()].some((name) => secretNames.test(name));
+}
 
 /** The upstream at a URL, with the settings of the provider whose address it is. Throws for a URL that has a key in it. */
 export function upstreamAt({ url, variable, foundBy }: UpstreamPlace): FoundUpstream {
   const address = URL.parse(url);
-  if ([...(address?.searchParams.keys() ?? [])].some((name) => secretNames.test(name)))
+  if (address !== null && hasKey(address))
     throw new Error(
       `${foundBy}: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env`,
     );

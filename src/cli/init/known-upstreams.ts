@@ -61,6 +61,28 @@ export const providers: readonly KnownUpstream[] = [
   }),
 ];
 
+/** OpenAI by its other protocol, which some of its models have alone. */
+export const openaiByResponses = hosted('openai-responses', 'https://api.openai.com/v1', 'OPENAI_API_KEY', {
+  dialects: ['responses'],
+});
+
+/** The tested settings of providers at which each customer has an address of its own, beside that address. */
+export const settingsBesideAddress = {
+  azure: { apiKey: referenceTo('AZURE_API_KEY'), authHeader: 'api-key', ...maxCompletionTokens },
+  bedrock: {
+    apiKey: referenceTo('AWS_BEARER_TOKEN_BEDROCK'),
+    ...maxCompletionTokens,
+    thoughtTag: 'reasoning',
+  },
+  databricks: { apiKey: referenceTo('DATABRICKS_API_KEY') },
+  snowflake: {
+    apiKey: referenceTo('SNOWFLAKE_TOKEN'),
+    ...maxCompletionTokens,
+    headers: { 'X-Snowflake-Authorization-Token-Type': 'PROGRAMMATIC_ACCESS_TOKEN' },
+  },
+  vertex: { apiKey: { command: ['gcloud', 'auth', 'print-access-token'], every: '30m' } },
+} as const;
+
 /** Servers of one's own, at the ports that they usually have. */
 export const localServers: readonly KnownUpstream[] = [
   local('ollama', 11_434),

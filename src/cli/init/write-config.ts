@@ -90,12 +90,12 @@ function describeFree(isProviderKnown: boolean): string {
 }
 
 /** A setting and its value on one line, with a comment behind it. */
-function entry(name: string, value: string, comment: string): string {
+export function entry(name: string, value: string, comment: string): string {
   return `  ${flow(name)}: ${value} # ${comment}`;
 }
 
 /** A value on one line, as it stands in a list or a map on one line. */
-function flow(value: object | string): string {
+export function flow(value: object | string): string {
   const document = new Document([value]);
   visit(document, { Collection: (_key, node) => void (node.flow = true) });
   // Without the brackets of the list, within which a text is quoted if it has to be.

@@ -1,5 +1,5 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from 'yaml';
-import type { Document, Node, YAMLError } from 'yaml';
+import type { Document, DocumentOptions, Node, ParseOptions, SchemaOptions, YAMLError } from 'yaml';
 import { findExcess } from '../../protocol/json-depth.ts';
 
 /** The most faults of one file that are reported: after a broken line, most of the others follow from it. */
@@ -20,18 +20,28 @@ export interface YamlPlaces {
   sourceOf(path: readonly PropertyKey[]): string | null;
 }
 
-/** Parses a YAML file with one document. The `keys` are shown in faults; all other words are hidden. */
-export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
+/** A file with one document, with the faults of its syntax. The `keys` are shown in those; all other words are hidden. */
+export function parseSyntax(
+  text: string,
+  keys: ReadonlySet<string>,
+  options: ParseOptions & DocumentOptions & SchemaOptions = {},
+) {
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { prettyErrors: false, logLevel: 'error', lineCounter });
+  const document = parseDocument(text, { prettyErrors: false, logLevel: 'error', lineCounter, ...options });
   const place = (offset: number, message: string): string => {
     const { line, col: column } = lineCounter.linePos(offset);
     return `line ${line}, column ${column}: ${message}${maskedFrame(text, { line, column }, keys)}`;
   };
-  const found = reportedFaults([...document.errors, ...document.warnings]).map((fault) => {
+  const faults = reportedFaults([...document.errors, ...document.warnings]).map((fault) => {
     const at = isReference(fault, text) ? fault.pos[0] - 1 : fault.pos[0];
     return place(at, describeFault(fault, text));
   });
+  return { document, lineCounter, place, faults };
+}
+
+/** Parses a YAML file with one document. The `keys` are shown in faults; all other words are hidden. */
+export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
+  const { document, lineCounter, place, faults: found } = parseSyntax(text, keys);
   const faults = found.length > 0 ? found : faultyNodes(document).map(([at, message]) => place(at, message));
   if (faults.length > 0) return { kind: 'faults', faults };
   if (document.contents === null) return { kind: 'faults', faults: [emptyFile] };
@@ -52,7 +62,7 @@ export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
 
 const tooDeep = 'objects or lists are nested too deeply: no setting needs so many levels';
 
-const unknownAlias =
+export const unknownAlias =
   'a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes';
 
 const mergeKey =

@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from 'node:util';
+import { findListPrice, findPriceAt, listNameAt } from '../../../prices/find-price.ts';
+import type { ListedTerms } from '../../../prices/list-price.ts';
+import { formatUsd, parseUsd, plainDecimal } from '../../../shared/money.ts';
+import type { Target } from './find-target.ts';
+import { textOf } from './read-litellm.ts';
+import type { Deployment } from './read-litellm.ts';
+
+/** What a model costs, as it stands in a config: a setting, its value, and what is said of it. */
+export interface ImportedPrice {
+  readonly setting: 'price' | 'free';
+  readonly value: unknown;
+  readonly origin: 'own' | 'list' | 'unknown';
+  readonly terms: ListedTerms | null;
+}
+
+/** A deployment that is taken over, and where it is served. */
+export interface Taken {
+  readonly deployment: Deployment;
+  readonly target: Target;
+}
+
+/** Own prices by their names in LiteLLM, and here. */
+const ownNames = [
+  ['input_cost_per_token', 'input'],
+  ['cache_read_input_token_cost', 'cachedInput'],
+  ['cache_creation_input_token_cost', 'cacheWrite'],
+  ['output_cost_per_token', 'output'],
+] as const;
+
+/** Thresholds above which LiteLLM has other prices, in tokens. */
+const thresholds = [128, 200, 272, 512].map((thousands) => thousands * 1_000);
+
+/** The price of a deployment that has prices of its own, exact; `null` for any other. */
+export function ownPrice(deployment: Deployment): ImportedPrice | null {
+  const base = pricesOf(deployment, '');
+  if (base['input'] === undefined || base['output'] === undefined) return null;
+  if (Object.values(base).every((price) => price === '0')) return free('own');
+  const steps = thresholds.flatMap((inputTokens) => {
+    const above = pricesOf(deployment, `_above_${inputTokens / 1_000}k_tokens`);
+    // What has no other price there costs what it costs below.
+    return Object.keys(above).length === 0 ? [] : [{ inputTokens, ...base, ...above }];
+  });
+  const value = steps[0] === undefined ? base : { ...base, above: steps[0] };
+  return { setting: 'price', value, origin: 'own', terms: null };
+}
+
+function free(origin: 'own' | 'unknown'): ImportedPrice {
+  return { setting: 'free', value: true, origin, terms: null };
+}
+
+/** The prices per million tokens whose names in LiteLLM end in a certain way. */
+function pricesOf({ params, info }: Deployment, ending: string): Record<string, string> {
+  return Object.fromEntries(
+    ownNames.flatMap(([litellms, ours]) => {
+      const text = textOf(params, litellms + ending) ?? textOf(info, litellms + ending);
+      const price = text === null ? null : perMillion(text);
+      return price === null ? [] : [[ours, price]];
+    }),
+  );
+}
+
+/** The most digits behind the point of a price. */
+const maxDecimals = 9;
+
+/**
+ * The price of a million tokens from the text of that of one, in decimal digits: `1.5e-7` is `0.15`. More digits than a price
+ * can have are rounded up. `null` for what is no price.
+ */
+function perMillion(text: string): string | null {
+  const [, digits, power = '0'] = /^\+?(\d+\.?\d*|\.\d+)(?:e([+-]?\d{1,2}))?$/i.exec(text) ?? [];
+  if (digits === undefined) return null;
+  const exact = plainDecimal(`${digits}e${Number(power) + 6}`);
+  const [whole = '', decimals = ''] = exact.split('.');
+  if (decimals.length <= maxDecimals) return parseUsd(exact) === null ? null : exact;
+  const below = parseUsd(`${whole}.${decimals.slice(0, maxDecimals)}`);
+  return below === null ? null : formatUsd(below + 1);
+}
+
+/** The price of a model by the public list, where that knows one of its deployments; else it is free. */
+export function listPrice(own: readonly Taken[], others: readonly Target[]): ImportedPrice {
+  const atAddress = [...own.map(({ target }) => target), ...others].map(termsAt);
+  const [first] = atAddress;
+  if (first !== undefined && first !== null && atAddress.every((terms) => isDeepStrictEqual(terms, first)))
+    return { setting: 'price', value: 'list', origin: 'list', terms: first };
+  for (const taken of own)
+    for (const list of namesIn(taken)) {
+      const terms = findListPrice(list);
+      if (typeof terms !== 'string') return { setting: 'price', value: { list }, origin: 'list', terms };
+    }
+  return free('unknown');
+}
+
+function termsAt({ line, model }: Target): ListedTerms | null {
+  if (line.url.includes('${')) return null;
+  const terms = findPriceAt(line.url, model);
+  return typeof terms === 'string' ? null : terms;
+}
+
+/** The names that the list may have for a deployment. */
+function namesIn({ deployment, target }: Taken): readonly string[] {
+  const base = textOf(deployment.info, 'base_model');
+  const named = base === null ? [] : [base, `openai/${base}`];
+  const { line, model } = target;
+  const atAddress = line.url.includes('${') ? null : listNameAt(line.url, model);
+  return [...named, atAddress ?? model, model, deployment.model].filter((name) => name.includes('/'));
+}

@@ -1,0 +1,243 @@
+import { upstreamAt } from '../../init/find-upstreams.ts';
+import {
+  localServers,
+  openaiByResponses,
+  providers,
+  referenceTo,
+  settingsBesideAddress,
+} from '../../init/known-upstreams.ts';
+import { textOf } from './read-litellm.ts';
+import type { Deployment } from './read-litellm.ts';
+import { withReferences } from './references.ts';
+
+/** The settings of an upstream, as they are written into a config file. */
+export interface ImportedLine {
+  readonly url: string;
+  readonly [setting: string]: unknown;
+}
+
+/** Where a deployment is served: an upstream, the name that it gets if no other one has it, and the model's name there. */
+export interface Target {
+  readonly name: string;
+  readonly line: ImportedLine;
+  readonly model: string;
+}
+
+/** Finds the target of a deployment by its provider and the rest of the model's name; or why it has no counterpart. */
+type Find = (deployment: Deployment, model: string) => Target | string;
+
+const known = new Map(
+  [...providers, ...localServers, openaiByResponses].map((upstream) => [upstream.name, upstream]),
+);
+
+/** Providers by LiteLLM's names of them. */
+const finders: Readonly<Record<string, Find>> = {
+  openai: findOpenai,
+  custom_openai: findOpenai,
+  openai_like: findOpenai,
+  litellm_proxy: (deployment, model) =>
+    findAnyServer(deployment, model, referenceTo('LITELLM_PROXY_API_BASE')),
+  anthropic: at('anthropic', '/v1'),
+  gemini: at('gemini'),
+  openrouter: at('openrouter'),
+  deepseek: at('deepseek'),
+  groq: at('groq'),
+  mistral: at('mistral'),
+  xai: at('xai'),
+  together_ai: at('together'),
+  fireworks_ai: at('fireworks'),
+  cohere: at('cohere'),
+  cohere_chat: at('cohere'),
+  perplexity: (deployment, model) => at('perplexity')(deployment, `perplexity/${model}`),
+  cerebras: at('cerebras'),
+  huggingface: findHuggingFace,
+  nvidia_nim: at('nvidia', '', 'NVIDIA_NIM_API_KEY'),
+  moonshot: at('moonshot'),
+  zai: at('zai'),
+  dashscope: at('qwen'),
+  minimax: at('minimax'),
+  ollama: at('ollama', '/v1'),
+  ollama_chat: at('ollama', '/v1'),
+  hosted_vllm: at('vllm'),
+  lm_studio: at('lm-studio'),
+  llamafile: at('llama.cpp'),
+  azure: findAzure,
+  azure_ai: findAzure,
+  bedrock: findBedrock,
+  vertex_ai: findVertex,
+  databricks: (deployment, model) => ({
+    name: 'databricks',
+    line: {
+      url: addressOf(deployment) ?? referenceTo('DATABRICKS_API_BASE'),
+      ...settingsBesideAddress.databricks,
+    },
+    model,
+  }),
+  snowflake: findSnowflake,
+};
+
+/** Names of models without a provider in front, of which LiteLLM knows the provider. */
+const bareNames: readonly (readonly [RegExp, string])[] = [
+  [/^(?:gpt-|chatgpt-|o\d|ft:gpt-)/, 'openai'],
+  [/^claude-/, 'anthropic'],
+  [/^command-/, 'cohere'],
+  [/^gemini-/, 'vertex_ai'],
+];
+
+/** What is not text, by the mode of a model and by the usual names. */
+const otherKinds: readonly (readonly [mode: RegExp, name: RegExp, text: string])[] = [
+  [
+    /embedding/,
+    /embed|(?:^|[-/])bge-/i,
+    'embeddings are no text: such a path can be passed on as it is (passthrough)',
+  ],
+  [/rerank/, /rerank/i, 'reranking is no text: such a path can be passed on as it is (passthrough)'],
+  [
+    /image|video/,
+    /dall-e|(?:^|[-/])(?:gpt-image|imagen|flux|sora|veo)|-image(?:-|$)/i,
+    'pictures are not served',
+  ],
+  [/audio|realtime/, /whisper|transcri|realtime|(?:^|[-/])tts(?:-|$)/i, 'sound is not served'],
+  [/moderation/, /moderation/i, 'moderation is not served'],
+];
+
+/** Where a deployment is served; or why it has no counterpart, in words that quote no value but names of providers. */
+export function findTarget(deployment: Deployment): Target | string {
+  const [provider, model] = splitModel(deployment);
+  const mode = textOf(deployment.info, 'mode');
+  const other = otherKinds.find(([ofMode, ofName]) =>
+    mode === null ? ofName.test(model) : ofMode.test(mode),
+  );
+  if (other !== undefined) return other[2];
+  if (provider === null) return 'no provider stands in front of the name of the model, such as openai/';
+  const find = Object.hasOwn(finders, provider) ? finders[provider] : undefined;
+  if (find === undefined)
+    return `there is no tested line for ${provider}: if it speaks one of the four protocols, add an upstream with its address`;
+  const found = find(deployment, model);
+  if (typeof found === 'string') return found;
+  return /^(?:https?:\/\/[^/\s]|\$\{)/i.test(found.line.url)
+    ? found
+    : 'api_base is no address with http:// or https:// at its beginning';
+}
+
+/** The provider of a deployment and its name of the model; the provider is `null` if none is named or known. */
+function splitModel({ model, params }: Deployment): readonly [provider: string | null, model: string] {
+  const named = textOf(params, 'custom_llm_provider');
+  const slash = model.indexOf('/');
+  const [front, rest] = [model.slice(0, slash), model.slice(slash + 1)];
+  if (named !== null) return [named, slash > 0 && front === named ? rest : model];
+  if (slash > 0) return [front, rest];
+  return [bareNames.find(([name]) => name.test(model))?.[1] ?? null, model];
+}
+
+/** The address that a deployment has itself, as it is written into a config, without an endpoint; `null` for none. */
+function addressOf({ params }: Deployment): string | null {
+  const text = textOf(params, 'api_base') ?? textOf(params, 'base_url');
+  if (text === null) return null;
+  return withReferences(text).replace(
+    /(?:\/chat\/completions|\/completions|\/messages|\/responses)?\/*$/,
+    '',
+  );
+}
+
+/** Finds a provider that is known, or a server of one's own; `path` is what LiteLLM adds to an address of its own. */
+function at(name: string, path = '', variable: string | null = null): Find {
+  return (deployment, model) => {
+    const line = known.get(name)?.line ?? { url: '' };
+    const address = addressOf(deployment);
+    const url = address === null ? line.url : /\/v\d\w*$/.test(address) ? address : address + path;
+    const key = variable === null ? {} : { apiKey: referenceTo(variable) };
+    return { name, line: { ...line, ...key, url }, model };
+  };
+}
+
+function findOpenai(deployment: Deployment, model: string): Target | string {
+  const name = model.replace(/^responses\//, '');
+  const isByResponses = name !== model || textOf(deployment.info, 'mode') === 'responses';
+  if (addressOf(deployment) !== null) return findAnyServer(deployment, name, '');
+  return at(isByResponses ? 'openai-responses' : 'openai')(deployment, name);
+}
+
+/** A server with Chat Completions: with the settings of a provider if it has the address of one. */
+function findAnyServer(deployment: Deployment, model: string, usual: string): Target | string {
+  const url = addressOf(deployment) ?? usual;
+  if (url.startsWith('${')) return { name: nameOfVariable(url), line: { url }, model };
+  try {
+    const { name, line } = upstreamAt({ url, variable: null, foundBy: 'api_base' });
+    return { name: /^[\d.]+$|^\[/.test(name) ? 'server' : name, line, model };
+  } catch {
+    return 'api_base has a key in its query: put the whole address into a variable, as os.environ/NAME';
+  }
+}
+
+/** A name for the upstream whose address is in a variable: `VLLM_API_BASE` is that of `vllm`. */
+function nameOfVariable(url: string): string {
+  const [, variable = ''] = /^\$\{(\w+)/.exec(url) ?? [];
+  const words = variable.toLowerCase().split('_');
+  return (
+    words.filter((word) => !/^(?:api|base|url|host|endpoint|server|address)$/.test(word)).join('-') ||
+    'upstream'
+  );
+}
+
+function findHuggingFace(deployment: Deployment, model: string): Target | string {
+  if (addressOf(deployment) !== null) return at('huggingface', '/v1')(deployment, model);
+  const [provider, ...rest] = model.split('/');
+  const name = rest.length > 1 ? `${rest.join('/')}:${provider}` : model;
+  return at('huggingface')(deployment, name);
+}
+
+/** Azure's addresses at which all deployments of a resource are called in one way, without a version. */
+const azureHosts = /\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us)$/;
+
+function findAzure(deployment: Deployment, model: string): Target | string {
+  if (/claude/i.test(model))
+    return 'Claude speaks a protocol of its own at Azure: there is no tested line for that';
+  const address = addressOf(deployment) ?? referenceTo('AZURE_API_BASE');
+  const name = model.replace(/^(?:o_series|gpt5_series|responses)\//, '');
+  const line = (url: string): Target => ({
+    name: 'azure',
+    line: { url, ...settingsBesideAddress.azure },
+    model: name,
+  });
+  if (address.startsWith('${')) return line(`${address}/openai/v1`);
+  const url = URL.parse(address);
+  if (url !== null && azureHosts.test(url.hostname)) return line(`${url.origin}/openai/v1`);
+  if (url?.hostname.endsWith('.models.ai.azure.com') === true) return findAnyServer(deployment, model, '');
+  const version = withReferences(textOf(deployment.params, 'api_version') ?? '2025-04-01-preview');
+  const base = address.replace(/\/openai(?:\/deployments.*)?$/, '');
+  return line(`${base}/openai/deployments/${encodeURIComponent(name)}?api-version=${version}`);
+}
+
+function findBedrock({ params }: Deployment, model: string): Target | string {
+  const [, name] = /(?:^|\/)(openai\.gpt-oss-.+)$/.exec(model) ?? [];
+  if (name === undefined)
+    return "of Bedrock's models only gpt-oss is served by a protocol that is spoken here: the others have Converse";
+  const region = withReferences(textOf(params, 'aws_region_name') ?? 'os.environ/AWS_REGION_NAME');
+  const url = `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`;
+  return { name: 'bedrock', line: { url, ...settingsBesideAddress.bedrock }, model: name };
+}
+
+function findVertex({ params }: Deployment, model: string): Target | string {
+  const isGoogles = /^(?:gemini|gemma)/.test(model);
+  if (/claude/i.test(model) || (!isGoogles && !model.includes('/')))
+    return 'Vertex serves it by another protocol than its Chat Completions, which have Gemini and open models';
+  const setting = (name: string, variable: string): string =>
+    withReferences(textOf(params, name) ?? `os.environ/${variable}`);
+  const project = setting('vertex_project', 'VERTEXAI_PROJECT');
+  const location = setting('vertex_location', 'VERTEXAI_LOCATION');
+  const host = location === 'global' ? '' : `${location}-`;
+  const url = `https://${host}aiplatform.googleapis.com/v1/projects/${project}/locations/${location}/endpoints/openapi`;
+  const line = { url, ...settingsBesideAddress.vertex };
+  return { name: 'vertex', line, model: isGoogles ? `google/${model}` : model };
+}
+
+function findSnowflake(deployment: Deployment, model: string): Target | string {
+  const { origin = '' } = URL.parse(addressOf(deployment) ?? '') ?? {};
+  const account = withReferences(
+    textOf(deployment.params, 'account_id') ?? 'os.environ/SNOWFLAKE_ACCOUNT_ID',
+  );
+  const host = origin === '' ? `https://${account}.snowflakecomputing.com` : origin;
+  const line = { url: `${host}/api/v2/cortex/v1`, ...settingsBesideAddress.snowflake };
+  return { name: 'snowflake', line, model };
+}

@@ -1,0 +1,63 @@
+import { referenceTo } from '../../init/known-upstreams.ts';
+
+const wholeReference =
+  /^(?:os\.environ\/([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::?-[^${}]*)?\}|\$([A-Z_][A-Z0-9_]*))$/;
+
+/**
+ * The environment variable that a value is: `os.environ/NAME`, as LiteLLM has it, or `${NAME}`, which templates replace before;
+ * `null` for a value itself. A default is left out: it may be a key.
+ */
+export function variableIn(text: string): string | null {
+  const [, litellms, inBraces, bare] = wholeReference.exec(text.trim()) ?? [];
+  return litellms ?? inBraces ?? bare ?? null;
+}
+
+/** A text as a config file has it: with references to variables, and each other `$` twice. */
+export function withReferences(text: string): string {
+  const variable = variableIn(text);
+  if (variable !== null && !text.includes(':-')) return referenceTo(variable);
+  return text.replaceAll(/\$\{[A-Za-z_]\w*(?::-[^${}]*)?\}|\$/g, (found) => (found === '$' ? '$$' : found));
+}
+
+/** The variables that a text of either program refers to. */
+export function variablesIn(text: string): ReadonlySet<string> {
+  const references = text.matchAll(/os\.environ\/([A-Za-z_]\w*)|\$\{?([A-Za-z_]\w*)/g);
+  return new Set([...references].map(([, litellms, other]) => litellms ?? other ?? ''));
+}
+
+/** Names variables for keys that stand in a file themselves: the same key gets the same name. */
+export class KeyNames {
+  readonly #taken: Set<string>;
+  readonly #names = new Map<string, string>();
+
+  /** `taken` has variables that the file refers to, whose values may be other keys. */
+  constructor(taken: ReadonlySet<string>) {
+    this.#taken = new Set(taken);
+  }
+
+  /** The variable for a key: the wished name, or one with a number behind it. */
+  nameFor(key: string, wished: string): string {
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const name = firstFree(wished, '_', (one) => this.#taken.has(one));
+    this.#taken.add(name);
+    this.#names.set(key, name);
+    return name;
+  }
+}
+
+/** A name that is free: the wished one, or that with the first free number from 2 on behind it. */
+export function firstFree(wished: string, separator: string, isTaken: (name: string) => boolean): string {
+  let name = wished;
+  for (let number = 2; isTaken(name); number++) name = `${wished}${separator}${number}`;
+  return name;
+}
+
+/** The name of a variable made of any text: letters, digits and underscores. */
+export function variableNamed(text: string): string {
+  const words = text
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, '_')
+    .replaceAll(/^_+|_+$/g, '');
+  return /^[A-Z]/.test(words) ? words : `UPSTREAM_${words}`;
+}
