@@ -34,7 +34,6 @@ import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/log/logger.ts';
 import type { Log, LogFormat, LogLevel } from './telemetry/log/logger.ts';
 import type { MetricsText } from './telemetry/metrics/metric-sums.ts';
-import type { Metrics } from './telemetry/metrics/metrics.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -169,7 +168,7 @@ export function composeGateway(
   const listeners = createListeners(current, processServices, firstCertificate);
 
   const { storage, inFlight, tokens } = processServices;
-  const reloads = reportReloads(log, processServices.observability.metrics);
+  const reloads = reportReloads(log, processServices);
   const declaresKeys = (): boolean => current().declaredKeys.length > 0;
   const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
@@ -274,16 +273,21 @@ function workerMethods(
 }
 
 /** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */
-function reportReloads(log: Log, metrics: Metrics) {
+function reportReloads(
+  log: Log,
+  { observability: { metrics }, history }: Pick<ProcessServices, 'observability' | 'history'>,
+) {
   let isFailing = false;
   return {
     succeeded(): void {
       metrics.configReloaded('ok');
+      history.mark('config_loaded');
       if (isFailing) log.notice('config reload succeeds again');
       isFailing = false;
     },
     failed(error: unknown): void {
       metrics.configReloaded('failed');
+      history.mark('config_refused');
       isFailing = true;
       log.fault('config reload failed: the previous config stays in force', error);
     },

@@ -104,6 +104,8 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:net',
     'node:path',
     'node:url',
+    'node:util',
+    'node:zlib',
     'pg',
   ],
   telemetry: [
@@ -111,6 +113,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'pino',
     'fast-string-truncated-width',
     'node:util',
+    'node:perf_hooks',
     'node:fs',
     'node:net',
     'node:stream',

@@ -1,3 +1,4 @@
+import type { KeptHistory } from '../background/history/keep-history.ts';
 import { AgreedQuotas } from '../coordination/quotas/agreed-quotas.ts';
 import {
   limitersOfConfig,
@@ -6,6 +7,7 @@ import {
 import type { Clock } from '../domain/ports/clock.ts';
 import { HedgeBudgets } from '../domain/routing/hedging.ts';
 import { circuitOpenMs } from '../domain/upstreams/circuit.ts';
+import type { CircuitChange } from '../domain/upstreams/sent-request.ts';
 import { UpstreamHealth } from '../domain/upstreams/upstream-health.ts';
 import type { Log } from '../telemetry/log/logger.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -20,10 +22,16 @@ import { runEvents } from './webhook-services.ts';
 export function watchUpstreams(
   storage: StorageServices,
   active: () => ActiveConfig,
-  reports: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
+  reports: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics } & Pick<
+    KeptHistory,
+    'mark'
+  >,
 ) {
-  const { clock, log } = reports;
-  const health = createLoggedHealth(clock, log, (upstream) => events.circuitChanged(upstream));
+  const { clock, log, mark } = reports;
+  const health = createLoggedHealth(clock, log, ({ upstream, model, isOpen }) => {
+    mark(isOpen ? 'circuit_opened' : 'circuit_closed', { upstream, model });
+    events.circuitChanged(upstream);
+  });
   const events = runEvents(storage, { ...reports, active, health });
   // This process has the limits of its upstreams alone, unless nodes agree on quotas.
   const quotas =
@@ -70,10 +78,11 @@ export function watchUpstreams(
 function createLoggedHealth(
   clock: Clock,
   { notice }: Log,
-  onChange: (upstream: string) => void,
+  onChange: (change: CircuitChange) => void,
 ): UpstreamHealth {
-  return new UpstreamHealth(clock, ({ upstream, model, isOpen, onlyKey, cause }) => {
-    onChange(upstream);
+  return new UpstreamHealth(clock, (change) => {
+    const { upstream, model, isOpen, onlyKey, cause } = change;
+    onChange(change);
     const named = {
       upstream,
       ...(model === null ? {} : { model }),

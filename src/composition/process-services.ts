@@ -28,6 +28,7 @@ import { composeClaims } from './claim-services.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { keepDeclaredKeys } from './declared-key-services.ts';
 import { createFeatures } from './features.ts';
+import { composeHistory } from './history-services.ts';
 import { watchUpstreams } from './health-and-events.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nextId } from './next-id.ts';
@@ -79,7 +80,8 @@ function makeParts(
   const tokens = createTokenCounter(clock);
   const shadowBook = new ShadowBook(clock, metrics.shadows);
 
-  const upstreams = watchUpstreams(storage, active, { clock, log, metrics });
+  const history = composeHistory(storage, active, { clock, log, addSink });
+  const upstreams = watchUpstreams(storage, active, { clock, log, metrics, mark: history.mark });
   const { events } = upstreams;
   const work = startBackgroundWork(storage, inFlight, active, { clock, log, metrics, events, addSink });
   const { running } = nodes;
@@ -109,6 +111,7 @@ function makeParts(
     /** The counts and budgets of shadow requests. */
     shadowBook,
     upstreams,
+    history,
     work,
     /** The examinations of upstreams. */
     doctorRuns: createDoctorRuns(clock, settings.nameSettings),
@@ -128,7 +131,8 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
   let isClosed = false;
   let active = nothingActive(config);
   const parts = makeParts(config, settings, clock, log, () => active);
-  const { storage, observability, upstreams, declarations, work, nodes, doctorRuns, features } = parts;
+  const { storage, observability, upstreams, declarations, work, nodes, history, doctorRuns, features } =
+    parts;
   const opened = followOpening(storage, log);
   showGauges(parts, () => active);
 
@@ -193,7 +197,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
       declarations.stop();
       parts.readLimiter.close();
       await Promise.all([parts.claiming.close(), parts.limiter.close()]);
-      await Promise.all([work, upstreams, nodes, doctorRuns].map((one) => one.stop()));
+      await Promise.all([work, upstreams, nodes, history, doctorRuns].map((one) => one.stop()));
       await parts.tokens.close();
       try {
         await storage.close();
@@ -227,7 +231,7 @@ function readsOf({ storage, running, work, clock }: Parts): Reads {
 
 /** What operators have of the process. */
 function administrationOf(
-  { storage, work, status, shadowBook, observability, clock, log }: Parts,
+  { storage, work, status, history, shadowBook, observability, clock, log }: Parts,
   { access, workers }: ProcessSettings,
 ) {
   return {
@@ -237,6 +241,7 @@ function administrationOf(
     onFailedLogin: (clientAddress) =>
       log.notice('wrong token at the login of the console', clientAddress === null ? {} : { clientAddress }),
     status,
+    history: history.reads,
     shadows: () => listShadows(shadowBook, workers, clock),
     refusals: {
       refusals: storage.refusals,

@@ -29,6 +29,23 @@ export function entryCount(most: number, usual: number) {
     .default(usual);
 }
 
+/** What an answer is grouped by: some of a few names, separated by commas, each once; none by default. */
+export function namesAmong<Name extends string>(known: readonly Name[]) {
+  const isKnown = (name: string): name is Name => known.some((one) => one === name);
+  return z
+    .string()
+    .transform((text, context) => {
+      const names = text === '' ? [] : [...new Set(text.split(',').map((name) => name.trim()))];
+      const found = names.filter(isKnown);
+      if (found.length === names.length) return found;
+      const message = `expected groups among ${known.join(', ')}, separated by commas`;
+      context.issues.push({ code: 'custom', input: text, message });
+      return z.NEVER;
+    })
+    .default([])
+    .describe(`Groups, separated by commas: ${known.join(', ')}.`);
+}
+
 /** The query of a list: the page size, and the id after which the page starts. */
 export const pageQuery = z.strictObject({
   limit: entryCount(maxPageSize, defaultPageSize),

@@ -5,7 +5,7 @@ import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
-import { check, entryCount, unknownCursor } from './checked-input.ts';
+import { check, entryCount, namesAmong, unknownCursor } from './checked-input.ts';
 import { writeCsv } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
@@ -45,26 +45,12 @@ const sharedFields = {
   after: storedText.optional(),
 };
 
-/** Groups, separated by commas. */
+/** Groups, of which one may be a period. */
 function groupsAmong(known: readonly UsageGroup[]) {
-  const isKnown = (name: string): name is UsageGroup => known.some((group) => group === name);
-  return z
-    .string()
-    .transform((text, context) => {
-      const names = text === '' ? [] : [...new Set(text.split(',').map((name) => name.trim()))];
-      const groups = names.filter(isKnown);
-      const message =
-        groups.length < names.length
-          ? `expected groups among ${known.join(', ')}, separated by commas`
-          : groups.filter((group) => usagePeriods.some((period) => period === group)).length > 1
-            ? `expected one of ${usagePeriods.join(', ')}`
-            : null;
-      if (message === null) return groups;
-      context.issues.push({ code: 'custom', input: text, message });
-      return z.NEVER;
-    })
-    .default([])
-    .describe(`Groups, separated by commas: ${known.join(', ')}.`);
+  return namesAmong(known).refine(
+    (groups) => groups.filter((group) => usagePeriods.some((period) => period === group)).length <= 1,
+    `expected one of ${usagePeriods.join(', ')}`,
+  );
 }
 
 /** The query of an operator. */

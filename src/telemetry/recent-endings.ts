@@ -2,16 +2,10 @@ import type { EndOutcome } from '../domain/money/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndingCounts, RecentEndings } from '../domain/ports/status.ts';
+import { boundOf, quantilesOf, timeBounds } from '../shared/time-bounds.ts';
 
 /** How long an ending counts, in seconds. */
 const windowSeconds = 60;
-
-/** How much larger each bound of times is than the one before: a time is known to half of it. */
-const growth = 1.05;
-
-/** The longest time that is told apart from longer ones, in milliseconds. */
-const longestMs = 3_600_000;
-const bounds = Math.ceil(Math.log(longestMs) / Math.log(growth)) + 1;
 
 /** What ended within one second. */
 interface Second {
@@ -58,7 +52,7 @@ function emptySecond(): Second {
     requests: 0,
     outputTokens: 0,
     endings: new Map(),
-    firstTexts: new Uint32Array(bounds),
+    firstTexts: new Uint32Array(timeBounds),
   };
 }
 
@@ -82,17 +76,8 @@ function count({ outcome, usage, protocol, mode, firstTextMs }: ExchangeSummary,
   second.firstTexts[at] = (second.firstTexts[at] ?? 0) + 1;
 }
 
-function boundOf(timeMs: number): number {
-  return timeMs <= 1 ? 0 : Math.min(bounds - 1, Math.ceil(Math.log(timeMs) / Math.log(growth)));
-}
-
-/** The time in the middle between a bound and the one before, in whole milliseconds. */
-function timeAt(bound: number): number {
-  return Math.round(growth ** (bound - 0.5));
-}
-
 function addFirstTexts(seconds: readonly Second[]): EndingCounts['firstTexts'] {
-  const sums = new Float64Array(bounds);
+  const sums = new Float64Array(timeBounds);
   for (const { firstTexts } of seconds)
     firstTexts.forEach((times, at) => (sums[at] = (sums[at] ?? 0) + times));
   return [...sums.entries()].filter(([, times]) => times > 0);
@@ -109,22 +94,12 @@ function addEndings(all: readonly Iterable<readonly [EndOutcome, number]>[]): En
 export function addUpEndings(all: readonly EndingCounts[]): RecentEndings {
   const sum = (figure: (counts: EndingCounts) => number): number =>
     all.reduce((total, counts) => total + figure(counts), 0);
+  const quantile = quantilesOf(all.flatMap(({ firstTexts }) => firstTexts));
   return {
     seconds: Math.max(1, ...all.map(({ seconds }) => seconds)),
     requests: sum(({ requests }) => requests),
     outputTokens: sum(({ outputTokens }) => outputTokens),
-    firstTextMs: quantiles(all.flatMap(({ firstTexts }) => firstTexts)),
+    firstTextMs: { p50: quantile(0.5), p99: quantile(0.99) },
     endings: addEndings(all.map(({ endings }) => Object.entries(endings) as [EndOutcome, number][])),
   };
-}
-
-function quantiles(firstTexts: EndingCounts['firstTexts']): RecentEndings['firstTextMs'] {
-  const sorted = firstTexts.toSorted(([one], [other]) => one - other);
-  const total = sorted.reduce((sum, [, times]) => sum + times, 0);
-  const quantile = (share: number): number | null => {
-    let left = Math.ceil(total * share);
-    const found = sorted.find(([, times]) => (left -= times) <= 0);
-    return found === undefined ? null : timeAt(found[0]);
-  };
-  return { p50: quantile(0.5), p99: quantile(0.99) };
 }

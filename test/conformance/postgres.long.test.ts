@@ -8,6 +8,7 @@ import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeClaimRows } from './claims.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeHistory } from './history.ts';
 import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
@@ -81,6 +82,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
   describeRefusals('PostgreSQL', open);
+  describeHistory('PostgreSQL', open);
   describeOutbox('PostgreSQL', openTimedPostgres);
   describeTokenUse('PostgreSQL', openTimedPostgres, 10);
 });

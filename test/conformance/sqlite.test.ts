@@ -10,6 +10,7 @@ import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeClaimRows } from './claims.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeHistory } from './history.ts';
 import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
@@ -62,6 +63,7 @@ describeManyDeclarations('SQLite in a file', () => open());
 describePrepaidSecrets('SQLite in a file', () => open(), 6);
 describeRetention('SQLite in a file', open);
 describeRefusals('SQLite in a file', open);
+describeHistory('SQLite in a file', open);
 describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 15);
 
 describeOutbox('SQLite in memory', () => openTimedSqlite(':memory:'));

@@ -6,11 +6,13 @@ import addFormats from 'ajv-formats';
 import { OpenAPIClientAxios } from 'openapi-client-axios';
 import type { AxiosResponse, Document, OpenAPIClient } from 'openapi-client-axios';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
 import { playProvider } from '../support/examine.ts';
 import { generatedFile } from '../support/generated-file.ts';
 import { parseFrames } from '../support/parse-frames.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 import { openApiDocument } from './document.ts';
@@ -68,11 +70,14 @@ test('the document is valid OpenAPI 3.1', async () => {
 describe('a client that is generated from the document', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
+  /** How far its clock is ahead, in milliseconds. */
+  let aheadMs = 0;
   let clients: { readonly of: OpenAPIClient; readonly operators: OpenAPIClient };
   beforeAll(async () => {
     upstream = await startUpstream();
     upstream.play(sayTexts(['Hello', ' there']));
     gateway = await startGateway({
+      clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
       upstreamUrl: upstream.url,
       price: { input: '1', output: '2' },
       shadow: { route: { upstream: 'local', model: 'other' }, share: 1, free: true },
@@ -139,6 +144,11 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'getRecord', { request_id: data.data[0].request_id });
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
     await expectAs('operators', 'getStatus', { limit: 1 });
+    aheadMs = 15_000;
+    await eventually('the interval of the requests is stored', async () => {
+      const history = await expectAs('operators', 'getHistory', { by: 'upstream,model' });
+      return history.data.points.some(({ groups }: { groups: readonly object[] }) => groups.length > 0);
+    });
     await expectAs('operators', 'listUpstreams');
     const shadows = await expectAs('operators', 'listShadows');
     expect(shadows.data.data).toMatchObject([{ model: 'small', upstream_model: 'other' }]);

@@ -6,6 +6,7 @@ import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
 import { eventTypes } from '../../src/domain/events.ts';
+import { markKinds } from '../../src/domain/history/interval.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
 import { closed, count, flag, nullable, text } from './answer-schemas.ts';
@@ -242,6 +243,54 @@ const status = closed({
   }),
 });
 
+const countsByName = { type: 'object', additionalProperties: count } satisfies JsonSchema;
+
+/** The requests that ended in a time, of all or of one group. */
+const historyFigures = {
+  requests: countsByName,
+  refusals: countsByName,
+  first_text_ms: closed({ p50: nullable(count), p95: nullable(count), p99: nullable(count) }),
+  output_tokens: count,
+  charge: usd,
+};
+
+/** What all processes did in some time. */
+const history = closed({
+  object: { const: 'history' },
+  from: moment,
+  to: moment,
+  step_seconds: count,
+  by: listOf(text),
+  points: listOf(
+    closed(
+      {
+        at: moment,
+        processes: count,
+        running: count,
+        waiting: count,
+        event_loop_delay_ms: count,
+        memory_bytes: count,
+        upstream_states: { type: 'object', additionalProperties: { enum: ['open', 'half_open'] } },
+        ...historyFigures,
+        groups: listOf(
+          closed({ upstream: nullable(text), model: nullable(text), other: flag, ...historyFigures }),
+        ),
+      },
+      ['groups'],
+    ),
+  ),
+  marks: listOf(
+    closed({
+      at: moment,
+      kind: { enum: [...markKinds] },
+      node: nullable(text),
+      upstream: nullable(text),
+      model: nullable(text),
+    }),
+  ),
+  marks_left_out: count,
+});
+
 const circuit = closed({
   state: { enum: ['closed', 'open', 'half_open'] },
   only_key: nullable(text),
@@ -445,6 +494,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   RunningRequestPage: page('RunningRequest'),
   Status: status,
+  History: history,
   Upstream: listedUpstream,
   UpstreamPage: page('Upstream'),
   Shadow: shadow,

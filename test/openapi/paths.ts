@@ -1,4 +1,5 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
+import { historyQuery } from '../../src/http/admin/history.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
@@ -436,6 +437,9 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         },
       }),
     },
+  },
+  '/admin/history': {
+    get: read('getHistory', 'Shows what happened in the last day.', 'History', inQuery(historyQuery)),
   },
   '/admin/upstreams': {
     get: read(

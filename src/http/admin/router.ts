@@ -11,6 +11,8 @@ import { createConsoleRoutes } from '../console/routes.ts';
 import type { ConsolePorts } from '../console/routes.ts';
 import { createArchiveRoutes } from './archive.ts';
 import { createGroupRoutes } from './groups.ts';
+import { createHistoryRoutes } from './history.ts';
+import type { HistoryPorts } from './history.ts';
 import { createAdminGuard } from './guard.ts';
 import { createKeyRoutes, createKeyOperations } from './keys.ts';
 import type { KeyAdministration } from './keys.ts';
@@ -49,6 +51,7 @@ export interface AdminPorts extends ConsolePorts {
   readonly records: RecordAdministration;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
+  readonly history: HistoryPorts;
   readonly upstreams: UpstreamAdministration;
   /** The shadow routes of the config in force. */
   readonly shadows: () => Promise<readonly ShadowView[]>;
@@ -100,6 +103,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createStatusRoutes(ports.status));
+  router.use('/admin', createHistoryRoutes(ports.history));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createListRoutes(ports));
   router.use('/admin', createRefusalRoutes(ports.refusals));

@@ -86,6 +86,7 @@ export const copiedTables = [
   'usage_hours',
   'token_use',
   'refusals',
+  'history_intervals',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

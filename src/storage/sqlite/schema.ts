@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
 import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
+import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { sql } from '../schema/parts.ts';
@@ -72,6 +73,7 @@ export const migrations: readonly Migration[] = [
   },
   { number: 2, name: 'claims of requests', sql: claimRows('sqlite') },
   { number: 3, name: 'owners of ended claims', sql: claimOwners('sqlite') },
+  { number: 4, name: 'history of the processes', sql: historyIntervals('sqlite') },
 ];
 
 /** Brings the schema up to date. A database with other steps than this version has is refused, and stays as it is. */
