@@ -18,15 +18,15 @@ const defaultPageSize = 50;
 /** The longest name of a parameter that is compared with the known ones. */
 const maxHintedLength = 64;
 
+/** A whole number in a query, within bounds. */
+export function wholeNumberFrom(least: number, most: number) {
+  const problem = `expected a whole number from ${least} to ${most}`;
+  return z.coerce.number<number | string>(problem).int(problem).min(least, problem).max(most, problem);
+}
+
 /** How many entries of a list are asked for: from 1 to `most`, and `usual` where the query does not say it. */
 export function entryCount(most: number, usual: number) {
-  const problem = `expected a whole number from 1 to ${most}`;
-  return z.coerce
-    .number<number | string>(problem)
-    .int(problem)
-    .min(1, problem)
-    .max(most, problem)
-    .default(usual);
+  return wholeNumberFrom(1, most).default(usual);
 }
 
 /** What an answer is grouped by: some of a few names, separated by commas, each once; none by default. */
@@ -96,6 +96,11 @@ export function checkQuery<Schema extends z.ZodObject>(
 /** The `:id` in the path of a route. */
 export function pathIdOf(request: Request): string {
   return searchableId(String(request.params['id']));
+}
+
+/** The refusal of a time that ends before it begins: an empty answer would look like a time without anything. */
+export function endsTooEarly(): Refusal {
+  return refuse('invalid_value', "Invalid 'to': expected a time after 'from'.", { param: 'to' });
 }
 
 const listCursorProblem =

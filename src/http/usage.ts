@@ -5,7 +5,7 @@ import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
-import { check, entryCount, namesAmong, unknownCursor } from './checked-input.ts';
+import { check, endsTooEarly, entryCount, namesAmong, unknownCursor } from './checked-input.ts';
 import { writeCsv } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
@@ -107,8 +107,7 @@ async function readPage(
   where: Pick<UsageQuery['where'], 'keyId' | 'group' | 'upstream'>,
   reads: UsageReads,
 ): Promise<NamedUsagePage | Refusal> {
-  if (to <= from)
-    return refuse('invalid_value', "Invalid 'to': expected a time after 'from'.", { param: 'to' });
+  if (to <= from) return endsTooEarly();
   const filter = { ...where, model, outcome, ...(tag === undefined ? {} : { tag: tag || null }) };
   const page = await reads
     .usage({ by, fromMs: from, toMs: to, where: filter, limit, after: after ?? null })

@@ -5,7 +5,8 @@ import type { ChainState } from '../domain/statements/chain.ts';
 import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { lockAccount } from './ledger/accounts.ts';
 import { createLedgerChain, insertSeal } from './ledger/ledger-chain.ts';
-import { readRecord, selectRemovedBefore } from './records/record-pages.ts';
+import { readRecord } from './records/read-record.ts';
+import { selectRemovedBefore } from './records/record-pages.ts';
 import { findRequestKey, isBehind, isOneOf, requestKeyOf } from './records/request-key.ts';
 import { lookUpRows, raw, readRows, sql } from './statements.ts';
 

@@ -204,7 +204,7 @@ describe('textgate records', () => {
     const gateway = await startCommanded();
     await (await gateway.post()).text();
     expect(await failing(gateway, 'records', '--model', 'dmo')).toBe(
-      'textgate: no record has the model dmo; did you mean demo?',
+      'textgate: no request has the model dmo; did you mean demo?',
     );
     expect(await failing(gateway, 'records', '--model', 'dmo', '--json')).toContain('did you mean demo?');
     expect((await gateway.run('records', '--model', 'demo')).stdout).toMatch(/\n[0-9a-f]{8} /);

@@ -281,7 +281,7 @@ const oneRequest = inPath('request_id');
 
 const records = read(
   'listRecords',
-  'Lists the usage record, newest first. A page of one model may have fewer rows than `limit`, or none, and not be the last: only `next` says so.',
+  'Lists the usage record, newest first. A page that was looked for among a million records may have fewer rows than `limit`, or none, and not be the last: only `next` says so.',
   'RecordPage',
   inQuery(recordQuery),
 );

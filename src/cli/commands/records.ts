@@ -1,9 +1,11 @@
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
+import { parseDuration } from '../../shared/duration.ts';
 import { printing, report } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
 import type { ReconcileOptions } from '../reconcile/reconcile.ts';
 import { exitBeforeRun, wholeNumber, listOf } from './arguments.ts';
+import { optionOf } from './key-settings.ts';
 
 const archiveHelp = `
 The file is written, synced and read again before anything is removed. After an interruption, run the
@@ -14,15 +16,46 @@ Examples:
   textgate records archive --before 2030-01-01 --csv records-until-2029.csv
 `;
 
+const recordsHelp = `
+Examples:
+  textgate records --outcome upstream_failed --from 2030-01-01T15:00:00Z --to 2030-01-01T15:10:00Z
+  textgate records --cause "connection refused" --upstream local
+  textgate records --key bob --min-duration 30s --min-amount 0.05
+`;
+
+/** Reads a duration such as `5s` into milliseconds. */
+function milliseconds(text: string): number {
+  const duration = parseDuration(text);
+  if (duration !== null && duration > 0) return duration;
+  throw new InvalidArgumentError('Expected a duration such as 250ms, 5s or 10m.');
+}
+
+/** The options by which records are chosen. */
+// oxfmt-ignore
+const filterOptions: readonly Parameters<typeof optionOf>[0][] = [
+  { flags: '--key <key>', help: 'only records of this key: its id, or a name that only one key has' },
+  { flags: '--group <name>', help: 'only records of keys that were in this group; `` for those in none' },
+  { flags: '--model <name>', help: 'only records of this model' },
+  { flags: '--upstream <name>', help: 'only records of requests that this upstream answered or failed' },
+  { flags: '--outcome <name>', help: 'only records of requests that ended so, such as completed' },
+  { flags: '--status <code>', help: 'only records of requests whose clients got this HTTP status' },
+  { flags: '--cause <text>', help: "only failures with this text in a cause, a code or the provider's words" },
+  { flags: '--tag <name>', help: 'only records with this tag; `` for those without one' },
+  { flags: '--min-duration <time>', read: milliseconds, help: 'only records of requests that took so long, such as 30s' },
+  { flags: '--max-duration <time>', read: milliseconds, help: 'only records of requests that took no longer' },
+  { flags: '--min-amount <usd>', help: 'only records with a charge of so much or more' },
+  { flags: '--from <time>', help: 'only records from this time on, such as 2030-01-01T00:00:00Z' },
+  { flags: '--to <time>', help: 'only records before this time' },
+];
+
 /** Adds `textgate records` and `textgate records archive`. */
 export function addRecordsCommands(program: Command): void {
   const records = program
     .command('records')
     .description('list consumption records, newest first')
-    .option('--key <key>', 'only records of this key: its id, or a name that only one key has')
-    .option('--model <name>', 'only records of this model')
-    .option('--from <time>', 'only records from this time on, such as 2030-01-01T00:00:00Z')
-    .option('--to <time>', 'only records before this time')
+    .addHelpText('after', recordsHelp);
+  for (const option of filterOptions) records.addOption(optionOf(option));
+  records
     .option(
       '--limit <n>',
       'only the newest n records; the default is 20 on a terminal, and all otherwise',

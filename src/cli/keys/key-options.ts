@@ -104,6 +104,11 @@ const written: Readonly<Record<string, string>> = {
   to: '--to',
   by: '--by',
   outcome: '--outcome',
+  status: '--status',
+  cause: '--cause',
+  min_duration_ms: '--min-duration',
+  max_duration_ms: '--max-duration',
+  min_amount: '--min-amount',
   amount: '<usd>',
   name: 'the name',
 };

@@ -64,7 +64,7 @@ function daysOf(month: string, { from, to }: UsageOptions): { readonly from: str
 }
 
 /** No rows would hide a misspelt name: throws if none of all requests has a name that was asked for. */
-async function requireNames(
+export async function requireNames(
   filter: Pick<UsageOptions, 'group' | 'model' | 'upstream' | 'tag'>,
 ): Promise<void> {
   for (const group of ['group', 'model', 'upstream', 'tag'] as const) {

@@ -187,12 +187,42 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'
   readonly failure?: RecordedFailure | null;
 }
 
-/** A selection of records; times are milliseconds since 1970, `to` is not included. */
+/**
+ * A selection of records; times are milliseconds since 1970, `to` is not included. One that asks for what an end decides, as an
+ * outcome, has no request in progress.
+ */
 export interface RecordFilter {
   readonly keyId?: string | undefined;
   readonly model?: string | undefined;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
+  readonly outcome?: Outcome | undefined;
+  /** The upstream of the record: the one whose answer or failure the client got. */
+  readonly upstream?: string | undefined;
+  /** The group of the key when the request was sent; an empty one for the requests of keys without a group. */
+  readonly group?: string | undefined;
+  /** An empty one for the requests without a tag. */
+  readonly tag?: string | undefined;
+  /** The HTTP status that the client got. */
+  readonly status?: number | undefined;
+  /** A part of what the record says of a failure, as `saysCause` has it. */
+  readonly cause?: string | undefined;
+  /** From arrival to the end, in milliseconds; both included. */
+  readonly minDurationMs?: number | undefined;
+  readonly maxDurationMs?: number | undefined;
+  /** The least charge, in nano-USD. */
+  readonly minChargeNanos?: number | undefined;
+}
+
+/**
+ * Whether a text is a part of what a record says of why its request, or a call for it, failed: the code that the client got,
+ * the causes, and the result, code and words of each failed call. Upper and lower case differ.
+ */
+export function saysCause({ failure, attempts }: ConsumptionRecord, text: string): boolean {
+  const ofCalls = attempts.flatMap(({ result, cause, upstreamError }) =>
+    result === 'ok' ? [] : [result, cause, upstreamError?.code, upstreamError?.message],
+  );
+  return [failure?.code, failure?.cause, ...ofCalls].some((said) => said?.includes(text) === true);
 }
 
 /** A page of records, newest first; `next` is the cursor of the following page. */

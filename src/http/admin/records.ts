@@ -1,6 +1,5 @@
 import type { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
-import { instant, storedText } from '../../shared/schema-values.ts';
 import type { KeyStore } from '../../domain/ports/key-store.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
 import type { Retention } from '../../domain/ports/retention.ts';
@@ -8,13 +7,14 @@ import type { RunningRequest, RunningRequests } from '../../domain/ports/running
 import type { Refusal } from '../../shared/errors.ts';
 import type { RecordPage } from '../../domain/money/consumption.ts';
 import { check, pageQuery, pathIdOf, readWholeQuery, unknownCursor } from '../checked-input.ts';
-import { findUnknownKey, presentCancellation, unknownRequest } from '../unknown-ids.ts';
+import { presentCancellation, unknownRequest } from '../unknown-ids.ts';
 import { isoTime } from '../present/iso-time.ts';
 import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
 import { presentWait } from '../present/wait.ts';
 import { sendCsv } from '../answers/respond.ts';
 import { addRoutes } from '../route-table.ts';
+import { filterOf, recordFilterFields } from './record-query.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -25,14 +25,9 @@ export interface RecordAdministration
 }
 
 /** The query of a list of records. */
-export const recordQuery = pageQuery.extend({
-  key: storedText.optional(),
-  model: storedText.optional(),
-  from: instant.optional(),
-  to: instant.optional(),
-});
+export const recordQuery = pageQuery.extend(recordFilterFields);
 
-/** The input of a list of records: times in ISO 8601. */
+/** The input of a list of records: times in ISO 8601, and USD as a decimal string. */
 export type RecordQuery = z.input<typeof recordQuery>;
 
 /** Reads a page of the usage record, newest first. */
@@ -42,11 +37,9 @@ export async function readRecordPage(
 ): Promise<RecordPage | Refusal> {
   const query = check(input, recordQuery);
   if (isRefusal(query)) return query;
-  const { key: keyId, model, from, to, limit, before = null } = query;
-  const unknown = await findUnknownKey(keyId, administration);
-  if (unknown !== null) return unknown;
-  const page = await administration.listRecords({ keyId, model, from, to }, limit, before);
-  return page ?? unknownCursor();
+  const filter = await filterOf(query, administration);
+  if (isRefusal(filter)) return filter;
+  return (await administration.listRecords(filter, query.limit, query.before ?? null)) ?? unknownCursor();
 }
 
 /** A page of the usage record as JSON. */

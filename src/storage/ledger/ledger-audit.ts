@@ -2,7 +2,7 @@ import { readPages } from '../../domain/pause.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readRecord } from '../records/record-pages.ts';
+import { readRecord } from '../records/read-record.ts';
 import { isBehind, requestKeyOf } from '../records/request-key.ts';
 import { listOf, raw, readRows, sql } from '../statements.ts';
 import { readExtent } from '../usage/usage-plan.ts';

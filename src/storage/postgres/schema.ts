@@ -4,7 +4,7 @@ import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { filled, id, sql } from '../schema/parts.ts';
-import { views } from '../schema/requests.ts';
+import { failureIndex, views } from '../schema/requests.ts';
 
 const functions = sql`
 -- As SQLite has it. A function of SQL alone is written into the statements that call it.
@@ -16,6 +16,12 @@ CREATE FUNCTION transaction_number() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) $$;
 CREATE FUNCTION oldest_transaction() RETURNS BIGINT LANGUAGE sql VOLATILE AS
   $$ SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) $$;
+`;
+
+/** A further step. */
+const instr = sql`
+-- As SQLite has it.
+CREATE FUNCTION instr(TEXT, TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT strpos($1, $2) $$;
 `;
 
 const partitions = sql`
@@ -235,5 +241,12 @@ export const migrations: readonly Migration[] = [
     // An earlier version writes none: it is missing in the sums of the others.
     runsWith: 4,
     sql: historyIntervals('postgres'),
+  },
+  {
+    number: 6,
+    name: 'failures of requests',
+    // An earlier version has no use for the index, and it is kept all the same.
+    runsWith: 4,
+    sql: sql`${failureIndex}${instr}`('postgres'),
   },
 ];

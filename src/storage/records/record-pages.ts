@@ -1,13 +1,14 @@
 import type { ConsumptionRecord, RecordFilter } from '../../domain/money/consumption.ts';
 import type { RecordPages } from '../../domain/ports/records.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
-import { raw, readRows, sql } from '../statements.ts';
-import { findEnded, searchLimits, wantedOf } from './find-records.ts';
+import type { Engine, Statement } from '../engine.ts';
+import { raw, readRows, sql, where } from '../statements.ts';
+import { findEnded, isSearch, searchLimits, wantedOf } from './find-records.ts';
+import { readRecord } from './read-record.ts';
+import { asksOfEnd, beginningConditions } from './record-filter.ts';
 import { findRequestKey, isRequest, requestKeyOf } from './request-key.ts';
 import type { RequestKey } from './request-key.ts';
-import { readAttempts, readFailure } from './stored-attempts.ts';
 
-/** How many records of a page without a model are read at once: under a millisecond of the thread that serves requests. */
+/** How many records of a page that is no search are read at once: under a millisecond of the thread that serves requests. */
 const recordsAtOnce = 50;
 
 /** Reads consumption records in pages, beside the units that write them. */
@@ -28,20 +29,21 @@ export function createRecordPages(engine: Engine, limits = searchLimits): Record
       }
       // Open ones first, by their ids: one that ends meanwhile is found again, and is one record.
       const found = new Map<string, ConsumptionRecord>();
-      const add = (rows: readonly Row[]): void => {
-        for (const record of rows.map(readRecord)) found.set(record.requestId, record);
+      const add = (records: readonly ConsumptionRecord[]): void => {
+        for (const record of records) found.set(record.requestId, record);
       };
-      add(await readRows(engine, selectOpen(filter, cursor)));
+      if (!asksOfEnd(filter)) add((await readRows(engine, selectOpen(filter, cursor))).map(readRecord));
       let searchedTo: string | null = null;
       for (let ended = 0; ended <= limit && searchedTo === null;) {
-        const most = filter.model === undefined ? recordsAtOnce : limit + 1;
+        const most = isSearch(filter) ? limit + 1 : recordsAtOnce;
         const wanted = Math.min(limit + 1 - ended, most);
         const some = await findEnded(engine, filter, wanted, cursor, limits);
-        add(some.rows);
-        ended += some.rows.length;
+        add(some.records);
+        ended += some.records.length;
         ({ searchedTo } = some);
-        if (some.rows.length < wanted) break;
-        cursor = requestKeyOf(String(some.rows.at(-1)?.['request_id']));
+        const last = some.records.at(-1);
+        if (some.records.length < wanted || last === undefined) break;
+        cursor = requestKeyOf(last.requestId);
       }
       const isSearched = (record: ConsumptionRecord): boolean =>
         searchedTo === null || record.requestId >= searchedTo;
@@ -81,60 +83,10 @@ function selectRecord(key: RequestKey, keyId: string | undefined): readonly Stat
 
 /** All open records that belong on a page or behind it. */
 function selectOpen(filter: RecordFilter, before: RequestKey | null): Statement {
-  const ofModel = filter.model === undefined ? raw('') : sql` WHERE model = ${filter.model}`;
-  return sql`SELECT ${raw(columnsIn.open_requests)} FROM (SELECT * FROM open_requests${wantedOf(filter, before)}) AS open${ofModel}`;
+  return sql`SELECT ${raw(columnsIn.open_requests)} FROM (SELECT * FROM open_requests${wantedOf(filter, before)}) AS open${where(beginningConditions(filter))}`;
 }
 
 /** Ids are in the order of time. */
 function newestFirst(one: ConsumptionRecord, other: ConsumptionRecord): number {
   return one.requestId < other.requestId ? 1 : -1;
-}
-
-/** A record, from a row of its view. */
-export function readRecord(row: Row): ConsumptionRecord {
-  const number = (name: string): number | null => (row[name] === null ? null : Number(row[name]));
-  const inputTokens = number('input_tokens');
-  const outputTokens = number('output_tokens');
-  const usage =
-    inputTokens === null || outputTokens === null
-      ? null
-      : {
-          inputTokens,
-          cachedInputTokens: number('cached_input_tokens') ?? 0,
-          cacheWriteTokens: number('cache_write_tokens') ?? 0,
-          outputTokens,
-          reasoningTokens: number('reasoning_tokens') ?? 0,
-          totalTokens: inputTokens + outputTokens,
-        };
-  return {
-    requestId: String(row['request_id']),
-    keyId: String(row['key_id']),
-    createdAtMs: Number(row['created_at']),
-    protocol: row['protocol'] as ConsumptionRecord['protocol'],
-    mode: row['mode'] as ConsumptionRecord['mode'],
-    model: String(row['model']),
-    upstream: String(row['upstream']),
-    tag: row['tag'] as ConsumptionRecord['tag'],
-    group: row['group_name'] as ConsumptionRecord['group'],
-    outcome: row['outcome'] as ConsumptionRecord['outcome'],
-    status: number('status'),
-    usage,
-    usageSource: row['usage_source'] as ConsumptionRecord['usageSource'],
-    price: {
-      input: Number(row['price_input']),
-      cachedInput: Number(row['price_cached_input']),
-      cacheWrite: Number(row['price_cache_write']),
-      output: Number(row['price_output']),
-      request: Number(row['price_request']),
-    },
-    attempts: readAttempts(row, usage),
-    // Of a key without a balance, a budget alone has the hold.
-    holdNanos: Math.max(Number(row['hold']), Number(row['budget_hold'] ?? 0)),
-    chargeNanos: Number(row['charge']),
-    unbookedNanos: Number(row['unbooked']),
-    queuedMs: Number(row['queued_ms']),
-    firstTextMs: number('first_byte_ms'),
-    totalMs: number('total_ms'),
-    failure: readFailure(row['failure']),
-  };
 }

@@ -62,6 +62,13 @@ CREATE INDEX records_by_group_budget ON record_rows (group_budget, group_period,
   WHERE group_budget IS NOT NULL;
 `;
 
+/** Whether something went wrong with an ended request: it failed, one of its calls did, or it was closed as lost. */
+export const hasFailed = '(failure IS NOT NULL OR attempts IS NOT NULL OR settled_ms IS NULL)';
+
+/** By which failures are found among all records: a further step of both engines. Most records are not in it. */
+export const failureIndex = sql`CREATE INDEX records_by_failure ON record_rows (created_at, tail) WHERE ${hasFailed};
+`;
+
 /** The id of the request that a row is of, as it was given to the client. */
 export const requestIdOf = (row: string): Part =>
   either(

@@ -6,7 +6,7 @@ import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
 import { addBudgetLevel, addLowBalance, countRecord, markOf } from '../schema/triggers.ts';
 import { sql } from '../schema/parts.ts';
-import { views } from '../schema/requests.ts';
+import { failureIndex, views } from '../schema/requests.ts';
 
 const refuse = (reason: string): string => `BEGIN SELECT RAISE(ABORT, '${reason}'); END`;
 
@@ -74,6 +74,7 @@ export const migrations: readonly Migration[] = [
   { number: 2, name: 'claims of requests', sql: claimRows('sqlite') },
   { number: 3, name: 'owners of ended claims', sql: claimOwners('sqlite') },
   { number: 4, name: 'history of the processes', sql: historyIntervals('sqlite') },
+  { number: 5, name: 'failures of requests', sql: failureIndex('sqlite') },
 ];
 
 /** Brings the schema up to date. A database with other steps than this version has is refused, and stays as it is. */

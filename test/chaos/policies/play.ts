@@ -1,4 +1,4 @@
-import { readRecord } from '../../../src/storage/records/record-pages.ts';
+import { readRecord } from '../../../src/storage/records/read-record.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { openPipeline } from '../../support/pipeline-harness.ts';
 import { checkRequest, checkScene } from './checks.ts';
