@@ -33,7 +33,8 @@ function loadInside(url: URL): string {
     const isInside = (url) => url.startsWith(${folder});
     require('node:module').registerHooks({
       resolve(name, context, next) {
-        const url = URL.parse(name, context.parentURL)?.href ?? '';
+        // Any other name is that of a module of Node.
+        const url = /^(\\.|file:)/.test(name) ? new URL(name, context.parentURL).href : name;
         return isInside(url) ? { url, shortCircuit: true } : next(name, context);
       },
       load(url, context, next) {
