@@ -3,6 +3,7 @@ import { setGlobalProxyFromEnv } from 'node:http';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { keyRow } from '../../src/cli/import/keys/read-row.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { openPriceList } from '../../src/prices/open-price-list.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
@@ -91,7 +92,11 @@ test('every command reaches its gateway without the proxy that Node is told to u
   const [admin, clients] = [await startRelay(gateway.adminUrl), await startRelay(gateway.url)];
   const folder = makeTemporaryFolder();
   writeFileSync(join(folder, 'usage.csv'), `date,model,input_tokens,output_tokens\n2030-01-31,demo,1,1\n`);
-  writeFileSync(join(folder, 'keys.csv'), `token\n${'5'.repeat(64)}\n`);
+  const columns = Object.keys(keyRow.shape);
+  writeFileSync(
+    join(folder, 'keys.csv'),
+    `${columns.join(',')}\n${'5'.repeat(64)}${','.repeat(columns.length - 1)}\n`,
+  );
   writeFileSync(join(folder, 'later.json'), JSON.stringify([{ id: 'other', api_pattern: 'x', models: [] }]));
   writeFileSync(
     join(folder, 'listed.yaml'),

@@ -69,6 +69,7 @@ export function openStorage(
     ...(shared === null ? { ordered: store } : {}),
   });
   ({ beginnings } = records);
+  const lookUps = { onFault: log.fault, onShed: () => metrics.keyLookUpShed(), takesImported };
   const recovered = records.recover().then(closed('closed requests left open by a previous process'));
   // Awaited by `ready` only: a rejection before that must not end the process as unhandled.
   recovered.catch(() => {});
@@ -95,11 +96,7 @@ export function openStorage(
       if (fault === null) log.notice('database accepts writes again');
       else log.fault('database does not accept writes', fault);
     }),
-    keyDirectory: composeKeyDirectory(store, shared, clock, {
-      onFault: log.fault,
-      onShed: () => metrics.keyLookUpShed(),
-      takesImported,
-    }),
+    keyDirectory: composeKeyDirectory(store, shared, clock, lookUps),
     ledgerAudit: createLedgerAudit(engine),
     tokenUse: createTokenUse(engine, log.fault),
     /** The end of old records. */

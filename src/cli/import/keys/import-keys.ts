@@ -47,9 +47,11 @@ export async function importKeys(file: string, isDry: boolean): Promise<void> {
 
 async function readRows(file: string): Promise<readonly ExportRow[]> {
   const { form, has, rows } = await openExport(file);
-  if (form !== 'csv' || !has('token'))
+  // Without one of them a limit would be gone.
+  const missing = Object.keys(keyRow.shape).find((column) => form !== 'csv' || !has(column));
+  if (missing !== undefined)
     throw new Error(
-      'the first line has no column token: expected a CSV of LiteLLM_VerificationToken with its header',
+      `the first line has no column ${missing}: expected a CSV of LiteLLM_VerificationToken with its header`,
     );
   const read: ExportRow[] = [];
   for await (const row of rows) {

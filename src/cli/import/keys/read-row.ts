@@ -48,17 +48,14 @@ function readTime(text: string): number | null {
   return moment.kind === 'day' ? Date.parse(moment.day) : moment.ms;
 }
 
-/** A cell, `null` if it is empty or its column is missing. A wrong one is not quoted: it may be a key. */
+/** A cell, `null` if it is empty. A wrong one is not quoted: it may be a key. */
 function cell<Value>(read: (text: string) => Value | null, expected: string) {
-  return z
-    .string()
-    .optional()
-    .transform((text = '', { issues }) => {
-      const value = text === '' ? null : read(text);
-      if (value === null && text !== '')
-        issues.push({ code: 'custom', input: null, message: `expected ${expected}` });
-      return value;
-    });
+  return z.string().transform((text, { issues }) => {
+    const value = text === '' ? null : read(text);
+    if (value === null && text !== '')
+      issues.push({ code: 'custom', input: null, message: `expected ${expected}` });
+    return value;
+  });
 }
 
 const truths = new Map([
