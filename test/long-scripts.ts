@@ -4,6 +4,7 @@ export const longScripts: Readonly<Record<string, Readonly<Record<string, string
     compare: 'bench/compare.ts',
     console: 'bench/console.ts',
     disk: 'bench/disk.ts',
+    history: 'bench/history.ts',
     keys: 'bench/many-keys.ts',
     lists: 'bench/lists.ts',
     metrics: 'bench/metrics.ts',

@@ -7,8 +7,9 @@ import type { HistoryRange, HistoryStore, StoredPart } from '../domain/ports/his
 import type { Engine, Row, SqlValue, Statement } from './engine.ts';
 import { joined, readRows, sql } from './statements.ts';
 
-/** How many parts are read at a time: some milliseconds of reading them. */
-const partsAtOnce = 100;
+/** How many parts are read at a time, of all requests and of groups: some milliseconds of the event loop. */
+const wholeAtOnce = 200;
+const groupedAtOnce = 20;
 
 const [compress, decompress] = [promisify(deflate), promisify(inflate)];
 
@@ -26,12 +27,13 @@ export function createHistory(engine: Pick<Engine, 'run' | 'read'>): HistoryStor
       ]);
     },
     async *read(range) {
+      const limit = range.grouping === '' ? wholeAtOnce : groupedAtOnce;
       let last: Pick<HistoryPart, 'atMs' | 'process'> = { atMs: range.fromMs, process: '' };
       for (;;) {
-        const rows = await readRows(engine, selectParts(range, last));
+        const rows = await readRows(engine, selectParts(range, last, limit));
         const parts = await Promise.all(rows.map((row) => partOf(row, range)));
         if (parts.length > 0) yield parts;
-        if (parts.length < partsAtOnce) return;
+        if (parts.length < limit) return;
         last = parts.at(-1) ?? last;
       }
     },
@@ -51,10 +53,11 @@ function insertParts(rows: readonly SqlValue[][]): Statement {
 function selectParts(
   { grouping, lengthMs, toMs }: HistoryRange,
   { atMs, process }: Pick<HistoryPart, 'atMs' | 'process'>,
+  limit: number,
 ): Statement {
   return sql`SELECT at, process, contents FROM history_intervals
     WHERE length_ms = ${lengthMs} AND (at, process) > (${atMs}, ${process}) AND at < ${toMs} AND grouping = ${grouping}
-    ORDER BY at, process LIMIT ${partsAtOnce}`;
+    ORDER BY at, process LIMIT ${limit}`;
 }
 
 async function partOf(row: Row, { grouping, lengthMs }: HistoryRange): Promise<HistoryPart> {

@@ -43,7 +43,7 @@ export function describeHistory(name: string, open: () => Promise<Engine>): void
       const all = Array.from({ length: 90 }, (_, at) => ['c', 'a', 'b'].map((process) => part(at, process)));
       await history.write(all.flat(), startMs);
       const pages = await read();
-      expect(pages.map(({ length }) => length)).toEqual([100, 100, 70]);
+      expect(pages.map(({ length }) => length)).toEqual([...Array.from({ length: 13 }, () => 20), 10]);
       expect(placesOf(pages.flat())).toEqual(
         Array.from({ length: 90 }, (_, at) => [`${at} a`, `${at} b`, `${at} c`]).flat(),
       );
