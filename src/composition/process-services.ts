@@ -243,11 +243,6 @@ function administrationOf(
     status,
     history: history.reads,
     shadows: () => listShadows(shadowBook, workers, clock),
-    refusals: {
-      refusals: storage.refusals,
-      namesOf: (keyIds) => storage.store.namesOf(keyIds),
-      now: () => clock.now(),
-    },
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: work.archiving,
     statements: work.statements,

@@ -1,4 +1,4 @@
-import type { Refusals, RefusedByLimit, RefusedKey, RefusedRequests } from '../domain/ports/refusals.ts';
+import type { Refusals, RefusedByLimit, RefusedRequests } from '../domain/ports/refusals.ts';
 import type { Engine, Statement } from './engine.ts';
 import { listOf, lookUpRows, sql } from './statements.ts';
 
@@ -36,24 +36,6 @@ export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp'>): Refusals
         found.set(keyId, { ...known, [String(row['limit_name'])]: Number(row['requests']) });
       }
       return found;
-    },
-    async most(fromMs, toMs, limit) {
-      const rows = await lookUpRows(
-        engine,
-        sql`SELECT key_id, limit_name, sum(requests) AS requests FROM refusals
-          WHERE day >= ${fromMs} AND day < ${toMs} AND key_id IN (
-            SELECT key_id FROM refusals WHERE day >= ${fromMs} AND day < ${toMs}
-            GROUP BY key_id ORDER BY sum(requests) DESC, key_id LIMIT ${limit})
-          GROUP BY key_id, limit_name ORDER BY key_id, limit_name`,
-      );
-      const found = new Map<string, RefusedKey>();
-      for (const row of rows) {
-        const [keyId, requests] = [String(row['key_id']), Number(row['requests'])];
-        const known = found.get(keyId) ?? { keyId, requests: 0, byLimit: {} };
-        const byLimit = { ...known.byLimit, [String(row['limit_name'])]: requests };
-        found.set(keyId, { keyId, requests: known.requests + requests, byLimit });
-      }
-      return [...found.values()].toSorted((one, other) => other.requests - one.requests);
     },
   };
 }

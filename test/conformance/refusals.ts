@@ -39,23 +39,6 @@ export function describeRefusals(name: string, open: () => Promise<Engine>): voi
       expect((await refusals.ofDay([], today)).size).toBe(0);
     });
 
-    test('are listed by key over some days, the most refused keys first', async () => {
-      const { refusals } = await setUp();
-      const tokens = { ...rate, limit: 'tokens' };
-      await refusals.add([
-        { ...rate, requests: 3 },
-        { ...rate, dayMs: today + dayMs, requests: 4 },
-        { ...tokens, requests: 1 },
-        { ...rate, keyId: 'b', requests: 5 },
-        { ...rate, keyId: 'c', requests: 1 },
-      ]);
-      const a = { keyId: 'a', requests: 8, byLimit: { rate: 7, tokens: 1 } };
-      const b = { keyId: 'b', requests: 5, byLimit: { rate: 5 } };
-      expect(await refusals.most(today, today + 2 * dayMs, 2)).toEqual([a, b]);
-      expect(await refusals.most(today, today + dayMs, 1)).toEqual([b]);
-      expect(await refusals.most(today + 2 * dayMs, today + 3 * dayMs, 2)).toEqual([]);
-    });
-
     test('are those of one day, and are kept for a month', async () => {
       const { engine, refusals } = await setUp();
       const count = async () =>

@@ -466,19 +466,6 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   OwnUsagePage: page('OwnUsage'),
   Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),
   UsagePage: page('Usage'),
-  RefusedKey: closed({
-    key_id: text,
-    key_name: nullable(text),
-    requests: count,
-    by_limit: { type: 'object', additionalProperties: count },
-  }),
-  RefusalPage: closed({
-    object: { const: 'list' },
-    data: listOf(schemaRef('RefusedKey')),
-    next: nullable(text),
-    from: moment,
-    to: moment,
-  }),
   RunningRequest: closed({
     request_id: text,
     key_id: text,

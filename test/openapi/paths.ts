@@ -5,7 +5,6 @@ import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { keyQuery } from '../../src/http/admin/key-inputs.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
-import { refusalQuery } from '../../src/http/admin/refusals.ts';
 import { tryOutQuery } from '../../src/http/admin/try-out.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
@@ -357,14 +356,6 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/groups': {
     get: read('listGroups', 'Lists the groups of the config, with what their keys have spent.', 'GroupPage'),
-  },
-  '/admin/refusals': {
-    get: read(
-      'listRefusals',
-      'Lists the keys with the most requests that the gateway’s own limits refused, by limit.',
-      'RefusalPage',
-      inQuery(refusalQuery),
-    ),
   },
   '/admin/keys/{id}/statement': {
     get: text('getStatement', 'A signed statement of a key’s ledger.', 'text/plain', [

@@ -10,19 +10,10 @@ export interface RefusedRequests {
 /** How many requests of one key were refused, by limit; limits that refused none are absent. */
 export type RefusedByLimit = Readonly<Record<string, number>>;
 
-/** A key whose requests were refused, and by which limits how many. */
-export interface RefusedKey {
-  readonly keyId: string;
-  readonly requests: number;
-  readonly byLimit: RefusedByLimit;
-}
-
 /** How many requests limits have refused: sums by day, key and limit, which all nodes add to. */
 export interface Refusals {
   /** Adds to the sums, in one unit, and removes those of days that are long over. */
   add(refused: readonly RefusedRequests[]): Promise<void>;
   /** The sums of some keys on one day, by their ids; keys without a refusal are absent. */
   ofDay(keyIds: readonly string[], dayMs: number): Promise<ReadonlyMap<string, RefusedByLimit>>;
-  /** The keys with the most refused requests on the days that begin from a time on and before another one, most first. */
-  most(fromMs: number, toMs: number, limit: number): Promise<readonly RefusedKey[]>;
 }

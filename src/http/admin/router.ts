@@ -19,8 +19,6 @@ import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
-import { createRefusalRoutes } from './refusals.ts';
-import type { RefusalReads } from './refusals.ts';
 import { createWebhookRoutes } from './webhooks.ts';
 import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
@@ -55,7 +53,6 @@ export interface AdminPorts extends ConsolePorts {
   readonly upstreams: UpstreamAdministration;
   /** The shadow routes of the config in force. */
   readonly shadows: () => Promise<readonly ShadowView[]>;
-  readonly refusals: RefusalReads;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -106,7 +103,6 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createHistoryRoutes(ports.history));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createListRoutes(ports));
-  router.use('/admin', createRefusalRoutes(ports.refusals));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
