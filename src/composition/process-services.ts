@@ -8,7 +8,7 @@ import type { Workers } from '../domain/ports/workers.ts';
 import { ShadowBook } from '../domain/shadows/shadow-book.ts';
 import type { TracingSettings } from '../domain/ports/telemetry.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
-import type { RecordAdministration } from '../http/admin/records.ts';
+import type { FailureReads } from '../http/admin/failures.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import { prepareAnswers } from '../http/answers/prepare-answers.ts';
 import type { Prepare } from '../http/answers/prepare-answers.ts';
@@ -210,7 +210,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
 }
 
 /** What operators and the holders of keys read, each by its routes. */
-type Reads = RecordAdministration &
+type Reads = FailureReads &
   Pick<OwnKeyPorts, 'accounts' | 'usage' | 'budgetUse' | 'refusedToday' | 'running' | 'statements'>;
 
 function readsOf({ storage, running, work, clock }: Parts): Reads {
@@ -224,6 +224,8 @@ function readsOf({ storage, running, work, clock }: Parts): Reads {
     usage: { usage: (query) => usage.usage(query), namesOf: (keyIds) => store.namesOf(keyIds) },
     budgetUse: createBudgetUse(store, clock),
     refusedToday: createReadRefused(refusals, clock),
+    refusals,
+    clock,
     running,
     statements: work.statements,
   };

@@ -1,6 +1,6 @@
 import type { Refusals, RefusedByLimit, RefusedRequests } from '../domain/ports/refusals.ts';
-import type { Engine, Statement } from './engine.ts';
-import { listOf, lookUpRows, sql } from './statements.ts';
+import type { Engine, Row, Statement } from './engine.ts';
+import { listOf, lookUpRows, raw, sql } from './statements.ts';
 
 /** How long the sums of a day are kept, in milliseconds. */
 const keptMs = 32 * 86_400_000;
@@ -16,7 +16,7 @@ function addStatement(refused: readonly RefusedRequests[]): Statement {
 }
 
 /** Keeps the sums of refused requests, over any engine. */
-export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp'>): Refusals {
+export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp' | 'read'>): Refusals {
   return {
     async add(refused) {
       if (refused.length === 0) return;
@@ -36,6 +36,21 @@ export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp'>): Refusals
         found.set(keyId, { ...known, [String(row['limit_name'])]: Number(row['requests']) });
       }
       return found;
+    },
+    async ofDays({ fromMs, toMs, keyId }, most) {
+      const ofKey = keyId === undefined ? raw('') : sql` AND key_id = ${keyId}`;
+      const days = sql`FROM refusals WHERE day >= ${fromMs} AND day < ${toMs}${ofKey}`;
+      const [limits = [], keys = []] = await engine.read([
+        sql`SELECT limit_name, sum(requests) AS requests, count(DISTINCT key_id) AS keys ${days}
+          GROUP BY limit_name ORDER BY 2 DESC, limit_name`,
+        sql`SELECT limit_name, key_id, sum(requests) AS requests ${days}
+          GROUP BY limit_name, key_id ORDER BY 3 DESC, limit_name, key_id LIMIT ${most}`,
+      ]);
+      const readRow = (row: Row) => ({ limit: String(row['limit_name']), requests: Number(row['requests']) });
+      return {
+        byLimit: limits.map((row) => ({ ...readRow(row), keys: Number(row['keys']) })),
+        byKey: keys.map((row) => ({ ...readRow(row), keyId: String(row['key_id']) })),
+      };
     },
   };
 }

@@ -37,6 +37,17 @@ export function describeRefusals(name: string, open: () => Promise<Engine>): voi
       expect(Object.fromEntries(found)).toEqual({ a: { rate: 20, tokens: 190 }, b: { rate: 40 } });
       expect(Object.fromEntries(await other.ofDay(['b'], today))).toEqual({ b: { rate: 40 } });
       expect((await refusals.ofDay([], today)).size).toBe(0);
+      const days = { fromMs: today, toMs: today + dayMs };
+      const { byLimit, byKey } = await other.ofDays(days, 1);
+      const all = (await other.ofDays(days, 100)).byKey;
+      const sum = (rows: readonly { readonly requests: number }[]) =>
+        rows.reduce((total, { requests }) => total + requests, 0);
+      expect([sum(byLimit), byKey]).toEqual([sum(all), all.slice(0, 1)]);
+      expect(await other.ofDays({ ...days, keyId: 'b' }, 9)).toEqual({
+        byLimit: [{ limit: 'rate', requests: 40, keys: 1 }],
+        byKey: [{ keyId: 'b', limit: 'rate', requests: 40 }],
+      });
+      expect(await other.ofDays({ fromMs: 0, toMs: today }, 9)).toEqual({ byLimit: [], byKey: [] });
     });
 
     test('are those of one day, and are kept for a month', async () => {

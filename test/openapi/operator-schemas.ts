@@ -435,6 +435,43 @@ function page(name: string): JsonSchema {
   return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
 }
 
+/** Failures by their causes, and what limits have refused. */
+const failures = closed({
+  from: moment,
+  to: moment,
+  is_complete: flag,
+  read_from: moment,
+  records: count,
+  data: listOf(
+    closed({
+      cause: nullable(text),
+      remedy: nullable(text),
+      result: nullable(text),
+      upstream: text,
+      model: text,
+      status: nullable(count),
+      code: nullable(text),
+      words: nullable(text),
+      first_at: moment,
+      last_at: moment,
+      requests: count,
+      calls: count,
+      keys: count,
+      outcomes: { type: 'object', additionalProperties: count },
+      request_id: text,
+    }),
+  ),
+  other: closed({ groups: count, requests: count }),
+  refusals: nullable(
+    closed({
+      from: moment,
+      to: moment,
+      by_limit: listOf(closed({ limit: text, requests: count, keys: count })),
+      by_key: listOf(closed({ key_id: text, key_name: nullable(text), limit: text, requests: count })),
+    }),
+  ),
+});
+
 /** The schemas of keys, receipts and records, and of the bodies that change keys. */
 export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   OwnKey: closed({ ...key, group: nullable(schemaRef('Group')) }),
@@ -462,6 +499,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     cause: nullable(text),
   }),
   RecordPage: page('Record'),
+  Failures: failures,
   OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
   OwnUsagePage: page('OwnUsage'),
   Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),

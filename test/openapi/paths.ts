@@ -1,6 +1,7 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { historyQuery } from '../../src/http/admin/history.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
+import { failureQuery } from '../../src/http/admin/failures.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { keyQuery } from '../../src/http/admin/key-inputs.ts';
@@ -371,6 +372,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/records/{request_id}': {
     get: read('getRecord', 'Shows the record of one request.', 'Record', [oneRequest]),
+  },
+  '/admin/failures': {
+    get: read(
+      'getFailures',
+      'Groups the failures of some time by their causes.',
+      'Failures',
+      inQuery(failureQuery),
+    ),
   },
   '/admin/usage': {
     get: {

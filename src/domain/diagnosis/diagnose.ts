@@ -49,3 +49,11 @@ function startOf({ method, target, path }: DiagnosedCall): string {
 export function sentencesOf({ cause, advice }: Diagnosis): string {
   return `${cause}. ${advice}`;
 }
+
+/** A line of `sentencesOf` taken apart; other words are a cause without advice. */
+export function readSentences(line: string): Pick<Diagnosis, 'cause'> & { readonly advice: string | null } {
+  const end = line.indexOf('. ');
+  return end === -1
+    ? { cause: line, advice: null }
+    : { cause: line.slice(0, end), advice: line.slice(end + 2) };
+}

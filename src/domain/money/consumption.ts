@@ -212,6 +212,8 @@ export interface RecordFilter {
   readonly maxDurationMs?: number | undefined;
   /** The least charge, in nano-USD. */
   readonly minChargeNanos?: number | undefined;
+  /** Only those with a failure: of the request, or of a call for it. It has others, too, whose calls need more words. */
+  readonly hasFailed?: true | undefined;
 }
 
 /**

@@ -23,7 +23,8 @@ import { createWebhookRoutes } from './webhooks.ts';
 import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
 import type { StatusPorts } from './status.ts';
-import type { RecordAdministration } from './records.ts';
+import { failureQuery, readFailures } from './failures.ts';
+import type { FailureReads } from './failures.ts';
 import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
@@ -38,6 +39,7 @@ import { presentSharedDatabase } from '../present/shared-database.ts';
 import { sendAnswer, sendBody } from '../answers/respond.ts';
 import { unknownOperatorsUrl } from '../heads/unknown-url.ts';
 import { addRoutes } from '../route-table.ts';
+import { isRefusal } from '../../shared/errors.ts';
 import { createRouter } from '../router.ts';
 import type { RequestHandler, Router } from '../router.ts';
 
@@ -46,7 +48,7 @@ export interface AdminPorts extends ConsolePorts {
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
-  readonly records: RecordAdministration;
+  readonly records: FailureReads;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
   readonly history: HistoryPorts;
@@ -112,9 +114,13 @@ export function createAdminRouter(ports: AdminPorts): Router {
   return router;
 }
 
-/** The routes `/admin/usage` and `/admin/shadow`. */
-function createListRoutes({ usage, shadows }: AdminPorts): Router {
+/** The routes `/admin/usage`, `/admin/failures` and `/admin/shadow`. */
+function createListRoutes({ usage, shadows, records }: AdminPorts): Router {
   return addRoutes(createRouter(), {
+    'GET /failures': async (request) => {
+      const query = readWholeQuery(request, failureQuery, 'This report');
+      return isRefusal(query) ? query : readFailures(query, records);
+    },
     'GET /usage': async (request, response) =>
       answerUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage)),
     'GET /shadow': async () => presentList((await shadows()).map(presentShadow), null),

@@ -8,11 +8,13 @@ import { joined, raw, readRows, sql, where } from '../statements.ts';
 import { createUsage } from '../usage/usage-store.ts';
 import { readRecord } from './read-record.ts';
 import {
+  asksOfEnd,
   beginningConditions,
   figureConditions,
   kindConditions,
   mayHaveCause,
   placeConditions,
+  saysOfFailure,
 } from './record-filter.ts';
 import { requestKeyOf } from './request-key.ts';
 import type { RequestKey } from './request-key.ts';
@@ -47,9 +49,7 @@ interface Searched {
 
 /** Whether a filter asks for more than a key and a time. */
 export function isSearch(filter: RecordFilter): boolean {
-  return (
-    kindConditions(filter).length > 0 || figureConditions(filter).length > 0 || filter.cause !== undefined
-  );
+  return asksOfEnd(filter) || beginningConditions(filter).length > 0;
 }
 
 /**
@@ -117,7 +117,7 @@ async function planSearch(
   );
   if (Number(kinds?.['count']) === 0) return null;
   const hasIndex = filter.keyId !== undefined;
-  const isOfFailures = !hasIndex && (filter.cause !== undefined || Number(kinds?.['finished']) === 0);
+  const isOfFailures = !hasIndex && (saysOfFailure(filter) || Number(kinds?.['finished']) === 0);
   const atOnce = hasIndex || isOfFailures ? Math.ceil(recordsPerRead / indexedCost) : recordsPerRead;
   return { filter, isOfFailures, recordsPerRead: atOnce };
 }
@@ -144,9 +144,10 @@ function selectFound(searched: Searched, before: RequestKey | null, limit: numbe
   const conditions = [
     ...(kinds.length === 0 ? [] : [sql`passed.kind IN (SELECT number FROM record_kinds${where(kinds)})`]),
     ...figureConditions(filter),
+    ...(saysOfFailure(filter) ? [raw('passed.has_failed')] : []),
     ...(filter.cause === undefined ? [] : [mayHaveCause(filter.cause)]),
   ];
-  const texts = filter.cause === undefined ? '' : ', attempts, failure';
+  const texts = saysOfFailure(filter) ? `, attempts, failure, ${hasFailed} AS has_failed` : '';
   const next = selectNext(searched, before, `created_at, tail, kind, total_ms, charge${texts}`);
   return sql`SELECT records.* FROM (${next} LIMIT ${recordsPerRead}) AS passed
     JOIN records ON records.created_at = passed.created_at AND records.tail = passed.tail

@@ -47,8 +47,13 @@ export function figureConditions(filter: RecordFilter): readonly Statement[] {
 
 /** Whether a filter asks for what only the end of a request decides. */
 export function asksOfEnd(filter: RecordFilter): boolean {
-  const { outcome, status, cause } = filter;
-  return figureConditions(filter).length > 0 || (outcome ?? status ?? cause) !== undefined;
+  const { outcome, status } = filter;
+  return figureConditions(filter).length > 0 || saysOfFailure(filter) || (outcome ?? status) !== undefined;
+}
+
+/** Whether a filter asks for what only failures have. */
+export function saysOfFailure(filter: RecordFilter): boolean {
+  return (filter.cause ?? filter.hasFailed) !== undefined;
 }
 
 /**
