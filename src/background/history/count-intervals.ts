@@ -77,7 +77,8 @@ export class IntervalCounter {
   mark(kind: MarkKind, { upstream = null, model = null }: MarkedThing = {}): void {
     this.turn();
     const { clock, node } = this.#ports;
-    if (this.#short.marks.length >= maxMarks) this.#short.marksLeftOut++;
+    // Without the mark of its end, a process counts as lost.
+    if (this.#short.marks.length >= maxMarks && kind !== 'process_ended') this.#short.marksLeftOut++;
     else this.#short.marks.push({ atMs: clock.now(), kind, node, upstream, model });
   }
 

@@ -36,7 +36,7 @@ export interface Mark {
   readonly model: string | null;
 }
 
-/** How many marks of one interval are kept: the first ones. */
+/** How many marks of one interval are kept: the first ones, and the last one, which may be the end of the process. */
 export const maxMarks = 50;
 
 /** How a process was during an interval. */
@@ -70,6 +70,7 @@ export interface HistoryPart {
 /** The figures of one process over two intervals, the later of which is `last`. */
 export function joinFigures(first: ProcessFigures, last: ProcessFigures): ProcessFigures {
   const marks = [...first.marks, ...last.marks];
+  const tooMany = Math.max(0, marks.length - maxMarks);
   return {
     node: last.node,
     running: Math.max(first.running, last.running),
@@ -77,8 +78,8 @@ export function joinFigures(first: ProcessFigures, last: ProcessFigures): Proces
     eventLoopDelayMs: Math.max(first.eventLoopDelayMs, last.eventLoopDelayMs),
     memoryBytes: Math.max(first.memoryBytes, last.memoryBytes),
     upstreamStates: worstStates([...first.upstreamStates, ...last.upstreamStates]),
-    marks: marks.slice(0, maxMarks),
-    marksLeftOut: first.marksLeftOut + last.marksLeftOut + Math.max(0, marks.length - maxMarks),
+    marks: marks.toSpliced(maxMarks - 1, tooMany),
+    marksLeftOut: first.marksLeftOut + last.marksLeftOut + tooMany,
   };
 }
 

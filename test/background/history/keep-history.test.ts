@@ -132,7 +132,7 @@ describe('the history of a process', () => {
     expect(marksOf(intervals(60_000))).toEqual(['process_began', 'circuit_opened']);
   });
 
-  test('keeps the first marks of an interval and counts the others', async () => {
+  test('keeps the first marks of an interval and that of the end of the process, and counts the others', async () => {
     const { kept, later, intervals } = await start();
     for (let at = 0; at < 80; at++) kept.mark('circuit_opened', { upstream: 'a', model: null });
     await later(10);
@@ -141,6 +141,13 @@ describe('the history of a process', () => {
     expect(intervals(10_000)[0]).toMatchObject({ figures: { marksLeftOut: 31 } });
     expect(intervals(60_000)[0]).toMatchObject({ figures: { marksLeftOut: 41 } });
     expect(marksOf(intervals(60_000))).toHaveLength(50);
+    for (let at = 0; at < 80; at++) kept.mark('circuit_closed', { upstream: 'a', model: null });
+    await kept.stop();
+    expect(marksOf(intervals(60_000))).toHaveLength(50);
+    expect([intervals(10_000), intervals(60_000)].map((all) => marksOf(all).at(-1))).toEqual([
+      'process_ended',
+      'process_ended',
+    ]);
   });
 
   test('is offered again while the database is away, for ten minutes, and logs that once in ten seconds', async () => {
