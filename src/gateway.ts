@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { adminTokensOf } from './composition/admin-tokens.ts';
 import { createActiveServices } from './composition/active-services.ts';
 import type { ActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
@@ -14,14 +14,13 @@ import { readUpstreamFiles } from './composition/upstreams/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastPath, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams/upstreams.ts';
-import { ConfigError, checkConfig } from './config/load.ts';
+import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
 import type { Clock } from './domain/ports/clock.ts';
 import type { Workers } from './domain/ports/workers.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
 import { createAdminAccess } from './http/admin/access.ts';
-import type { AdminTokens } from './http/admin/access.ts';
 import { answerFetch } from './http/fetch.ts';
 import type { Prepare } from './http/answers/prepare-answers.ts';
 import { createNodeHandler } from './http/standalone.ts';
@@ -132,14 +131,6 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 /** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
 const closeGraceMs = 20_000;
 
-/** The tokens of the admin listener. Throws `ConfigError` if both are the same: the second one must not change anything. */
-function adminTokensOf({ admin }: Config, options: GatewayOptions): AdminTokens {
-  const token = options.adminToken ?? admin.token ?? randomUUID();
-  if (token === admin.readOnlyToken)
-    throw new ConfigError('the config', ['admin.readOnlyToken: expected another token than the admin token']);
-  return { admin: token, readOnly: admin.readOnlyToken ?? null };
-}
-
 /**
  * The composition root: builds the gateway of a checked config from every folder. `nameSettings` names the settings of an
  * upstream in messages for the operator; `workers` are the processes that share its ports.
@@ -159,7 +150,7 @@ export function composeGateway(
     findProxy: readProxyEnvironment(),
     nameSettings,
     workers,
-    access: createAdminAccess(adminTokensOf(config, options), clock),
+    access: createAdminAccess(adminTokensOf(config, options.adminToken), clock),
   };
   const log = createLog(logLevel, clock, logDestination, logFormat, workers?.own);
   const processServices = createProcessServices(config, settings, clock, log);

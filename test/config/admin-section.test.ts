@@ -47,6 +47,49 @@ describe('the read-only token', () => {
   });
 });
 
+describe('tokens with names', () => {
+  const tokens = (...entries: readonly string[]): string =>
+    `admin: { token: ${token}, tokens: [${entries.join(', ')}] }`;
+
+  test.each([
+    [tokens(`{ name: ada, token: ${token} }`), 'admin.tokens[0].token: expected another token'],
+    [
+      tokens(
+        `{ name: ada, token: ${readOnlyToken} }`,
+        `{ name: bob, token: ${readOnlyToken}, readOnly: true }`,
+      ),
+      'admin.tokens[1].token: expected another token',
+    ],
+    [
+      tokens(`{ name: ada, token: ${readOnlyToken} }`, '{ name: ada, token: a-token-of-another-ada }'),
+      'admin.tokens[1].name: another token has this name',
+    ],
+    [tokens(`{ name: admin.token, token: ${readOnlyToken} }`), 'admin.tokens[0].name: expected another name'],
+    [tokens(`{ name: "", token: ${readOnlyToken} }`), 'admin.tokens[0].name: expected a name'],
+    [tokens('{ name: ada, token: short }'), 'admin.tokens[0].token: expected 16 characters or more'],
+    [tokens(`{ token: ${readOnlyToken} }`), 'admin.tokens[0].name'],
+  ])('%s is refused: %s', (section, problem) => {
+    const problems = problemOf(section);
+    expect(problems).toEqual([expect.stringContaining(problem)]);
+    expect(problems.join()).not.toContain(readOnlyToken);
+  });
+
+  test('are hidden where the config is shown, and must differ from that of the token file', () => {
+    const config = loadYaml(`${tokens(`{ name: ada, token: ${readOnlyToken} }`)}\n${rest}`, {});
+    expect(config.admin.tokens).toEqual([{ name: 'ada', token: readOnlyToken, readOnly: false }]);
+    expect(showConfig(config)).toContain('name: ada');
+    expect(showConfig(config)).not.toContain(readOnlyToken);
+    const input = {
+      admin: { tokens: [{ name: 'ada', token }] },
+      storage: { url: 'sqlite::memory:' },
+      upstreams: { local: { url: 'demo:' } },
+      models: { from: 'local' },
+    };
+    const problems = problemsOf(() => createGateway(input, { adminToken: token }));
+    expect(problems).toEqual(['admin.tokens[0].token: expected another token than the admin token']);
+  });
+});
+
 describe('the names of the admin listener', () => {
   test.each([
     'https://gateway.internal',

@@ -414,7 +414,7 @@ describe('the login', () => {
       401,
     );
     const asked = await sendRaw(gateway, { target: '/console/session', headers: [['Cookie', admin]] });
-    expect(JSON.parse(asked.body)).toEqual({ role: null, expires_at: null });
+    expect(JSON.parse(asked.body)).toEqual({ role: null, name: null, expires_at: null });
     gateway.gateway.reload(otherConfig());
     expect((await sendRaw(gateway, { target: '/admin/keys', headers: [['Cookie', admin]] })).status).toBe(
       401,

@@ -1,13 +1,17 @@
 import { expect, test } from 'vitest';
 import { createAdminAccess, sessionMs } from '../../src/http/admin/access.ts';
+import type { AdminToken } from '../../src/http/admin/access.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-const tokens = { admin: 'the-token-of-an-admin', readOnly: 'the-token-of-a-reader' };
+const admin: AdminToken = { name: 'admin.token', role: 'admin', token: 'the-token-of-an-admin' };
+const reader: AdminToken = { name: 'admin.readOnlyToken', role: 'read_only', token: 'the-token-of-a-reader' };
+const ada: AdminToken = { name: 'ada', role: 'admin', token: 'the-token-of-ada' };
+const tokens = [admin, reader, ada];
 
 test('a session counts until its end, and not a moment longer', () => {
   const clock = createFakeClock();
   const access = createAdminAccess(tokens, clock);
-  const { proof, session } = access.openSession('admin');
+  const { proof, session } = access.openSession(admin);
   clock.advance(sessionMs - 1_000);
   expect(access.findSession(proof)).toEqual(session);
   clock.advance(1_000);
@@ -17,35 +21,49 @@ test('a session counts until its end, and not a moment longer', () => {
 test('a session counts on every node with the same tokens, and a logout on the node that got it', () => {
   const clock = createFakeClock();
   const [one, other] = [createAdminAccess(tokens, clock), createAdminAccess(tokens, clock)];
-  const { proof, session } = one.openSession('read_only');
+  const { proof, session } = one.openSession(reader);
   expect(other.findSession(proof)).toEqual(session);
   one.endSession(session);
   expect(one.findSession(proof)).toBeNull();
   expect(other.findSession(proof)).toEqual(session);
 });
 
-test('another token ends all sessions of the former one, and leaves those of the other role', () => {
+test('another token ends all sessions of the former one, and leaves those of the others', () => {
   const clock = createFakeClock();
   const before = createAdminAccess(tokens, clock);
-  const [admin, reader] = [before.openSession('admin').proof, before.openSession('read_only').proof];
-  const newAdmin = createAdminAccess({ ...tokens, admin: 'another-token-of-an-admin' }, clock);
-  expect([newAdmin.findSession(admin), newAdmin.findSession(reader)?.role]).toEqual([null, 'read_only']);
-  const newReader = createAdminAccess({ ...tokens, readOnly: 'another-token-of-a-reader' }, clock);
-  expect([newReader.findSession(admin)?.role, newReader.findSession(reader)]).toEqual(['admin', null]);
-  const noReader = createAdminAccess({ ...tokens, readOnly: null }, clock);
-  expect(noReader.findSession(reader)).toBeNull();
+  const proofs = tokens.map((token) => before.openSession(token).proof);
+  const namesFoundBy = (after: readonly AdminToken[]) => {
+    const access = createAdminAccess(after, clock);
+    return proofs.map((proof) => access.findSession(proof)?.name ?? null);
+  };
+  expect(namesFoundBy(tokens)).toEqual(['admin.token', 'admin.readOnlyToken', 'ada']);
+  const newAdmin = [{ ...admin, token: 'another-token-of-an-admin' }, reader, ada];
+  expect(namesFoundBy(newAdmin)).toEqual([null, 'admin.readOnlyToken', 'ada']);
+  const newReader = [admin, { ...reader, token: 'another-token-of-a-reader' }, ada];
+  expect(namesFoundBy(newReader)).toEqual(['admin.token', null, 'ada']);
+  expect(namesFoundBy([admin])).toEqual(['admin.token', null, null]);
 });
 
-test('the role is signed: a reader’s session becomes no admin’s, even where both tokens were the same', () => {
+test('a session is of the token that was given, whatever it claims: the role is signed', () => {
   const clock = createFakeClock();
   const same = 'a-token-that-both-roles-have';
-  const access = createAdminAccess({ admin: same, readOnly: same }, clock);
-  const { proof } = access.openSession('read_only');
+  const sameReader = { ...reader, token: same };
+  const access = createAdminAccess([{ ...admin, token: same }, sameReader], clock);
+  const { proof } = access.openSession(sameReader);
+  expect(access.findSession(proof)).toMatchObject({ name: 'admin.readOnlyToken', role: 'read_only' });
   expect(access.findSession(proof.replace('read_only', 'admin'))).toBeNull();
 });
 
-test('a token has its role, and a wrong one has none', () => {
+test('a token has its holder, and a wrong one has none', () => {
   const access = createAdminAccess(tokens, createFakeClock());
-  const given = [tokens.admin, tokens.readOnly, '', `${tokens.admin} `, 'the-token-of-an-admi'];
-  expect(given.map((token) => access.roleOf(token))).toEqual(['admin', 'read_only', null, null, null]);
+  const given = [admin.token, reader.token, ada.token, '', `${admin.token} `, 'the-token-of-an-admi'];
+  expect(given.map((token) => access.holderOf(token)?.name ?? null)).toEqual([
+    'admin.token',
+    'admin.readOnlyToken',
+    'ada',
+    null,
+    null,
+    null,
+  ]);
+  expect(access.holderOf(ada.token)).toEqual({ name: 'ada', role: 'admin' });
 });

@@ -576,7 +576,11 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     ),
     root: nullable(closed({ number: count, created_at: moment, hash: text })),
   }),
-  Session: closed({ role: nullable({ enum: ['admin', 'read_only'] }), expires_at: nullable(moment) }),
+  Session: closed({
+    role: nullable({ enum: ['admin', 'read_only'] }),
+    name: nullable(text),
+    expires_at: nullable(moment),
+  }),
   Login: inputSchema(login),
   Health: closed({ status: { const: 'ok' } }),
   Readiness: {

@@ -113,7 +113,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   /** The path of the database; it is in memory without one. */
   readonly storage?: string;
   /** Settings of the operators' listener beside its port and its token. */
-  readonly admin?: Pick<NonNullable<ConfigInput['admin']>, 'host' | 'hosts' | 'readOnlyToken'>;
+  readonly admin?: Pick<NonNullable<ConfigInput['admin']>, 'host' | 'hosts' | 'readOnlyToken' | 'tokens'>;
   /** The URL of a database on a server, instead. */
   readonly databaseUrl?: string;
   readonly spool?: string;
@@ -181,6 +181,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   plant(
     adminToken,
     options.admin?.readOnlyToken,
+    ...(options.admin?.tokens ?? []).map(({ token }) => token),
     ...Object.values(config.upstreams).map(({ apiKey }) => apiKey),
   );
   const { url, adminUrl } = await gateway.listen();

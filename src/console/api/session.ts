@@ -9,7 +9,7 @@ export type Session = PresentedSession;
 const path = 'session';
 
 /** The state of a page without a login. */
-export const noSession: Session = { role: null, expires_at: null };
+export const noSession: Session = { role: null, name: null, expires_at: null };
 
 /** Asks who is logged in. */
 export function readSession(): Promise<Session> {

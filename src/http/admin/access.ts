@@ -15,7 +15,7 @@ const maxWatchedNetworks = 1_000;
 export const sessionMs = 12 * 3_600_000;
 
 /**
- * How many sessions of each role that were logged out are remembered until their end. Beyond that the first one is
+ * How many sessions of each token that were logged out are remembered until their end. Beyond that the first one is
  * forgotten, and a copy of its cookie would count again.
  */
 const maxEndedSessions = 10_000;
@@ -24,20 +24,24 @@ const maxEndedSessions = 10_000;
 const nonceBytes = 16;
 
 /** What a token allows: everything, or reading alone. */
-export type Role = 'admin' | 'read_only';
+type Role = 'admin' | 'read_only';
 
-/** What a login has opened. */
-export interface Session {
+/** Who has a token: what it allows, and its name, as the audit shows it. */
+export interface TokenHolder {
+  readonly name: string;
   readonly role: Role;
+}
+
+/** What a login has opened, for the holder of the token that was given. */
+export interface Session extends TokenHolder {
   /** The end of the session, in milliseconds since 1970. */
   readonly expiresAtMs: number;
   readonly nonce: string;
 }
 
-/** The tokens of the admin listener; `readOnly` is `null` where none is configured. */
-export interface AdminTokens {
-  readonly admin: string;
-  readonly readOnly: string | null;
+/** A token of the admin listener. No two have the same name or the same text. */
+export interface AdminToken extends TokenHolder {
+  readonly token: string;
 }
 
 /** Who may use the admin API of this process, whichever config is in force. */
@@ -45,48 +49,52 @@ export type AdminAccess = ReturnType<typeof createAdminAccess>;
 
 /**
  * Checks tokens and sessions. A session is no state: its text has the role, the end and a nonce, and an HMAC over them by a
- * key that follows from the token of that role. So every process with the same tokens knows it, behind any balancer, and
- * another token ends all sessions of the former one. Only the logout is state, and of this process alone.
+ * key that follows from the token that was given, and tells whose session it is. So every process with the same tokens knows
+ * it, behind any balancer, and another token ends all sessions of the former one. Only the logout is state, and of this
+ * process alone.
  */
-export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock) {
+export function createAdminAccess(tokens: readonly AdminToken[], clock: Clock) {
   const failures = new LRUCache<string, number>({ ...atMost(maxWatchedNetworks), ttl: failureWindowMs });
-  const known = [
-    credentialOf('admin', admin),
-    ...(readOnly === null ? [] : [credentialOf('read_only', readOnly)]),
-  ];
+  const known = tokens.map(credentialOf);
   /** What waits for the end of a session, by its nonce: as much as there are answers in progress. */
   const waiting = new Map<string, Set<() => void>>();
-  const keyOf = (role: string): Credential | null => known.find((each) => each.role === role) ?? null;
+  const credentialNamed = (name: string): Credential | undefined =>
+    known.find(({ holder }) => holder.name === name);
   return {
-    /** What a token allows; `null` for a wrong one. */
-    roleOf(token: string): Role | null {
+    /** Who has a token; `null` for a wrong one. */
+    holderOf(token: string): TokenHolder | null {
       const presented = digest(token);
       // Every token is compared, so that the time does not tell which one is nearer.
       const matches = known.map((each) => timingSafeEqual(presented, each.digest));
-      return known[matches.indexOf(true)]?.role ?? null;
+      return known[matches.indexOf(true)]?.holder ?? null;
     },
-    /** Opens a session; returns it with the text that proves it. */
-    openSession(role: Role): { readonly session: Session; readonly proof: string } {
+    /** Opens a session for the holder of a token; returns it with the text that proves it. */
+    openSession({ name, role }: TokenHolder): { readonly session: Session; readonly proof: string } {
       const session = {
+        name,
         role,
         expiresAtMs: Math.floor((clock.now() + sessionMs) / 1_000) * 1_000,
         nonce: randomBytes(nonceBytes).toString('base64url'),
       };
-      const key = keyOf(role);
-      if (key === null) throw new Error(`no token has the role ${role}`);
-      return { session, proof: `${claimOf(session)}.${sign(claimOf(session), key)}` };
+      const credential = credentialNamed(name);
+      if (credential === undefined) throw new Error(`no token has the name ${name}`);
+      return { session, proof: `${claimOf(session)}.${sign(claimOf(session), credential)}` };
     },
     /** The session that a text proves; `null` for a forged or outdated text, and for a session that was logged out here. */
     findSession(proof: string): Session | null {
-      const [, claim = '', role = '', seconds, nonce = '', mac = ''] = proofForm.exec(proof) ?? [];
-      const key = keyOf(role);
-      if (key === null || !timingSafeEqual(Buffer.from(mac), Buffer.from(sign(claim, key)))) return null;
-      const session = { role: key.role, expiresAtMs: Number(seconds) * 1_000, nonce };
-      return clock.now() < session.expiresAtMs && !key.ended.has(nonce) ? session : null;
+      const [, claim, role, seconds, nonce = '', mac = ''] = proofForm.exec(proof) ?? [];
+      if (claim === undefined) return null;
+      const presented = Buffer.from(mac);
+      const found = known.find(
+        (each) => each.holder.role === role && timingSafeEqual(presented, Buffer.from(sign(claim, each))),
+      );
+      if (found === undefined) return null;
+      const session = { ...found.holder, expiresAtMs: Number(seconds) * 1_000, nonce };
+      return clock.now() < session.expiresAtMs && !found.ended.has(nonce) ? session : null;
     },
     /** Lets a session count no longer on this process. */
-    endSession({ role, nonce }: Session): void {
-      keyOf(role)?.ended.set(nonce, true);
+    endSession({ name, nonce }: Session): void {
+      credentialNamed(name)?.ended.set(nonce, true);
       for (const onEnd of waiting.get(nonce) ?? []) onEnd();
     },
     /** Calls back once when a session ends here: by its logout on this process, or by its time. The result cancels that. */
@@ -121,9 +129,9 @@ const proofForm = /^((admin|read_only)\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/;
 
 type Credential = ReturnType<typeof credentialOf>;
 
-function credentialOf(role: Role, token: string) {
+function credentialOf({ name, role, token }: AdminToken) {
   return {
-    role,
+    holder: { name, role },
     digest: digest(token),
     sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
     /** The nonces of sessions that were logged out. */
@@ -131,7 +139,7 @@ function credentialOf(role: Role, token: string) {
   };
 }
 
-function claimOf({ role, expiresAtMs, nonce }: Session): string {
+function claimOf({ role, expiresAtMs, nonce }: Omit<Session, 'name'>): string {
   return `${role}.${expiresAtMs / 1_000}.${nonce}`;
 }
 

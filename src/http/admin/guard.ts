@@ -9,7 +9,7 @@ import type { OwnPages } from '../pages/own-pages.ts';
 import { sendRefusal } from '../answers/respond.ts';
 import type { Request, RequestHandler, Response } from '../router.ts';
 import { failureWindowMs } from './access.ts';
-import type { AdminAccess, Role, Session } from './access.ts';
+import type { AdminAccess, Session } from './access.ts';
 import { readSession, sessionOf } from './session-cookie.ts';
 
 /** What decides who may use the admin API. */
@@ -19,7 +19,7 @@ export interface GuardPorts {
   readonly pages: OwnPages;
 }
 
-/** The requests with the read-only token or with a session of it. */
+/** The requests with a read-only token or with a session of one. */
 const readers = new WeakSet<IncomingMessage>();
 
 /** How the session of a request is looked up again, and what calls back when it ends; a request with a token has none. */
@@ -45,14 +45,14 @@ export function endWithSession(request: IncomingMessage, response: Response): vo
   if (cancel !== undefined) response.once('close', cancel);
 }
 
-/** The refusal of the read-only token on a route whose answer has secrets; `null` for others. */
+/** The refusal of a read-only token on a route whose answer has secrets; `null` for others. */
 export function readOnlyFault(request: IncomingMessage): Refusal | null {
   return readers.has(request) ? readOnly() : null;
 }
 
 /**
  * Refuses every request without an admin token or the cookie of a session, every request from a foreign web page, and
- * with the read-only token everything but reading. A right token always passes, so that an attacker's wrong ones can't lock
+ * with a read-only token everything but reading. A right token always passes, so that an attacker's wrong ones can't lock
  * the operator out. A request without a token is not counted as a failure, because any web page can make the operator's
  * browser send one; nor is a wrong cookie, which a browser goes on sending after the token was changed. Behind a trusted
  * proxy, the networks are those of its clients.
@@ -62,11 +62,11 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     const fault = pages.foreignFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const presented = readBearer(request.headers.authorization);
-    const found = presented === null ? findSession(request, pages, access) : access.roleOf(presented);
+    const found = presented === null ? findSession(request, pages, access) : access.holderOf(presented);
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();
-      if (found === 'admin') return next();
+      if (found.role === 'admin') return next();
       readers.add(request);
       return isReading(request) ? next() : sendRefusal(response, readOnly());
     }
@@ -80,16 +80,16 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
 /** Whether a request has a right token, or the cookie of a session where it counts. */
 export function hasProof(request: Request, { access, pages }: GuardPorts): boolean {
   const presented = readBearer(request.headers.authorization);
-  return (presented === null ? sessionOf(request, pages, access) : access.roleOf(presented)) !== null;
+  return (presented === null ? sessionOf(request, pages, access) : access.holderOf(presented)) !== null;
 }
 
-/** The role of the session of a request, which is noted for what outlasts this moment. */
-function findSession(request: Request, pages: OwnPages, access: AdminAccess): Role | Refusal | null {
+/** The session of a request, which is noted for what outlasts this moment. */
+function findSession(request: Request, pages: OwnPages, access: AdminAccess): Session | Refusal | null {
   const lookUp = (): Session | Refusal | null => readSession(request, pages, access);
   const session = lookUp();
   if (session === null || isRefusal(session)) return session;
   sessions.set(request, { lookUp, whenEnded: (onEnd) => access.whenEnded(session, onEnd) });
-  return session.role;
+  return session;
 }
 
 /** The refusal of a request without a right token. */
@@ -107,6 +107,6 @@ export function tooManyFailures(): Refusal {
 function readOnly(): Refusal {
   return refuse(
     'read_only_token',
-    'The read-only token changes nothing and reads no secret: this needs admin.token.',
+    'A read-only token changes nothing and reads no secret: this needs admin.token, or one of admin.tokens that may change things.',
   );
 }

@@ -56,9 +56,9 @@ async function openSession(request: Request, response: Response, ports: SessionP
   if (fault !== null) return sendRefusal(response, fault);
   const given = await readLogin(request, response);
   if (isRefusal(given)) return sendRefusal(response, given);
-  const role = access.roleOf(given.token.trim());
-  if (role === null) return sendRefusal(response, refuseToken(addresses.of(request), ports));
-  const { session, proof } = access.openSession(role);
+  const holder = access.holderOf(given.token.trim());
+  if (holder === null) return sendRefusal(response, refuseToken(addresses.of(request), ports));
+  const { session, proof } = access.openSession(holder);
   response.setHeader('set-cookie', writeCookie(request, pages, proof, sessionMs / 1_000));
   if (!isForm(request)) return sendAnswer(response, 200, present(session));
   sendRedirect(response, 303, './');
@@ -91,6 +91,7 @@ function refuseToken(address: string, { access, addresses, onFailedLogin }: Sess
 }
 
 function present(session: Session | null): PresentedSession {
-  if (session === null) return { role: null, expires_at: null };
-  return { role: session.role, expires_at: new Date(session.expiresAtMs).toISOString() };
+  if (session === null) return { role: null, name: null, expires_at: null };
+  const { role, name, expiresAtMs } = session;
+  return { role, name, expires_at: new Date(expiresAtMs).toISOString() };
 }
