@@ -22,6 +22,11 @@ interface View {
 /** The views in the order of their links; the first one is shown at the start. */
 const views: readonly [View, ...View[]] = [
   { path: 'now', title: 'Now', load: async () => (await import('./views/now/now.ts')).Now },
+  {
+    path: 'failures',
+    title: 'Failures',
+    load: async () => (await import('./views/failures/failures.ts')).Failures,
+  },
   { path: 'usage', title: 'Usage', load: async () => (await import('./views/usage/usage.ts')).Usage },
   { path: 'keys', title: 'Keys', load: async () => (await import('./views/keys/keys.ts')).Keys },
   {

@@ -195,7 +195,7 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await tabTo(page, outcome);
     await page.keyboard.type('comp');
     await page.getByRole('link', { name: 'Newest' }).waitFor({ state: 'detached' });
-    await expect.poll(() => page.getByRole('table', { name: 'Requests' }).getByRole('row').count()).toBe(4);
+    await expect.poll(() => page.getByRole('table', { name: 'Requests' }).getByRole('row').count()).toBe(2);
     await expect.poll(() => isFocused(outcome)).toBe(true);
     await page.getByRole('link', { name: '← Usage' }).click();
     await expect.poll(() => isFocused(page.getByRole('heading', { name: 'Usage', level: 1 }))).toBe(true);

@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
+import type { z } from 'zod';
 import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
 import { createGateway } from '../../src/index.ts';
+import type { listing } from '../../src/config/schema/schema.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits/limits.ts';
@@ -122,6 +124,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly discover?: boolean;
   /** The name of a second model, which is served as `small` is; there is none without it. */
   readonly otherModel?: string;
+  /** Further models. */
+  readonly models?: z.input<typeof listing>['models'];
 }
 
 const adminToken = 'an-admin-token-for-tests';
@@ -172,7 +176,11 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     ? { ...shared, models: { from: 'local' } }
     : {
         ...shared,
-        models: { small, ...(options.otherModel === undefined ? {} : { [options.otherModel]: small }) },
+        models: {
+          small,
+          ...(options.otherModel === undefined ? {} : { [options.otherModel]: small }),
+          ...options.models,
+        },
       };
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };

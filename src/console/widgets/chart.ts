@@ -23,16 +23,18 @@ interface Props {
   readonly isUtc?: boolean;
   /** Writes a value of the axis and of the legend. */
   readonly write?: (value: number) => string;
-  /** The least that the axes show, in seconds and in values: a few points of a short time would fill the chart. */
-  readonly least?: Least;
+  /** The least that the axis of the values shows: one request would fill the chart. */
+  readonly least?: number;
+  /** When something happened, in seconds since 1970: a line in the chart. What it was is told elsewhere. */
+  readonly marks?: readonly number[];
+  /** Called with the time that a person drags over, in seconds since 1970. */
+  readonly onZoom?: (from: number, to: number) => void;
 }
 
-interface Least {
-  readonly seconds: number;
-  readonly value: number;
-}
+const noMarks: readonly number[] = [];
 
-const noLeast: Least = { seconds: 0, value: 0 };
+/** The least width of a drag, in pixels: a click is none. */
+const leastDrag = 5;
 
 const height = 220;
 
@@ -47,21 +49,25 @@ export function Chart({
   isStacked = false,
   isUtc = false,
   write = formatShort,
-  least = noLeast,
+  least = 0,
+  marks = noMarks,
+  onZoom,
 }: Props): VNode {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([series.map(({ name }) => name), isStacked, isUtc, write(1)]);
+  const shape = JSON.stringify([series.map(({ name }) => name), isStacked, isUtc, write(1), least]);
   const data = toData(times, series, isStacked);
   const latest = useRef(data);
   latest.current = data;
+  const current = useRef({ marks, onZoom });
+  current.current = { marks, onZoom };
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     const draw = (): void => {
       plot.current?.destroy();
       plot.current = new uPlot(
-        options(element, series, { isStacked, isUtc, write, least }),
+        options(element, series, { isStacked, isUtc, write, least }, () => current.current),
         latest.current,
         element,
       );
@@ -80,7 +86,7 @@ export function Chart({
       plot.current = null;
     };
   }, [shape]);
-  useEffect(() => plot.current?.setData(data), [times, series]);
+  useEffect(() => plot.current?.setData(data), [times, series, marks]);
   return html`
     <figure class="chart">
       <div ref=${place} role="img" aria-label=${label}></div>
@@ -115,6 +121,7 @@ function options(
   element: HTMLElement,
   series: readonly Series[],
   { isStacked, isUtc, write, least }: Required<Pick<Props, 'isStacked' | 'isUtc' | 'write' | 'least'>>,
+  current: () => { readonly marks: readonly number[]; readonly onZoom: Props['onZoom'] },
 ): uPlot.Options {
   const colour = (name: string): string => readColour(element, name);
   const axis = {
@@ -128,11 +135,19 @@ function options(
     height,
     ...(isUtc ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
     legend: { show: false },
-    cursor: { show: false },
-    scales: {
-      x: { range: ({ data: [times] }, first, last) => timeRange(times, least) ?? [first, last] },
-      y: { range: (_plot, _least, most) => [0, Math.max(most * 1.05, least.value) || 1] },
+    cursor: { show: current().onZoom !== undefined, points: { show: false }, drag: { setScale: false } },
+    hooks: {
+      draw: [(plot) => drawMarks(plot, current().marks, colour('--muted'))],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select;
+          if (width < leastDrag) return;
+          plot.setSelect({ ...plot.select, width: 0 }, false);
+          current().onZoom?.(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'));
+        },
+      ],
     },
+    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most * 1.05, least) || 1] } },
     axes: [
       { ...axis, values: timeFormats },
       { ...axis, size: 76, values: (_plot, values) => values.map((value) => write(value)) },
@@ -153,14 +168,21 @@ function options(
   };
 }
 
-/**
- * The range of the times, and of as much time before them as is shown at least. `null` where nothing is to be added: of a
- * single time the library would show years.
- */
-function timeRange(times: ArrayLike<number>, { seconds }: Least): uPlot.Range.MinMax | null {
-  const [first, last] = [times[0], times[times.length - 1]];
-  if (seconds === 0 || first === undefined || last === undefined) return null;
-  return [Math.min(first, last - seconds), last];
+/** Draws a dashed line at each mark. */
+function drawMarks(plot: uPlot, marks: readonly number[], colour: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.setLineDash([4, 4]);
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 /**

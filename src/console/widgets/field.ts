@@ -14,6 +14,8 @@ interface Props {
   readonly placeholder?: string;
   /** The least number, for a field of that type. */
   readonly min?: string;
+  /** How exact a time is, in seconds. */
+  readonly step?: string;
   /** Several lines, instead of one. */
   readonly rows?: number;
 }

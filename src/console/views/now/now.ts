@@ -9,7 +9,8 @@ import { Figure, Figures } from '../../widgets/facts.ts';
 import { CountBars } from '../../widgets/count-bars.ts';
 import { Outcome, outcomeMood, UpstreamState } from '../../widgets/badges.ts';
 import { linkTo } from '../../route.ts';
-import { LiveChart } from './live-chart.ts';
+import type { Route } from '../../route.ts';
+import { HistoryPanel } from './history.ts';
 import { RunningTable, WaitingList } from './running-table.ts';
 
 /** How many requests are shown at first, and after a wish for more: the most that the gateway tells. */
@@ -17,7 +18,7 @@ const firstRows = 200;
 const maxRows = 1_000;
 
 /** What runs now and why it waits, what ended in the last minute, and how the upstreams are. */
-export function Now(): VNode {
+export function Now({ route }: { readonly route: Route }): VNode {
   const [limit, setLimit] = useState(firstRows);
   const { status, isLost } = useStatus(limit);
   const now = useServerTime(status?.at ?? null);
@@ -26,6 +27,10 @@ export function Now(): VNode {
   return html`
     <${Fault} text=${lost} />
     <${State} status=${status} />
+    <section>
+      <h2>What happened</h2>
+      <${HistoryPanel} query=${route.query} />
+    </section>
     <section>
       <h2>Requests in progress</h2>
       <${WaitingList} rows=${status.in_flight.data} now=${now} />
@@ -39,10 +44,6 @@ export function Now(): VNode {
     </section>
     <div class="columns">
       <section>
-        <h2>Since you opened this page</h2>
-        <${LiveChart} status=${status} isLost=${isLost} />
-      </section>
-      <section>
         <h2>Finished in the last ${status.recent.seconds} s</h2>
         <${CountBars}
           counts=${status.recent.endings}
@@ -51,11 +52,11 @@ export function Now(): VNode {
           empty="No request has ended."
         />
       </section>
+      <section>
+        <h2>Upstreams</h2>
+        <${UpstreamList} upstreams=${status.upstreams} />
+      </section>
     </div>
-    <section>
-      <h2>Upstreams</h2>
-      <${UpstreamList} upstreams=${status.upstreams} />
-    </section>
   `;
 }
 

@@ -7,14 +7,14 @@ import { groupNames, groups, none } from './groups.ts';
 import type { GroupName } from './groups.ts';
 import type { Filters } from './usage-query.ts';
 
-interface Props {
-  readonly filters: Filters;
+interface Props<Given extends Filters> {
+  readonly filters: Given;
   /** The link to the same place with other filters. */
-  readonly linkOf: (filters: Filters) => string;
+  readonly linkOf: (filters: Given) => string;
 }
 
 /** What requests are left out by, each with a link that takes it away. Nothing without a filter. */
-export function FilterList({ filters, linkOf }: Props): VNode | null {
+export function FilterList<Given extends Filters>({ filters, linkOf }: Props<Given>): VNode | null {
   const names = useKeyNames(useMemo(() => (filters.key === null ? [] : [filters.key]), [filters.key]));
   const given = groupNames.flatMap((name) => {
     const value = filters[name];

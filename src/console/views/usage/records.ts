@@ -1,61 +1,37 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Outcome as RequestOutcome } from '../../../domain/money/consumption.ts';
+import type { PresentedList } from '../../../http/present/list.ts';
 import type { PresentedRecord } from '../../../http/present/record.ts';
 import { textColumn, numberColumn, amountColumn, DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
-import { Select } from '../../widgets/field.ts';
-import { asWords, formatCount, formatTime, formatDuration, shortId } from '../../widgets/format.ts';
+import { formatTime, formatDuration, shortId } from '../../widgets/format.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { Outcome } from '../../widgets/badges.ts';
 import { useKeyNames } from '../../api/use-key-names.ts';
-import { readPages } from '../../api/admin-api.ts';
-import { useLoaded } from '../../api/use-loaded.ts';
-import type { Asked } from '../../api/use-loaded.ts';
+import { adminPath } from '../../api/admin-api.ts';
+import { useAnswer } from '../../api/use-loaded.ts';
 import { FilterList } from './filter-list.ts';
-import { readFilters, recordsLink } from './usage-query.ts';
-import type { Filters } from './usage-query.ts';
-import { none } from './groups.ts';
-
-/** How a request can have ended, in the order of the list; one that is missing does not compile. */
-const outcomes = {
-  completed: true,
-  incomplete: true,
-  refused: true,
-  upstream_failed: true,
-  upstream_truncated: true,
-  first_byte_timeout: true,
-  idle_timeout: true,
-  total_timeout: true,
-  client_closed: true,
-  cancelled: true,
-  drained: true,
-  crashed: true,
-  lost: true,
-  server_error: true,
-} satisfies Record<RequestOutcome, true>;
+import { RecordForm } from './record-form.ts';
+import { filterParameters, readRecordFilters, recordsLink } from './usage-query.ts';
+import type { RecordFilters } from './usage-query.ts';
 
 /** The requests of a time, newest first, page by page. */
 export function Records({ search }: { readonly search: URLSearchParams }): VNode {
-  const filters = readFilters(search);
+  const filters = readRecordFilters(search);
   const time = { from: search.get('from'), to: search.get('to') };
   const before = search.get('before');
   const { answer, error, isWaiting, reload } = useRecords(filters, time, before);
   return html`
     <p><a href=${linkTo('usage')}>← Usage</a></p>
     <${PlaceHeading} place=${before}>Requests, newest first<//>
-    <div class="row">
-      <${Select}
-        label="Outcome"
-        value=${filters.outcome ?? ''}
-        options=${[['', 'any'], ...Object.keys(outcomes).map((name) => [name, asWords(name)])]}
-        onChange=${(outcome: string) => goTo(recordsLink({ ...filters, outcome }, time))}
-      />
-    </div>
-    <${FilterList} filters=${filters} linkOf=${(others: Filters) => recordsLink(others, time)} />
+    <${RecordForm}
+      filters=${filters}
+      onChange=${(changed: RecordFilters) => goTo(recordsLink(changed, time))}
+    />
+    <${FilterList} filters=${filters} linkOf=${(others: RecordFilters) => recordsLink(others, time)} />
     <p class="note">
       ${writeTime(time)}${' '}
       <button type="button" class="small" onClick=${reload}>Refresh</button>
@@ -65,13 +41,7 @@ export function Records({ search }: { readonly search: URLSearchParams }): VNode
     ${
       answer !== null &&
       html`
-        <${RecordTable} rows=${answer.rows} hasMore=${answer.next !== null} />
-        ${
-          answer.read > answer.rows.length &&
-          html`<p class="note">
-            ${formatCount(answer.read)} requests were looked through for these filters.
-          </p>`
-        }
+        <${RecordTable} rows=${answer.data} hasMore=${answer.next !== null} />
         <nav class="row" aria-label="Pages">
           ${before !== null && html`<a href=${recordsLink(filters, time)}>Newest</a>`}
           ${answer.next !== null && html`<a href=${recordsLink(filters, time, answer.next)}>Older</a>`}
@@ -155,55 +125,13 @@ function columnsOf(
 /** How many requests a page has. */
 const pageSize = 100;
 
-/** With filters that the gateway does not know here, requests are looked through in pages of this size, up to this many. */
-const searchedSize = 200;
-const maxSearchedPages = 25;
-
-interface RecordPage {
-  readonly rows: readonly PresentedRecord[];
-  readonly next: string | null;
-  /** How many requests were read for them. */
-  readonly read: number;
-}
-
 interface Time {
   readonly from: string | null;
   readonly to: string | null;
 }
 
 /** Reads a page of requests: the newest, or those before a cursor. */
-function useRecords(filters: Filters, { from, to }: Time, before: string | null): Asked<RecordPage> {
-  const { key, model, ...own } = filters;
-  const isSearched = Object.values(own).some((value) => value !== null);
-  const limit = isSearched ? searchedSize : pageSize;
-  const parameters = { key, model, from, to, before, limit };
-  return useLoaded(JSON.stringify([filters, from, to, before]), async (signal) => {
-    const rows: PresentedRecord[] = [];
-    let next = before;
-    let read = 0;
-    for (let page = 0; page < (isSearched ? maxSearchedPages : 1) && rows.length < pageSize; page++) {
-      const found = await readPages<PresentedRecord>(
-        'records',
-        { ...parameters, before: next },
-        { cursor: 'before', maxPages: 1, signal },
-      );
-      read += found.rows.length;
-      rows.push(...found.rows.filter((row) => isWanted(row, own)));
-      next = found.next;
-      if (next === null) break;
-    }
-    return { rows, next, read };
-  });
-}
-
-function isWanted(
-  { group, upstream, outcome, tag }: PresentedRecord,
-  wanted: Pick<Filters, 'group' | 'upstream' | 'outcome' | 'tag'>,
-): boolean {
-  return (
-    (wanted.upstream === null || wanted.upstream === upstream) &&
-    (wanted.outcome === null || wanted.outcome === outcome) &&
-    (wanted.group === null || wanted.group === (group ?? none)) &&
-    (wanted.tag === null || wanted.tag === (tag ?? none))
-  );
+function useRecords(filters: RecordFilters, time: Time, before: string | null) {
+  const parameters = { ...filterParameters(filters), ...time, before, limit: pageSize };
+  return useAnswer<PresentedList<PresentedRecord>>(adminPath('records', parameters));
 }

@@ -7,6 +7,11 @@ import type { Days, RangeName } from './time-range.ts';
 /** Values that requests have; `null` where any may be. */
 export type Filters = Readonly<Record<GroupName, string | null>>;
 
+/** What requests are chosen by beside those: parameters of the admin API, whose sums have none of them. */
+const figureNames = ['cause', 'status', 'min_duration_ms', 'min_amount'] as const;
+
+export type RecordFilters = Filters & Readonly<Record<(typeof figureNames)[number], string | null>>;
+
 /** What the sums are asked for, as the address has it. */
 export interface UsageQuery {
   readonly range: RangeName;
@@ -18,12 +23,18 @@ export interface UsageQuery {
 }
 
 /** Reads the filters of an address. */
-export function readFilters(search: URLSearchParams): Filters {
+function readFilters(search: URLSearchParams): Filters {
   return Object.fromEntries(groupNames.map((name) => [name, search.get(name)])) as Filters;
 }
 
+/** Reads the filters of requests in an address. */
+export function readRecordFilters(search: URLSearchParams): RecordFilters {
+  const figures = Object.fromEntries(figureNames.map((name) => [name, search.get(name)]));
+  return { ...readFilters(search), ...figures } as RecordFilters;
+}
+
 /** The filters as parameters of the admin API. */
-export function filterParameters(filters: Filters): Filters {
+export function filterParameters<Given extends Filters>(filters: Given): Given {
   const { group, tag } = filters;
   return { ...filters, group: group === none ? '' : group, tag: tag === none ? '' : tag };
 }
@@ -54,7 +65,7 @@ export function usageLink({ range, days, by, show, filters }: UsageQuery): strin
 
 /** The link to the requests that filters leave, between two times in ISO 8601. */
 export function recordsLink(
-  filters: Partial<Filters>,
+  filters: Partial<RecordFilters>,
   { from, to }: { readonly from: string | null; readonly to: string | null },
   before: string | null = null,
 ): string {
