@@ -29,3 +29,8 @@ export function writeConfigFile(file: string, text: string, force: boolean): voi
     rmSync(partial, { force: true });
   }
 }
+
+/** The name of a file as a word of a shell, for a command that is printed. */
+export function shellWord(file: string): string {
+  return /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", `'\\''`)}'`;
+}

@@ -86,6 +86,7 @@ export const movedPages: ReadonlyMap<string, string> = new Map([
   ['operators/logs', 'operators/monitoring#logs'],
   ['operators/metrics', 'operators/monitoring#all-metrics'],
   ['operators/operating', '#operators-you-run-a-gateway'],
+  ['operators/moving', 'operators/from-litellm'],
   ['operators/outbound', 'operators/upstreams#connections-to-upstreams'],
   ['operators/performance', 'contributors/performance'],
   ['operators/proxies', 'operators/network'],

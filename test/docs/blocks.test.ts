@@ -142,6 +142,8 @@ const notRun: Readonly<Record<string, string>> = {
   'psql "$LITELLM_DATABASE_URL" > keys.csv <<\'SQL\'':
     'needs a database of LiteLLM: test/cli/import/litellm-database.long.test.ts runs it',
   'textgate init': 'writes a file and calls upstreams: test/cli/init/init.test.ts runs it',
+  'textgate import litellm litellm_config.yaml --output textgate.yaml':
+    'needs a config of LiteLLM: test/cli/import/import-config.test.ts runs it',
   'TEXTGATE_API_KEY=sk-tg-… textgate say "Say hello"': 'needs a key: test/cli/say.test.ts runs it',
   'curl -N "http://127.0.0.1:8081/admin/try/chat/completions?key=key_4fG7hJ2kLmN9" \\':
     'needs the id of a key: test/e2e/try-out.test.ts sends such requests',

@@ -40,7 +40,7 @@ export interface UpstreamPlace {
 export const secretNames = /key|token|secret|sig|password|auth/i;
 
 /** Whether the query of an address has a key. */
-function hasKey({ searchParams }: URL): boolean {
+export function hasKey({ searchParams }: URL): boolean {
   return [...searchParams.keys()].some((name) => secretNames.test(name));
 }
 

@@ -12,7 +12,7 @@ import { count } from '../../shared/count.ts';
 import { writeBlock } from '../doctor.ts';
 import { forTerminal } from '../output.ts';
 import { command } from '../serve/greeting.ts';
-import { refuseOutput, writeConfigFile } from '../write-config-file.ts';
+import { refuseOutput, shellWord, writeConfigFile } from '../write-config-file.ts';
 import { askForUpstream, askOnTerminal, askWhich } from './ask.ts';
 import type { Ask } from './ask.ts';
 import { chooseModels } from './choose-models.ts';
@@ -166,7 +166,7 @@ async function check(config: Config): Promise<boolean> {
 /** The commands that come next; the gateway's first lines have them with the key. */
 function nextSteps(output: string, upstreams: readonly FoundUpstream[]): string {
   const { port, adminPort } = portsBeside(upstreams);
-  const file = /^[\w./-]+$/.test(output) ? output : `'${output.replaceAll("'", `'\\''`)}'`;
+  const file = shellWord(output);
   const admin = adminPort === defaultAdminPort ? '' : `TEXTGATE_CONFIG=${file} `;
   const url = port === defaultPort ? '' : `TEXTGATE_URL=http://${defaultHost}:${port} `;
   return [

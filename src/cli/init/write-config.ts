@@ -82,7 +82,8 @@ function writeModel({ name, route, price }: ChosenModel): string {
   }
 }
 
-function describeFree(isProviderKnown: boolean): string {
+/** What is said of a model without a price. */
+export function describeFree(isProviderKnown: boolean): string {
   const instead = 'for a price write price: { input: "0.15", output: "0.60" } in place of free';
   return isProviderKnown
     ? `NO PRICE IS KNOWN, so it costs clients nothing: ${instead}`

@@ -1,17 +1,18 @@
 import { isWritable } from '../../init/choose-models.ts';
+import { hasOwnPrice, listPrice, ownPrice } from './find-price.ts';
+import type { ImportedPrice, Taken } from './find-price.ts';
 import { findTarget } from './find-target.ts';
 import type { ImportedLine, Target } from './find-target.ts';
-import { listPrice, ownPrice } from './find-price.ts';
-import type { ImportedPrice, Taken } from './find-price.ts';
-import { expandPattern, isPattern } from './patterns.ts';
 import { Notes } from './notes.ts';
+import { expandPattern, isPattern, unlistedModels } from './patterns.ts';
 import { isOn, listOf, numberOf, settingsOf, textOf, textsOf } from './read-litellm.ts';
 import type { Deployment, LitellmConfig } from './read-litellm.ts';
+import type { Settings } from './file-values.ts';
 import { KeyNames } from './references.ts';
-import { weigh } from './weigh-routes.ts';
-import type { Route } from './weigh-routes.ts';
 import { noteDeployment, noteSettings } from './settings.ts';
 import { Upstreams } from './upstreams.ts';
+import { policies, weigh } from './weigh-routes.ts';
+import type { Route } from './weigh-routes.ts';
 
 /** A model of the config. */
 export interface ImportedModel {
@@ -25,12 +26,18 @@ export interface ImportedModel {
 export interface Imported {
   readonly upstreams: ReadonlyMap<string, ImportedLine>;
   readonly models: readonly ImportedModel[];
+  /** The upstream whose list is offered in place of models; `null` where there are some. */
+  readonly discovery: Discovery | null;
   readonly ignoresUnknownFields: boolean;
   readonly notes: Notes;
 }
 
-/** The deployments of a model's name that are served. */
-type Groups = ReadonlyMap<string, readonly Taken[]>;
+/** `models` of a config that offers what an upstream lists. */
+interface Discovery {
+  readonly from: string;
+  readonly allow?: readonly string[];
+  readonly rename?: Readonly<Record<string, string>>;
+}
 
 /** The most routes that are tried for a request. */
 const maxAttempts = 4;
@@ -38,96 +45,124 @@ const maxAttempts = 4;
 /** Takes over what has a counterpart of a config of LiteLLM's proxy. */
 export function convert({ deployments, root, variables }: LitellmConfig): Imported {
   const notes = new Notes();
-  const upstreams = new Upstreams(new KeyNames(variables), notes);
-  const settings = settingsOf(root.get('litellm_settings'));
+  const module = settingsOf(root.get('litellm_settings'));
   const router = settingsOf(root.get('router_settings'));
-  const seconds =
-    numberOf(router, 'stream_timeout') ??
-    numberOf(router, 'timeout') ??
-    numberOf(settings, 'request_timeout');
-  const groups = groupDeployments(deployments, notes, (target, deployment) =>
-    upstreams.add(target, deployment, seconds),
-  );
+  const upstreams = new Upstreams(new KeyNames(variables), notes, secondsOf(router, module));
+  const { groups, unlisted } = groupDeployments(deployments, upstreams, notes);
+  const [pattern] =
+    groups.size === 0 ? unlisted.toSorted((one, other) => lengthOf(one) - lengthOf(other)) : [];
+  const discovered = pattern && { ...pattern, target: upstreams.add(pattern.target, pattern.deployment) };
+  for (const { deployment } of unlisted)
+    if (deployment !== pattern?.deployment) notes.add('none', 'model', unlistedModels, deployment.name);
   noteSettings(root, notes);
   const { lines, nameOf } = upstreams.finish();
-  const fallbacks = new Fallbacks(groups, [router, settings], notes);
-  const strategy = textOf(router, 'routing_strategy') ?? 'simple-shuffle';
+  const strategy = strategyOf(router, notes);
+  const fallbacksOf = readFallbacks([router, module]);
   const models = [...groups].map(([name, taken]) => {
-    const behind = fallbacks.of(name);
+    const behind = fallbacksOf(name).flatMap((other) => groups.get(other) ?? noteMissing(name, notes));
     const { policy, routes } = weigh({ taken, behind, strategy, nameOf }, notes);
     if (routes.length > maxAttempts)
       notes.add('changed', 'model_list', `a request is tried at ${maxAttempts} routes at the most`, name);
     return { name, policy, routes, price: priceOf(name, taken, behind, notes) };
   });
-  const ignoresUnknownFields = isOn(settings, 'drop_params');
+  const aliases = aliasesOf(settingsOf(router.get('model_group_alias')), models, notes);
+  const ignoresUnknownFields = isOn(module, 'drop_params');
+  const discovery = discovered === undefined ? null : discoveryOf(discovered, nameOf, notes);
+  return { upstreams: lines, models: [...models, ...aliases], discovery, ignoresUnknownFields, notes };
+}
+
+function lengthOf({ target }: Taken): number {
+  return target.model.length;
+}
+
+/** The list of an upstream in the place of a pattern, with the same names. */
+function discoveryOf(
+  { deployment: { name }, target }: Taken,
+  nameOf: (target: Target) => string,
+  notes: Notes,
+): Discovery {
+  notes.add(
+    'changed',
+    'model',
+    'a pattern: the models that the upstream lists are offered, and cost nothing',
+    name,
+  );
   return {
-    upstreams: lines,
-    models: [...models, ...aliasesOf(router, models, notes)],
-    ignoresUnknownFields,
-    notes,
+    from: nameOf(target),
+    ...(target.model === '*' ? {} : { allow: [target.model] }),
+    ...(target.model === name ? {} : { rename: { [target.model]: name } }),
   };
 }
 
-/** The served deployments by their names, and notes of all others. */
-function groupDeployments(
-  deployments: readonly Deployment[],
-  notes: Notes,
-  add: (target: Target, deployment: Deployment) => Target,
-): Groups {
+/** The timeout of deployments that have none, in seconds. */
+function secondsOf(router: Settings, module: Settings): number | null {
+  return (
+    numberOf(router, 'stream_timeout') ?? numberOf(router, 'timeout') ?? numberOf(module, 'request_timeout')
+  );
+}
+
+function strategyOf(router: Settings, notes: Notes): string {
+  const strategy = textOf(router, 'routing_strategy') ?? 'simple-shuffle';
+  if (strategy !== 'simple-shuffle' && !policies.has(strategy))
+    notes.add(
+      'changed',
+      'router_settings.routing_strategy',
+      'not known here: routes share the requests by weight',
+    );
+  return strategy;
+}
+
+/** The served deployments by their names, patterns whose models no list has, and notes of all others. */
+function groupDeployments(deployments: readonly Deployment[], upstreams: Upstreams, notes: Notes) {
   const groups = new Map<string, Taken[]>();
+  const unlisted: Taken[] = [];
   const named = new Set(deployments.map(({ name }) => name));
   for (const deployment of deployments) {
+    const { name } = deployment;
     const target = findTarget(deployment);
-    if (typeof target === 'string') {
-      notes.add('none', 'model', target, deployment.name);
-      continue;
-    }
-    for (const taken of isPattern(deployment)
-      ? expandPattern(deployment, target, named, notes)
-      : [{ deployment, target }]) {
-      const { name } = taken.deployment;
-      if (!isWritable(name)) notes.add('none', 'model', 'no model can have this name here', name);
-      else {
-        const placed = { deployment: taken.deployment, target: add(taken.target, taken.deployment) };
-        noteDeployment(placed.deployment, notes);
-        const group = groups.get(name) ?? [];
-        group.push(placed);
-        groups.set(name, group);
+    if (typeof target === 'string') notes.add('none', 'model', target, name);
+    else if (!isWritable(name)) notes.add('none', 'model', 'no model can have this name here', name);
+    else {
+      const found = isPattern(deployment)
+        ? expandPattern(deployment, target, named)
+        : [{ deployment, target }];
+      if (found === null) unlisted.push({ deployment, target });
+      else if (isPattern(deployment))
+        notes.add('changed', 'model', 'a pattern: its models with a public price are written by name', name);
+      noteDeployment(deployment, notes);
+      for (const taken of found ?? []) {
+        const placed = {
+          deployment: taken.deployment,
+          target: upstreams.add(taken.target, taken.deployment),
+        };
+        const group = groups.get(taken.deployment.name);
+        if (group === undefined) groups.set(taken.deployment.name, [placed]);
+        else group.push(placed);
       }
     }
   }
-  return groups;
+  return { groups, unlisted };
 }
 
-/** The groups that LiteLLM tries when one fails, by its rules. */
-class Fallbacks {
-  readonly #groups: Groups;
-  readonly #byName = new Map<string, readonly string[]>();
-  readonly #notes: Notes;
-
-  constructor(groups: Groups, sections: readonly ReturnType<typeof settingsOf>[], notes: Notes) {
-    this.#groups = groups;
-    this.#notes = notes;
-    for (const section of sections) {
-      const named = listOf(section.get('fallbacks')).flatMap((entry) => Array.from(settingsOf(entry)));
-      for (const [name, value] of named) if (!this.#byName.has(name)) this.#byName.set(name, textsOf(value));
-      const usual = textsOf(section.get('default_fallbacks'));
-      if (usual.length > 0 && !this.#byName.has('*')) this.#byName.set('*', usual);
-    }
+/** The names of the groups that LiteLLM tries when one fails: those of its name, or those of all. */
+function readFallbacks(sections: readonly Settings[]): (name: string) => readonly string[] {
+  const byName = new Map<string, readonly string[]>();
+  for (const section of sections) {
+    for (const entry of listOf(section.get('fallbacks')))
+      for (const [name, names] of settingsOf(entry)) if (!byName.has(name)) byName.set(name, textsOf(names));
+    const usual = textsOf(section.get('default_fallbacks'));
+    if (usual.length > 0 && !byName.has('*')) byName.set('*', usual);
   }
+  return (name) => {
+    const withoutProvider = name.slice(name.indexOf('/') + 1);
+    const names = byName.get(name) ?? byName.get(withoutProvider) ?? byName.get('*') ?? [];
+    return names.filter((other) => other !== name);
+  };
+}
 
-  /** The targets behind those of a model; groups of several deployments have all of theirs here. */
-  of(name: string): readonly Taken[] {
-    const stripped = name.slice(name.indexOf('/') + 1);
-    const names = this.#byName.get(name) ?? this.#byName.get(stripped) ?? this.#byName.get('*') ?? [];
-    const behind = names.filter((other) => other !== name);
-    return behind.flatMap((other) => {
-      const taken = this.#groups.get(other);
-      if (taken === undefined)
-        this.#notes.add('none', 'fallbacks', 'one of them is no model that is taken over', name);
-      return taken ?? [];
-    });
-  }
+function noteMissing(name: string, notes: Notes): readonly Taken[] {
+  notes.add('none', 'fallbacks', 'one of them is no model that is taken over', name);
+  return [];
 }
 
 function priceOf(
@@ -137,51 +172,54 @@ function priceOf(
   notes: Notes,
 ): ImportedPrice {
   const own = taken.flatMap(({ deployment }) => ownPrice(deployment) ?? []);
-  const [first] = own;
-  if (behind.length > 0)
-    notes.add('changed', 'fallbacks', 'further routes: an answer of theirs costs what the model costs', name);
-  if (first !== undefined) {
-    if (
-      own.length < taken.length ||
-      own.some(({ value }) => JSON.stringify(value) !== JSON.stringify(first.value))
-    )
-      notes.add(
-        'changed',
-        'input_cost_per_token',
-        'a model has one price: that of the first entry that has one',
-        name,
-      );
-    return first;
-  }
-  const listed = listPrice(
-    taken,
-    behind.map(({ target }) => target),
-  );
-  if (listed.origin === 'unknown')
+  const given = taken.filter(({ deployment }) => hasOwnPrice(deployment));
+  const [
+    first = listPrice(
+      taken,
+      behind.map(({ target }) => target),
+    ),
+  ] = own;
+  const isOfAll = own.length === taken.length && own.every(({ value }) => isSame(value, first.value));
+  if (own.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
+  if (own.length < given.length)
+    notes.add(
+      'changed',
+      'input_cost_per_token',
+      'left out: a price has both input and output, of $9 each at most',
+      name,
+    );
+  if (taken.length > 1 && !isOfAll && first.value !== 'list' && first.value !== true)
+    notes.add('changed', 'price', 'a model has one price: that of its first entry that has any', name);
+  if (first.origin === 'unknown' || first.origin === 'unlisted')
     notes.add(
       'changed',
       'price',
       'not in the list of prices: the model costs clients nothing until you write one',
       name,
     );
-  return listed;
+  return first;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** Further names of models, as models of their own. */
 function aliasesOf(
-  router: ReturnType<typeof settingsOf>,
+  aliases: Settings,
   models: readonly ImportedModel[],
   notes: Notes,
 ): readonly ImportedModel[] {
-  return [...settingsOf(router.get('model_group_alias'))].flatMap(([name, value]) => {
+  const byName = new Map(models.map((model) => [model.name, model]));
+  return [...aliases].flatMap(([name, value]) => {
     const meant = value.kind === 'text' ? value.text : textOf(settingsOf(value), 'model');
-    const model = models.find((one) => one.name === meant);
-    if (model !== undefined && isWritable(name) && !models.some((one) => one.name === name))
+    const model = byName.get(meant ?? '');
+    if (model !== undefined && isWritable(name) && !byName.has(name))
       return [Object.assign({}, model, { name })];
     notes.add(
       'none',
       'model_group_alias',
-      'it leads to no model that is taken over, or is the name of one',
+      'leads to no model that is taken over, or is the name of one',
       name,
     );
     return [];

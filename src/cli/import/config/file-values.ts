@@ -59,7 +59,7 @@ class Reader {
   }
 
   #readNew(node: Node): Value | null {
-    const { line } = this.#lines.linePos(node.range?.[0] ?? 0);
+    const line = this.#lineOf(node);
     if (isSeq(node)) {
       const items = node.items.flatMap((item) => this.read(item as Node) ?? []);
       return { kind: 'list', line, items };
@@ -78,10 +78,15 @@ class Reader {
       const { key, value: node } = pair as Pair<Node, Node | null>;
       const value = node === null ? null : this.read(node);
       if (isMergeKey(key)) merged.push(...this.#mergedSettings(key, value));
-      else if (isScalar(key) && value !== null) own.set(String(key.value), value);
+      else if (isScalar(key) && value !== null)
+        own.set(String(key.value), Object.assign({}, value, { line: this.#lineOf(key) }));
     }
     // What is written has precedence over what is merged, and that over what is merged later.
     return new Map([...merged.toReversed().flatMap((settings) => Array.from(settings)), ...own]);
+  }
+
+  #lineOf(node: Node): number {
+    return this.#lines.linePos(node.range?.[0] ?? 0).line;
   }
 
   #mergedSettings(key: Node, value: Value | null): readonly Settings[] {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { findListPrice, findPriceAt, listNameAt } from '../../../prices/find-price.ts';
+import { findListPrice, findPriceAt, listNameAt, modelsAt } from '../../../prices/find-price.ts';
 import type { ListedTerms } from '../../../prices/list-price.ts';
 import { formatUsd, parseUsd, plainDecimal } from '../../../shared/money.ts';
 import type { Target } from './find-target.ts';
@@ -10,7 +10,8 @@ import type { Deployment } from './read-litellm.ts';
 export interface ImportedPrice {
   readonly setting: 'price' | 'free';
   readonly value: unknown;
-  readonly origin: 'own' | 'list' | 'unknown';
+  /** `unlisted`: the list knows the provider, and not the model; `unknown`: neither. */
+  readonly origin: 'own' | 'list' | 'unlisted' | 'unknown';
   readonly terms: ListedTerms | null;
 }
 
@@ -45,7 +46,12 @@ export function ownPrice(deployment: Deployment): ImportedPrice | null {
   return { setting: 'price', value, origin: 'own', terms: null };
 }
 
-function free(origin: 'own' | 'unknown'): ImportedPrice {
+/** Whether a deployment has a price of tokens, be it one that can be read or not. */
+export function hasOwnPrice({ params, info }: Deployment): boolean {
+  return ownNames.some(([name]) => params.has(name) || info.has(name));
+}
+
+function free(origin: 'own' | 'unlisted' | 'unknown'): ImportedPrice {
   return { setting: 'free', value: true, origin, terms: null };
 }
 
@@ -77,31 +83,41 @@ function perMillion(text: string): string | null {
   return below === null ? null : formatUsd(below + 1);
 }
 
-/** The price of a model by the public list, where that knows one of its deployments; else it is free. */
+/**
+ * The price of a model by the public list: that of the model that an entry names as its base, or that of all its routes, or of
+ * the first one that has any. Without one it is free.
+ */
 export function listPrice(own: readonly Taken[], others: readonly Target[]): ImportedPrice {
-  const atAddress = [...own.map(({ target }) => target), ...others].map(termsAt);
-  const [first] = atAddress;
-  if (first !== undefined && first !== null && atAddress.every((terms) => isDeepStrictEqual(terms, first)))
+  const based = firstListed(own.flatMap(({ deployment }) => baseNames(deployment)));
+  if (based !== null) return based;
+  const [first = null, ...more] = [...own.map(({ target }) => target), ...others].map(termsAt);
+  if (first !== null && more.every((terms) => isDeepStrictEqual(terms, first)))
     return { setting: 'price', value: 'list', origin: 'list', terms: first };
-  for (const taken of own)
-    for (const list of namesIn(taken)) {
-      const terms = findListPrice(list);
-      if (typeof terms !== 'string') return { setting: 'price', value: { list }, origin: 'list', terms };
-    }
-  return free('unknown');
+  const isKnown = own.some(({ target: { line } }) => !line.url.includes('${') && modelsAt(line.url) !== null);
+  return firstListed(own.flatMap(listNames)) ?? free(isKnown ? 'unlisted' : 'unknown');
+}
+
+function firstListed(names: readonly string[]): ImportedPrice | null {
+  for (const list of names) {
+    const terms = findListPrice(list);
+    if (typeof terms !== 'string') return { setting: 'price', value: { list }, origin: 'list', terms };
+  }
+  return null;
+}
+
+function baseNames({ info }: Deployment): readonly string[] {
+  const base = textOf(info, 'base_model');
+  return base === null ? [] : [base, `openai/${base}`];
+}
+
+/** The names that the list may have for a deployment. */
+function listNames({ deployment, target: { line, model, listName = deployment.model } }: Taken) {
+  const atAddress = line.url.includes('${') ? null : listNameAt(line.url, model);
+  return atAddress === null ? [listName] : [atAddress, listName];
 }
 
 function termsAt({ line, model }: Target): ListedTerms | null {
   if (line.url.includes('${')) return null;
   const terms = findPriceAt(line.url, model);
   return typeof terms === 'string' ? null : terms;
-}
-
-/** The names that the list may have for a deployment. */
-function namesIn({ deployment, target }: Taken): readonly string[] {
-  const base = textOf(deployment.info, 'base_model');
-  const named = base === null ? [] : [base, `openai/${base}`];
-  const { line, model } = target;
-  const atAddress = line.url.includes('${') ? null : listNameAt(line.url, model);
-  return [...named, atAddress ?? model, model, deployment.model].filter((name) => name.includes('/'));
 }

@@ -1,4 +1,5 @@
-import { upstreamAt } from '../../init/find-upstreams.ts';
+import { upstreamUrl } from '../../../config/schema/address-values.ts';
+import { hasKey, upstreamAt } from '../../init/find-upstreams.ts';
 import {
   localServers,
   openaiByResponses,
@@ -21,6 +22,8 @@ export interface Target {
   readonly name: string;
   readonly line: ImportedLine;
   readonly model: string;
+  /** The name that the list of prices may have for the model, where the address does not say it. */
+  readonly listName?: string;
 }
 
 /** Finds the target of a deployment by its provider and the rest of the model's name; or why it has no counterpart. */
@@ -30,49 +33,37 @@ const known = new Map(
   [...providers, ...localServers, openaiByResponses].map((upstream) => [upstream.name, upstream]),
 );
 
-/** Providers by LiteLLM's names of them. */
+/** Providers that have other names in LiteLLM. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ['together_ai', 'together'],
+  ['fireworks_ai', 'fireworks'],
+  ['cohere_chat', 'cohere'],
+  ['dashscope', 'qwen'],
+  ['hosted_vllm', 'vllm'],
+  ['lm_studio', 'lm-studio'],
+  ['llamafile', 'llama.cpp'],
+]);
+
+/** Providers of which there is more to know than a name, by LiteLLM's names. */
 const finders: Readonly<Record<string, Find>> = {
   openai: findOpenai,
   custom_openai: findOpenai,
   openai_like: findOpenai,
-  litellm_proxy: (deployment, model) =>
-    findAnyServer(deployment, model, referenceTo('LITELLM_PROXY_API_BASE')),
+  litellm_proxy: findAnyServer('LITELLM_PROXY_API_BASE'),
   anthropic: at('anthropic', '/v1'),
-  gemini: at('gemini'),
-  openrouter: at('openrouter'),
-  deepseek: at('deepseek'),
-  groq: at('groq'),
-  mistral: at('mistral'),
-  xai: at('xai'),
-  together_ai: at('together'),
-  fireworks_ai: at('fireworks'),
-  cohere: at('cohere'),
-  cohere_chat: at('cohere'),
-  perplexity: (deployment, model) => at('perplexity')(deployment, `perplexity/${model}`),
-  cerebras: at('cerebras'),
-  huggingface: findHuggingFace,
+  perplexity: (deployment, model) => {
+    const named = `perplexity/${model}`;
+    return Object.assign({ listName: named }, at('perplexity')(deployment, named));
+  },
   nvidia_nim: at('nvidia', '', 'NVIDIA_NIM_API_KEY'),
-  moonshot: at('moonshot'),
-  zai: at('zai'),
-  dashscope: at('qwen'),
-  minimax: at('minimax'),
   ollama: at('ollama', '/v1'),
   ollama_chat: at('ollama', '/v1'),
-  hosted_vllm: at('vllm'),
-  lm_studio: at('lm-studio'),
-  llamafile: at('llama.cpp'),
+  huggingface: findHuggingFace,
   azure: findAzure,
   azure_ai: findAzure,
   bedrock: findBedrock,
   vertex_ai: findVertex,
-  databricks: (deployment, model) => ({
-    name: 'databricks',
-    line: {
-      url: addressOf(deployment) ?? referenceTo('DATABRICKS_API_BASE'),
-      ...settingsBesideAddress.databricks,
-    },
-    model,
-  }),
+  databricks: findDatabricks,
   snowflake: findSnowflake,
 };
 
@@ -86,12 +77,8 @@ const bareNames: readonly (readonly [RegExp, string])[] = [
 
 /** What is not text, by the mode of a model and by the usual names. */
 const otherKinds: readonly (readonly [mode: RegExp, name: RegExp, text: string])[] = [
-  [
-    /embedding/,
-    /embed|(?:^|[-/])bge-/i,
-    'embeddings are no text: such a path can be passed on as it is (passthrough)',
-  ],
-  [/rerank/, /rerank/i, 'reranking is no text: such a path can be passed on as it is (passthrough)'],
+  [/embedding/, /embed|(?:^|[-/])bge-/i, 'embeddings are no text: passthrough has their path'],
+  [/rerank/, /rerank/i, 'reranking is no text: passthrough has its path'],
   [
     /image|video/,
     /dall-e|(?:^|[-/])(?:gpt-image|imagen|flux|sora|veo)|-image(?:-|$)/i,
@@ -110,14 +97,23 @@ export function findTarget(deployment: Deployment): Target | string {
   );
   if (other !== undefined) return other[2];
   if (provider === null) return 'no provider stands in front of the name of the model, such as openai/';
-  const find = Object.hasOwn(finders, provider) ? finders[provider] : undefined;
+  const name = otherNames.get(provider) ?? provider;
+  const find = Object.hasOwn(finders, provider) ? finders[provider] : known.has(name) ? at(name) : undefined;
   if (find === undefined)
-    return `there is no tested line for ${provider}: if it speaks one of the four protocols, add an upstream with its address`;
-  const found = find(deployment, model);
-  if (typeof found === 'string') return found;
-  return /^(?:https?:\/\/[^/\s]|\$\{)/i.test(found.line.url)
-    ? found
-    : 'api_base is no address with http:// or https:// at its beginning';
+    return `there is no tested line for ${provider}: add an upstream with its address, if it speaks a protocol that is spoken here`;
+  return findAddressFault(deployment) ?? find(deployment, withReferences(model));
+}
+
+/** Why the address of a deployment can't be that of an upstream; `null` if it can. It is not quoted: it may hold a key. */
+function findAddressFault(deployment: Deployment): string | null {
+  const address = addressOf(deployment);
+  if (address === null) return null;
+  const filled = address.replace(/^\$\{[^}]*\}/, 'http://address.invalid').replaceAll(/\$\{[^}]*\}/g, '1');
+  const url = URL.parse(filled);
+  if (url !== null && hasKey(url))
+    return 'api_base has a key in its query: put the whole address into a variable';
+  const { error } = upstreamUrl.safeParse(filled);
+  return error === undefined ? null : `api_base: ${error.issues.map(({ message }) => message).join(', ')}`;
 }
 
 /** The provider of a deployment and its name of the model; the provider is `null` if none is named or known. */
@@ -141,7 +137,7 @@ function addressOf({ params }: Deployment): string | null {
 }
 
 /** Finds a provider that is known, or a server of one's own; `path` is what LiteLLM adds to an address of its own. */
-function at(name: string, path = '', variable: string | null = null): Find {
+function at(name: string, path = '', variable: string | null = null): (...given: Parameters<Find>) => Target {
   return (deployment, model) => {
     const line = known.get(name)?.line ?? { url: '' };
     const address = addressOf(deployment);
@@ -154,20 +150,18 @@ function at(name: string, path = '', variable: string | null = null): Find {
 function findOpenai(deployment: Deployment, model: string): Target | string {
   const name = model.replace(/^responses\//, '');
   const isByResponses = name !== model || textOf(deployment.info, 'mode') === 'responses';
-  if (addressOf(deployment) !== null) return findAnyServer(deployment, name, '');
+  if (addressOf(deployment) !== null) return findAnyServer('')(deployment, name);
   return at(isByResponses ? 'openai-responses' : 'openai')(deployment, name);
 }
 
-/** A server with Chat Completions: with the settings of a provider if it has the address of one. */
-function findAnyServer(deployment: Deployment, model: string, usual: string): Target | string {
-  const url = addressOf(deployment) ?? usual;
-  if (url.startsWith('${')) return { name: nameOfVariable(url), line: { url }, model };
-  try {
+/** A server with Chat Completions, at its address or that in a variable: one of a provider has the settings of that. */
+function findAnyServer(variable: string): Find {
+  return (deployment, model) => {
+    const url = addressOf(deployment) ?? referenceTo(variable);
+    if (url.startsWith('${')) return { name: nameOfVariable(url), line: { url }, model };
     const { name, line } = upstreamAt({ url, variable: null, foundBy: 'api_base' });
     return { name: /^[\d.]+$|^\[/.test(name) ? 'server' : name, line, model };
-  } catch {
-    return 'api_base has a key in its query: put the whole address into a variable, as os.environ/NAME';
-  }
+  };
 }
 
 /** A name for the upstream whose address is in a variable: `VLLM_API_BASE` is that of `vllm`. */
@@ -194,19 +188,18 @@ function findAzure(deployment: Deployment, model: string): Target | string {
   if (/claude/i.test(model))
     return 'Claude speaks a protocol of its own at Azure: there is no tested line for that';
   const address = addressOf(deployment) ?? referenceTo('AZURE_API_BASE');
-  const name = model.replace(/^(?:o_series|gpt5_series|responses)\//, '');
-  const line = (url: string): Target => ({
-    name: 'azure',
-    line: { url, ...settingsBesideAddress.azure },
-    model: name,
-  });
-  if (address.startsWith('${')) return line(`${address}/openai/v1`);
   const url = URL.parse(address);
-  if (url !== null && azureHosts.test(url.hostname)) return line(`${url.origin}/openai/v1`);
-  if (url?.hostname.endsWith('.models.ai.azure.com') === true) return findAnyServer(deployment, model, '');
-  const version = withReferences(textOf(deployment.params, 'api_version') ?? '2025-04-01-preview');
+  if (url?.hostname.endsWith('.models.ai.azure.com') === true) return findAnyServer('')(deployment, model);
+  const name = model.replace(/^(?:o_series|gpt5_series|responses)\//, '');
+  const { params } = deployment;
+  const version = withReferences(textOf(params, 'api_version') ?? '2025-04-01-preview');
   const base = address.replace(/\/openai(?:\/deployments.*)?$/, '');
-  return line(`${base}/openai/deployments/${encodeURIComponent(name)}?api-version=${version}`);
+  const isResource = base.startsWith('${') || (url !== null && azureHosts.test(url.hostname));
+  const place = isResource
+    ? `${url?.origin ?? base}/openai/v1`
+    : `${base}/openai/deployments/${name}?api-version=${version}`;
+  const line = { url: place, ...settingsBesideAddress.azure };
+  return { name: 'azure', line, model: name, listName: `azure/${name}` };
 }
 
 function findBedrock({ params }: Deployment, model: string): Target | string {
@@ -219,7 +212,7 @@ function findBedrock({ params }: Deployment, model: string): Target | string {
 }
 
 function findVertex({ params }: Deployment, model: string): Target | string {
-  const isGoogles = /^(?:gemini|gemma)/.test(model);
+  const isGoogles = /^(?:gemini|gemma|\$\{)/.test(model);
   if (/claude/i.test(model) || (!isGoogles && !model.includes('/')))
     return 'Vertex serves it by another protocol than its Chat Completions, which have Gemini and open models';
   const setting = (name: string, variable: string): string =>
@@ -229,7 +222,13 @@ function findVertex({ params }: Deployment, model: string): Target | string {
   const host = location === 'global' ? '' : `${location}-`;
   const url = `https://${host}aiplatform.googleapis.com/v1/projects/${project}/locations/${location}/endpoints/openapi`;
   const line = { url, ...settingsBesideAddress.vertex };
-  return { name: 'vertex', line, model: isGoogles ? `google/${model}` : model };
+  const named = isGoogles ? `google/${model}` : model;
+  return { name: 'vertex', line, model: named, listName: named };
+}
+
+function findDatabricks(deployment: Deployment, model: string): Target {
+  const url = addressOf(deployment) ?? referenceTo('DATABRICKS_API_BASE');
+  return { name: 'databricks', line: { url, ...settingsBesideAddress.databricks }, model };
 }
 
 function findSnowflake(deployment: Deployment, model: string): Target | string {

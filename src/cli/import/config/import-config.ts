@@ -3,9 +3,9 @@ import { escapeControlCharacters } from '../../../shared/control-characters.ts';
 import { count } from '../../../shared/count.ts';
 import { maxColumns, wrap } from '../../output.ts';
 import { command } from '../../serve/greeting.ts';
-import { refuseOutput, writeConfigFile } from '../../write-config-file.ts';
+import { refuseOutput, shellWord, writeConfigFile } from '../../write-config-file.ts';
 import { convert } from './convert.ts';
-import type { Note, Result } from './notes.ts';
+import type { Note, Notes, Result } from './notes.ts';
 import { readLitellm } from './read-litellm.ts';
 import { variablesIn } from './references.ts';
 import { writeImport } from './write-import.ts';
@@ -20,19 +20,17 @@ export interface ImportOptions {
 export function importConfig(file: string, { output, force = false }: ImportOptions): Promise<void> {
   refuseOutput(output, force);
   const imported = convert(readLitellm(file));
-  const { models, upstreams, notes } = imported;
-  const report = writeReport(notes.all());
-  if (models.length === 0)
+  const { models, discovery, upstreams, notes } = imported;
+  const report = writeReport(notes);
+  if (models.length === 0 && discovery === null)
     throw new Error(`no model of ${file} has a counterpart, and nothing is written\n${report}`);
   const text = writeImport(imported);
   loadConfigFile(output, placeholdersFor(text), {}, text);
   writeConfigFile(output, text, force);
   const name = escapeControlCharacters(output);
-  console.log(
-    `${name} is written: ${count(models.length, 'model')} at ${count(upstreams.size, 'upstream')}\n`,
-  );
-  console.log(report);
-  console.log(nextSteps(name, text));
+  const offered = discovery === null ? count(models.length, 'model') : 'all models';
+  const first = `${name} is written: ${offered} at ${count(upstreams.size, 'upstream')}`;
+  console.log([first, report, nextSteps(escapeControlCharacters(shellWord(output)), text)].join('\n\n'));
   return Promise.resolve();
 }
 
@@ -54,25 +52,23 @@ const titles: Readonly<Record<Result, string>> = {
 const maxNamed = 3;
 
 /** The settings in three parts: what is taken, what is changed and how, and what has no counterpart and why. */
-function writeReport(notes: readonly Note[]): string {
-  return (['taken', 'changed', 'none'] as const)
-    .map((result) => {
-      const rows = notes.filter((note) => note.result === result);
-      return [titles[result], ...(rows.length === 0 ? ['  nothing'] : rows.flatMap(writeNote)), ''].join(
-        '\n',
-      );
-    })
-    .join('\n');
+function writeReport(notes: Notes): string {
+  const parts = (['taken', 'changed', 'none'] as const).map((result) => {
+    const lines = notes.of(result).flatMap(writeNote);
+    return [titles[result], ...(lines.length === 0 ? ['  nothing'] : lines)].join('\n');
+  });
+  return parts.join('\n\n');
 }
 
-function writeNote({ setting, text, models }: Note): readonly string[] {
-  const names = [...models].slice(0, maxNamed).join(', ');
+function writeNote({ settings, text, models }: Note): readonly string[] {
+  const named = [...models].slice(0, maxNamed).join(', ');
   const more = models.size > maxNamed ? ` and ${models.size - maxNamed} more` : '';
-  const of = models.size === 0 ? '' : ` (${names}${more})`;
-  const lines = wrap(escapeControlCharacters(`${setting}: ${text}${of}`), maxColumns - 4);
-  return lines.map((line, index) => `  ${index === 0 ? '' : '  '}${line}`);
+  const of = models.size === 0 ? '' : ` (${named}${more})`;
+  const whole = escapeControlCharacters(`${[...settings].join(', ')}: ${text}${of}`);
+  return wrap(whole, maxColumns - 4).map((line, index) => `  ${index === 0 ? '' : '  '}${line}`);
 }
 
+/** The variables that a config needs, and the commands that come next. */
 function nextSteps(output: string, text: string): string {
   const variables = [...variablesIn(text)].filter((name) => name !== 'NAME');
   return [

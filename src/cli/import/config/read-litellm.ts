@@ -119,6 +119,12 @@ export function numberOf(settings: Settings, name: string): number | null {
   return number > 0 && Number.isFinite(number) ? number : null;
 }
 
+/** Whether a value leaves a setting off: `false`, an empty list or no settings. */
+export function isOff(value: Value): boolean {
+  if (value.kind === 'text') return /^(?:false|no|off)?$/i.test(value.text);
+  return (value.kind === 'list' ? value.items.length : value.settings.size) === 0;
+}
+
 /** Whether a switch is on, as Python's reader of YAML has it. */
 export function isOn(settings: Settings, name: string): boolean {
   return /^(?:true|yes|on)$/i.test(textOf(settings, name) ?? '');

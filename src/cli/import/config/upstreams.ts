@@ -41,28 +41,35 @@ export class Upstreams {
   readonly #byIdentity = new Map<string, Upstream>();
   readonly #keyNames: KeyNames;
   readonly #notes: Notes;
+  readonly #seconds: number | null;
 
-  constructor(keyNames: KeyNames, notes: Notes) {
+  /** `seconds` is the timeout of deployments without one. */
+  constructor(keyNames: KeyNames, notes: Notes, seconds: number | null) {
     this.#keyNames = keyNames;
     this.#notes = notes;
+    this.#seconds = seconds;
   }
 
-  /** Adds the upstream of a target, with what its deployment sets for it; `seconds` is the timeout of one without its own. */
-  add({ name, line: found, model }: Target, deployment: Deployment, seconds: number | null): Target {
+  /** Adds the upstream of a target, with what its deployment sets for it. */
+  add(target: Target, deployment: Deployment): Target {
+    const { name, line: found, model } = target;
     const line = this.#withKey(name, found, deployment);
     const identity = identityOf(line);
     const upstream = this.#byIdentity.get(identity) ?? { name, line, limits: new Map(), silenceMs: 0 };
     this.#byIdentity.set(identity, upstream);
     const { params } = deployment;
-    const silence = numberOf(params, 'stream_timeout') ?? numberOf(params, 'timeout') ?? seconds ?? 0;
+    const silence = numberOf(params, 'stream_timeout') ?? numberOf(params, 'timeout') ?? this.#seconds ?? 0;
     upstream.silenceMs = Math.max(upstream.silenceMs, Math.min(Math.ceil(silence * 1_000), maxTimeoutMs));
     const limits = upstream.limits.get(model) ?? {};
     for (const [litellms, ours] of limitNames) {
       const limit = Math.floor(numberOf(params, litellms) ?? 0);
       if (limit > 0) limits[ours] = Math.max(limits[ours] ?? 0, limit);
     }
-    if (Object.keys(limits).length > 0) upstream.limits.set(model, limits);
-    return { name, line, model };
+    // A key of a config has no reference to a variable.
+    if (Object.keys(limits).length > 0 && !model.includes('${')) upstream.limits.set(model, limits);
+    if (/^\$\{\w+\}\//.test(line.url))
+      this.#notes.add('changed', 'api_base', 'the variable is to end without a slash', deployment.name);
+    return Object.assign({}, target, { line });
   }
 
   /** The upstreams as they are written, by their names, and the names by what tells upstreams apart. */
@@ -169,7 +176,8 @@ const qualifiers: readonly ((upstream: Upstream) => string)[] = [
   ({ line, name }) => {
     const { hostname = '' } = URL.parse(line.url) ?? {};
     const [label = ''] = hostname.split('.');
-    return hostname === name || label === 'api' ? '' : /^\d+$/.test(label) ? hostname : label;
+    if (hostname === name || label === 'api') return '';
+    return /^\d+$/.test(label) ? hostname : label.replace(/-?aiplatform$/, '');
   },
   ({ line }) => URL.parse(line.url)?.port ?? '',
   ({ line: { apiKey }, name }) => {

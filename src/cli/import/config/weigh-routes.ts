@@ -12,7 +12,7 @@ export interface Route {
 }
 
 /** Strategies of LiteLLM's router, by what orders routes here. */
-const policies: ReadonlyMap<string, string> = new Map([
+export const policies: ReadonlyMap<string, string> = new Map([
   ['least-busy', 'least_in_flight'],
   ['latency-based-routing', 'fastest'],
   ['usage-based-routing', 'least_in_flight'],
@@ -52,7 +52,7 @@ export function weigh(
   if (wanted !== policy)
     notes.add(
       'changed',
-      'routing_strategy',
+      'router_settings.routing_strategy',
       'left out where a model has fallbacks: it would send requests there, too',
       name,
     );

@@ -1,6 +1,6 @@
 import { describePrice } from '../../init/choose-models.ts';
 import { variableOf } from '../../init/known-upstreams.ts';
-import { entry, flow } from '../../init/write-config.ts';
+import { describeFree, entry, flow } from '../../init/write-config.ts';
 import type { Imported, ImportedModel } from './convert.ts';
 import type { ImportedPrice } from './find-price.ts';
 import type { ImportedLine } from './find-target.ts';
@@ -19,8 +19,9 @@ const foot = `
 `;
 
 /** The text of a config file. */
-export function writeImport({ upstreams, models, ignoresUnknownFields, notes }: Imported): string {
-  const leftOut = notes.all().filter(({ result, setting }) => result === 'none' && setting === 'model');
+export function writeImport({ upstreams, models, discovery, ignoresUnknownFields, notes }: Imported): string {
+  const leftOut = notes.of('none').filter(({ settings }) => settings.has('model'));
+  const served = new Set(models.map(({ name }) => name));
   return [
     head,
     ...(ignoresUnknownFields ? ['compatibility: { unknownFields: ignore } # drop_params\n'] : []),
@@ -28,10 +29,13 @@ export function writeImport({ upstreams, models, ignoresUnknownFields, notes }: 
     ...[...upstreams].map(writeUpstream),
     '',
     '# What clients may ask for, by the names on the left.',
-    'models:',
+    discovery === null ? 'models:' : `models: ${flow(discovery)} # they cost clients nothing`,
     ...models.map(writeModel),
     ...leftOut.flatMap(({ models: names, text }) =>
-      [...names].map((name) => `  # ${flow(name)} is left out: ${text}`),
+      Array.from(
+        names,
+        (name) => `  # ${served.has(name) ? 'an entry of ' : ''}${flow(name)} is left out: ${text}`,
+      ),
     ),
     foot,
   ].join('\n');
@@ -43,10 +47,16 @@ const maxLineChars = 120;
 function writeUpstream([name, line]: readonly [string, ImportedLine]): string {
   const short = entry(name, flow(line), describeKey(line));
   if (short.length <= maxLineChars) return short;
-  const settings = Object.entries(line).map(
-    ([setting, value]) => `    ${setting}: ${flow(value as object | string)}`,
-  );
-  return [`  ${flow(name)}: # ${describeKey(line)}`, ...settings].join('\n');
+  return [`  ${flow(name)}: # ${describeKey(line)}`, ...writeSettings(line, '    ')].join('\n');
+}
+
+/** Settings, each on a line of its own, and those in one that is too long below it. */
+function writeSettings(settings: object, indent: string): readonly string[] {
+  return Object.entries(settings).flatMap(([name, value]: [string, object | string]) => {
+    const short = `${indent}${flow(name)}: ${flow(value)}`;
+    if (short.length <= maxLineChars || typeof value === 'string') return [short];
+    return [`${indent}${flow(name)}:`].concat(writeSettings(value, `${indent}  `));
+  });
 }
 
 function describeKey({ apiKey }: ImportedLine): string {
@@ -77,5 +87,5 @@ function target({ upstream, model, weight }: Route): object {
 function describe({ origin, terms, setting }: ImportedPrice): string {
   if (terms !== null) return describePrice(terms);
   if (origin === 'own') return setting === 'free' ? 'costs clients nothing, as in LiteLLM' : 'as in LiteLLM';
-  return 'NO PRICE IS KNOWN, so it costs clients nothing: for a price write price: { input: "0.15", output: "0.60" } in place of free';
+  return describeFree(origin === 'unlisted');
 }

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { propertyRun } from '../../support/property-run.ts';
+import { entry, importEntries, partOf } from './imported.ts';
+
+/** The amount of a text in decimal notation, in units of 10^-30. */
+function exactly(text: string): bigint {
+  const [, whole = '', fraction = '', power = '0'] = /^(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  return BigInt(whole + fraction) * 10n ** BigInt(30 - fraction.length + Number(power));
+}
+
+/** Prices of a token as people write them: digits, and where the point or the exponent is. */
+const written = fc
+  .record({
+    digits: fc.integer({ min: 1, max: 99_999 }),
+    places: fc.integer({ min: 5, max: 15 }),
+    form: fc.nat(3),
+  })
+  .map(({ digits, places, form }) => {
+    const text = String(digits);
+    if (form === 0) return `${text}e-${places}`;
+    if (form === 1)
+      return `${text[0]}.${text.slice(1) || '0'}E-${String(places - text.length + 1).padStart(2, '0')}`.replace(
+        'E--',
+        'E+',
+      );
+    const fraction = text.padStart(places, '0');
+    const plain = `${fraction.slice(0, -places) || (form === 2 ? '0' : '')}.${fraction.slice(-places)}`;
+    return form === 2 ? `${plain}00` : plain;
+  });
+
+describe('own prices', () => {
+  test('of a token become those of a million, to the last digit', async () => {
+    const pairs = fc.array(fc.tuple(written, written), { minLength: 40, maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(pairs, async (prices) => {
+        const entries = prices.map(([input, output], index) =>
+          entry(
+            `m${index}`,
+            `model: groq/x, input_cost_per_token: ${input}, output_cost_per_token: "${output}"`,
+          ),
+        );
+        const { config, stderr } = await importEntries(entries);
+        expect(stderr).toBe('');
+        for (const [index, [input, output]] of prices.entries()) {
+          const price = config.models[`m${index}`]?.['price'] as Record<'input' | 'output', string>;
+          expect(exactly(price.input)).toBe(exactly(input) * 1_000_000n);
+          expect(exactly(price.output)).toBe(exactly(output) * 1_000_000n);
+        }
+      }),
+      propertyRun(10),
+    );
+  });
+
+  test('have those of cached input, and of long prompts', async () => {
+    const { config } = await importEntries([
+      entry(
+        'a',
+        'model: groq/x',
+        `model_info: { input_cost_per_token: 3e-06, output_cost_per_token: 0.000015, cache_read_input_token_cost: 0.0000003,
+          cache_creation_input_token_cost: 3.75e-6, input_cost_per_token_above_200k_tokens: 6e-6 }`,
+      ),
+    ]);
+    expect(config.models['a']?.['price']).toEqual({
+      input: '3',
+      cachedInput: '0.3',
+      cacheWrite: '3.75',
+      output: '15',
+      above: { inputTokens: 200_000, input: '6', cachedInput: '0.3', cacheWrite: '3.75', output: '15' },
+    });
+  });
+
+  test('of nothing make a model free, and what is no amount is no price', async () => {
+    const { config, stdout } = await importEntries([
+      entry('a', 'model: openai/gpt-4o, input_cost_per_token: 0, output_cost_per_token: 0.0'),
+      entry('b', 'model: openai/gpt-4o, input_cost_per_token: 0.1'),
+      entry('c', 'model: openai/gpt-4o, input_cost_per_token: 1e-20, output_cost_per_token: os.environ/X'),
+      entry('d', 'model: openai/gpt-4o, input_cost_per_token: 10, output_cost_per_token: 1'),
+    ]);
+    const price = 'list';
+    expect(config.models).toMatchObject({ a: { free: true }, b: { price }, c: { price }, d: { price } });
+    expect(partOf(stdout, 'Taken')).toContain('input_cost_per_token: price, in USD per million tokens (a)\n');
+    expect(partOf(stdout, 'Changed')).toContain(
+      'input_cost_per_token: left out: a price has both input and output, of $9 each at most (b, c, d)\n',
+    );
+  });
+
+  test('with more digits than an amount has are rounded up, never to nothing', async () => {
+    const { config } = await importEntries([
+      entry('a', 'model: groq/x, input_cost_per_token: 1e-20, output_cost_per_token: 0.0000001234567890123'),
+    ]);
+    expect(config.models['a']?.['price']).toEqual({ input: '0.000000001', output: '0.12345679' });
+  });
+});
+
+describe('prices of the list', () => {
+  test('are those of the base that an entry names, of the provider, or of the first route that has one', async () => {
+    const { config, stdout } = await importEntries([
+      entry(
+        'based',
+        'model: azure/gpt-4o-eu, api_base: "https://my.openai.azure.com"',
+        'model_info: { base_model: gpt-4.1 }',
+      ),
+      entry('two', 'model: openai/gpt-4o'),
+      entry('two', 'model: anthropic/claude-sonnet-4-5'),
+      entry('own', 'model: openai/gpt-4o, api_base: "http://127.0.0.1:8000/v1", api_key: none'),
+      entry('none', 'model: ollama/llama3'),
+    ]);
+    expect(config.models).toMatchObject({
+      based: { price: { list: 'openai/gpt-4.1' } },
+      two: { price: { list: 'openai/gpt-4o' } },
+      own: { price: { list: 'openai/gpt-4o' } },
+      none: { free: true },
+    });
+    const changed = partOf(stdout, 'Changed');
+    expect(changed).toContain('price: a model has one price: that of its first entry that has any (two)\n');
+    expect(changed).toContain(
+      'price: not in the list of prices: the model costs clients nothing until you write one (none)\n',
+    );
+  });
+});
