@@ -1,4 +1,4 @@
-/** The times that can be chosen by a name: how long each is up to now, in milliseconds; `today` begins at the viewer's midnight. */
+/** How long the times are that can be chosen by a name, up to now in milliseconds; `today` begins at midnight. */
 const lengths = {
   '15m': 900_000,
   '1h': 3_600_000,
