@@ -9,6 +9,7 @@ import { ShadowBook } from '../domain/shadows/shadow-book.ts';
 import type { TracingSettings } from '../domain/ports/telemetry.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
 import type { FailureReads } from '../http/admin/failures.ts';
+import type { LatencyReads } from '../http/admin/latency.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import { prepareAnswers } from '../http/answers/prepare-answers.ts';
 import type { Prepare } from '../http/answers/prepare-answers.ts';
@@ -211,12 +212,14 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
 
 /** What operators and the holders of keys read, each by its routes. */
 type Reads = FailureReads &
+  LatencyReads &
   Pick<OwnKeyPorts, 'accounts' | 'usage' | 'budgetUse' | 'refusedToday' | 'running' | 'statements'>;
 
 function readsOf({ storage, running, work, clock }: Parts): Reads {
   const { store, usage, retention, refusals } = storage;
   return {
     listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
+    countLatencies: (query, most) => store.countLatencies(query, most),
     findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
     namesOf: (keyIds) => store.namesOf(keyIds),
     accounts: (keyIds) => store.accounts(keyIds),

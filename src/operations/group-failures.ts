@@ -1,13 +1,13 @@
 import { readSentences } from '../domain/diagnosis/diagnose.ts';
 import { isFailed } from '../domain/money/consumption.ts';
-import type { ConsumptionRecord, Outcome, RecordFilter } from '../domain/money/consumption.ts';
+import type { Attempt, ConsumptionRecord, Outcome, RecordFilter } from '../domain/money/consumption.ts';
 import type { RecordPages } from '../domain/ports/records.ts';
 
 /** How many records are read at once: a few milliseconds of the thread that serves requests. */
 const recordsAtOnce = 100;
 
 /** How far failures are read, and how many groups are made of them. */
-export interface FailureLimits {
+interface FailureLimits {
   readonly maxRecords: number;
   /** How many groups are told apart; what is in further ones is counted together. */
   readonly maxGroups: number;
@@ -15,7 +15,7 @@ export interface FailureLimits {
   readonly shownGroups: number;
 }
 
-export const failureLimits: FailureLimits = { maxRecords: 20_000, maxGroups: 2_000, shownGroups: 100 };
+const failureLimits: FailureLimits = { maxRecords: 20_000, maxGroups: 2_000, shownGroups: 100 };
 
 /** What tells groups apart. */
 interface Kind {
@@ -144,35 +144,27 @@ function viewGroup({ newest, failed, keys, ...group }: Growing): FailureGroup {
 /** The failed calls of a record; where there are none, its own failure, if it has one. */
 function failuresOf({ attempts, model, upstream, failure, outcome }: ConsumptionRecord): readonly Failed[] {
   const calls = attempts.filter(({ result }) => isFailed(result));
-  if (calls.length === 0 && (outcome === 'completed' || outcome === 'incomplete')) return [];
-  if (calls.length === 0)
-    return [
-      {
-        ...sentencesIn(failure?.cause ?? null),
-        result: null,
-        upstream,
-        model,
-        status: null,
-        code: failure?.code ?? outcome,
-        words: null,
-      },
-    ];
-  return calls.map(({ result, cause, upstream: called, upstreamError }) => ({
-    ...sentencesIn(cause),
-    result,
-    upstream: called,
-    model,
-    status: upstreamError?.status ?? statusIn(cause),
-    code: upstreamError?.code ?? null,
-    words: upstreamError?.message ?? null,
-  }));
+  if (calls.length > 0) return calls.map((call) => failureOf(call, model));
+  if (outcome === 'completed' || outcome === 'incomplete') return [];
+  const { cause, advice: remedy } = readSentences(failure?.cause ?? null);
+  return [
+    {
+      cause,
+      remedy,
+      result: null,
+      upstream,
+      model,
+      status: null,
+      code: failure?.code ?? outcome,
+      words: null,
+    },
+  ];
 }
 
-/** What a record says of a cause, and what to do about it. */
-function sentencesIn(said: string | null): Pick<Failed, 'cause' | 'remedy'> {
-  if (said === null) return { cause: null, remedy: null };
-  const { cause, advice } = readSentences(said);
-  return { cause, remedy: advice };
+function failureOf({ result, cause: said, upstream, upstreamError }: Attempt, model: string): Failed {
+  const { status = null, code = null, message: words = null } = upstreamError ?? {};
+  const { cause, advice: remedy } = readSentences(said);
+  return { cause, remedy, result, upstream, model, status: status ?? statusIn(said), code, words };
 }
 
 /** The status of an answer without words, as its cause says it. */

@@ -1,5 +1,5 @@
 import type { Refusals, RefusedByLimit, RefusedRequests } from '../domain/ports/refusals.ts';
-import type { Engine, Row, Statement } from './engine.ts';
+import type { Engine, Statement } from './engine.ts';
 import { listOf, lookUpRows, raw, sql } from './statements.ts';
 
 /** How long the sums of a day are kept, in milliseconds. */
@@ -46,10 +46,17 @@ export function createRefusals(engine: Pick<Engine, 'run' | 'lookUp' | 'read'>):
         sql`SELECT limit_name, key_id, sum(requests) AS requests ${days}
           GROUP BY limit_name, key_id ORDER BY 3 DESC, limit_name, key_id LIMIT ${most}`,
       ]);
-      const readRow = (row: Row) => ({ limit: String(row['limit_name']), requests: Number(row['requests']) });
       return {
-        byLimit: limits.map((row) => ({ ...readRow(row), keys: Number(row['keys']) })),
-        byKey: keys.map((row) => ({ ...readRow(row), keyId: String(row['key_id']) })),
+        byLimit: limits.map((row) => ({
+          limit: String(row['limit_name']),
+          requests: Number(row['requests']),
+          keys: Number(row['keys']),
+        })),
+        byKey: keys.map((row) => ({
+          limit: String(row['limit_name']),
+          requests: Number(row['requests']),
+          keyId: String(row['key_id']),
+        })),
       };
     },
   };

@@ -1,6 +1,7 @@
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Claims } from '../domain/ports/claims.ts';
 import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
+import type { Latencies } from '../domain/ports/latencies.ts';
 import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { RecordPages, OpenRecords, OrderedRecords } from '../domain/ports/records.ts';
 import type { NextId } from '../domain/ports/clock.ts';
@@ -10,6 +11,7 @@ import { createDeclarationStore } from './keys/declarations.ts';
 import { createKeyStore } from './keys/key-store.ts';
 import { createLeases } from './leases.ts';
 import { createAccounts } from './ledger/accounts.ts';
+import { createLatencies } from './records/count-latencies.ts';
 import { createRecordPages } from './records/record-pages.ts';
 import { createRecordStore } from './records/record-store.ts';
 import type { BegunRecords, RecordStoreOptions } from './records/record-store.ts';
@@ -26,7 +28,8 @@ export interface Store
     OpenRecords,
     BegunRecords,
     RecordLeases,
-    RecordPages {}
+    RecordPages,
+    Latencies {}
 
 /** What the store needs beside its engine. */
 interface StoreOptions extends Omit<RecordStoreOptions, 'owner'> {
@@ -48,6 +51,7 @@ export function createStore(engine: Engine, options: StoreOptions): Store {
     ...createAccounts(engine, nextId, now),
     ...createRecordStore(engine, { now, owner, ...others }),
     ...createRecordPages(engine),
+    ...createLatencies(engine),
     ...createClaims(engine, owner),
     ...createLeases(engine, owner, nextId),
   };

@@ -472,6 +472,32 @@ const failures = closed({
   ),
 });
 
+const quantiles = { requests: count, p50: milliseconds, p95: milliseconds, p99: milliseconds };
+const distribution = closed({
+  ...quantiles,
+  buckets: listOf(closed({ up_to_ms: nullable(count), requests: count })),
+});
+
+/** How long the calls of upstreams took. */
+const latencies = closed({
+  from: moment,
+  to: moment,
+  slots: listOf(closed({ from: moment, is_complete: flag })),
+  data: listOf(
+    closed({
+      upstream: text,
+      model: text,
+      requests: count,
+      first_text_ms: distribution,
+      duration_ms: distribution,
+      slots: listOf(
+        closed({ requests: count, first_text_ms: closed(quantiles), duration_ms: closed(quantiles) }),
+      ),
+    }),
+  ),
+  other: closed({ pairs: count, requests: count }),
+});
+
 /** The schemas of keys, receipts and records, and of the bodies that change keys. */
 export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   OwnKey: closed({ ...key, group: nullable(schemaRef('Group')) }),
@@ -500,6 +526,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   RecordPage: page('Record'),
   Failures: failures,
+  Latencies: latencies,
   OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
   OwnUsagePage: page('OwnUsage'),
   Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),

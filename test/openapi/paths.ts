@@ -2,6 +2,7 @@ import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { historyQuery } from '../../src/http/admin/history.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
 import { failureQuery } from '../../src/http/admin/failures.ts';
+import { latencyQuery } from '../../src/http/admin/latency.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { keyQuery } from '../../src/http/admin/key-inputs.ts';
@@ -379,6 +380,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       'Groups the failures of some time by their causes.',
       'Failures',
       inQuery(failureQuery),
+    ),
+  },
+  '/admin/latency': {
+    get: read(
+      'getLatencies',
+      'Says how long the calls of each upstream for each model took in some time.',
+      'Latencies',
+      inQuery(latencyQuery),
     ),
   },
   '/admin/usage': {

@@ -21,12 +21,8 @@ async function pagesOf(upstreams: readonly string[]) {
   await store.createKey(payingKey, 'hash', null);
   for (const [at, upstream] of upstreams.entries()) {
     const begun = { ...openedRecord, upstream, requestId: requestIdFor(String(at), startMs + at * 1_000) };
-    const attempts = [1, 2].map(() => ({
-      ...plainAttempt,
-      upstream,
-      result: 'error' as const,
-      cause: 'broken. Mend it.',
-    }));
+    const attempt = { ...plainAttempt, upstream, result: 'error' as const, cause: 'broken. Mend it.' };
+    const attempts = [attempt, attempt];
     await store.open(begun);
     await store.settle({
       ...settledRecord,

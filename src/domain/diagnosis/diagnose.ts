@@ -51,9 +51,8 @@ export function sentencesOf({ cause, advice }: Diagnosis): string {
 }
 
 /** A line of `sentencesOf` taken apart; other words are a cause without advice. */
-export function readSentences(line: string): Pick<Diagnosis, 'cause'> & { readonly advice: string | null } {
-  const end = line.indexOf('. ');
-  return end === -1
-    ? { cause: line, advice: null }
-    : { cause: line.slice(0, end), advice: line.slice(end + 2) };
+export function readSentences(line: string | null): { readonly [Part in keyof Diagnosis]: string | null } {
+  const end = line?.indexOf('. ') ?? -1;
+  if (line === null || end === -1) return { cause: line, advice: null };
+  return { cause: line.slice(0, end), advice: line.slice(end + 2) };
 }

@@ -11,14 +11,14 @@ export interface RefusedRequests {
 export type RefusedByLimit = Readonly<Record<string, number>>;
 
 /** How many requests a limit has refused, of how many keys. */
-export interface LimitRefusals {
+interface LimitRefusals {
   readonly limit: string;
   readonly requests: number;
   readonly keys: number;
 }
 
 /** How many requests of one key a limit has refused. */
-export type KeyRefusals = Pick<RefusedRequests, 'keyId' | 'limit' | 'requests'>;
+type KeyRefusals = Pick<RefusedRequests, 'keyId' | 'limit' | 'requests'>;
 
 /** How many requests limits have refused: sums by day, key and limit, which all nodes add to. */
 export interface Refusals {

@@ -44,9 +44,6 @@ export async function readFailures(input: unknown, reads: FailureReads) {
   };
 }
 
-/** A report on failures as JSON. */
-export type PresentedFailures = Exclude<Awaited<ReturnType<typeof readFailures>>, Refusal>;
-
 /** A filter with a time: by default the day before its end, which is now. */
 async function timedFilter(query: z.output<typeof failureQuery> | Refusal, reads: FailureReads) {
   const filter = isRefusal(query) ? query : await filterOf(query, reads);

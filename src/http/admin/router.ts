@@ -25,6 +25,8 @@ import { createStatusRoutes } from './status.ts';
 import type { StatusPorts } from './status.ts';
 import { failureQuery, readFailures } from './failures.ts';
 import type { FailureReads } from './failures.ts';
+import { latencyQuery, readLatencies } from './latency.ts';
+import type { LatencyReads } from './latency.ts';
 import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
@@ -48,7 +50,7 @@ export interface AdminPorts extends ConsolePorts {
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
-  readonly records: FailureReads;
+  readonly records: FailureReads & LatencyReads;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
   readonly history: HistoryPorts;
@@ -114,7 +116,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   return router;
 }
 
-/** The routes `/admin/usage`, `/admin/failures` and `/admin/shadow`. */
+/** The routes `/admin/usage`, `/admin/failures`, `/admin/latency` and `/admin/shadow`. */
 function createListRoutes({ usage, shadows, records }: AdminPorts): Router {
   return addRoutes(createRouter(), {
     'GET /failures': async (request) => {
@@ -123,6 +125,10 @@ function createListRoutes({ usage, shadows, records }: AdminPorts): Router {
     },
     'GET /usage': async (request, response) =>
       answerUsage(request, response, await readUsage(readWholeQuery(request, usageQuery, 'Usage'), usage)),
+    'GET /latency': async (request) => {
+      const query = readWholeQuery(request, latencyQuery, 'This report');
+      return isRefusal(query) ? query : readLatencies(query, records);
+    },
     'GET /shadow': async () => presentList((await shadows()).map(presentShadow), null),
   });
 }
