@@ -27,6 +27,11 @@ const views: readonly [View, ...View[]] = [
     title: 'Failures',
     load: async () => (await import('./views/failures/failures.ts')).Failures,
   },
+  {
+    path: 'latency',
+    title: 'Latency',
+    load: async () => (await import('./views/latency/latency.ts')).Latency,
+  },
   { path: 'usage', title: 'Usage', load: async () => (await import('./views/usage/usage.ts')).Usage },
   { path: 'keys', title: 'Keys', load: async () => (await import('./views/keys/keys.ts')).Keys },
   {

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { PresentedFailures } from '../../../http/admin/failures.ts';
+import type { readFailures } from '../../../http/admin/failures.ts';
+import type { Refusal } from '../../../shared/errors.ts';
 import { adminPath, callAdmin } from '../../api/admin-api.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
 import { boundsOf, readTime, timeParameters } from '../../chosen-time.ts';
@@ -17,6 +18,7 @@ import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
 
 const timeNames: readonly TimeName[] = ['15m', '1h', '24h', 'today', '7d', '30d'];
 
+type PresentedFailures = Exclude<Awaited<ReturnType<typeof readFailures>>, Refusal>;
 type Group = PresentedFailures['data'][number];
 type Refusals = NonNullable<PresentedFailures['refusals']>;
 

@@ -107,7 +107,8 @@ function TimeLinks({ bounds: { from, to } }: { readonly bounds: Bounds }): VNode
   const time = { from, to };
   return html`
     Of this time: <a href=${linkTo('failures', null, time)}>failures</a>,${' '}
-    <a href=${linkTo('usage', 'records', time)}>requests</a>.
+    <a href=${linkTo('usage', 'records', time)}>requests</a>,${' '}
+    <a href=${linkTo('latency', null, time)}>latency</a>.
   `;
 }
 
