@@ -106,6 +106,27 @@ describe.skipIf(browserAbsence !== null)(`the keys of the console (${browserAbse
     expect(await page.title()).toBe('Keys – textgate');
   });
 
+  test('are not changed over what another person has changed meanwhile, before one is told', async () => {
+    const { adminUrl, adminToken, gateway } = await open();
+    const { key: shared } = await gateway.createKey('shared');
+    const { page } = await visit(adminUrl);
+    await openKeys(page, adminUrl, adminToken);
+    await press(page, 'link', 'shared');
+    await press(page, 'link', 'Edit');
+    await page.getByRole('heading', { name: 'Edit shared' }).waitFor();
+    await gateway.keys.update(shared.id, { requestsPerMinute: 7 });
+    await type(page, 'Tags', 'search');
+    await press(page, 'button', 'Save the changes');
+    await page.getByRole('alert').filter({ hasText: 'Requests per minute is 7 now' }).waitFor();
+    expect(await readKey(adminUrl, adminToken, shared.id)).toMatchObject({ tags: [] });
+    await press(page, 'button', 'Save the changes');
+    await page.getByRole('heading', { name: /^shared/ }).waitFor();
+    expect(await readKey(adminUrl, adminToken, shared.id)).toMatchObject({
+      tags: ['search'],
+      limits: { requests_per_minute: 7 },
+    });
+  });
+
   test('are changed and rotated, and a payment is booked once', async () => {
     const { url, adminUrl, adminToken, key, gateway } = await open();
     const { key: other } = await gateway.createKey('other');

@@ -1,11 +1,11 @@
 import { html } from 'htm/preact';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session.ts';
 import { goTo, linkTo, useIsHere } from '../../route.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
-import { changesBody, emptyValues, valuesOf } from './key-fields.ts';
+import { changedLabels, changesBody, emptyValues, valuesOf } from './key-fields.ts';
 import type { FormValues } from './key-fields.ts';
 import { KeyForm } from './key-form.ts';
 import type { Issued, Key } from './types.ts';
@@ -16,13 +16,24 @@ interface Props {
   readonly onChanged: () => void;
 }
 
-/** The change of a key's settings: only those that were changed in the form are sent. */
+/**
+ * The change of a key's settings: only those that were changed in the form are sent. Who changes a key that another person has
+ * changed since the form was opened is told so first.
+ */
 export function EditKey({ of, onChanged }: Props): VNode {
   const before = useMemo(() => valuesOf(of), []);
+  const seen = useRef(before);
   const place = linkTo('keys', of.id);
   const isHere = useIsHere();
   const save = async (values: FormValues): Promise<void> => {
     const path = adminPath(`keys/${inPath(of.id)}`);
+    const found = valuesOf(await callAdmin<Key>(path));
+    const changed = changedLabels(seen.current, found);
+    seen.current = found;
+    if (changed.length > 0)
+      throw new Error(
+        `Somebody else has changed this key meanwhile: ${changed.join(', ')}. Nothing is saved yet; save again to make your changes, too.`,
+      );
     await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
     onChanged();
     if (isHere()) goTo(place);

@@ -148,6 +148,13 @@ export function changesBody(before: FormValues, after: FormValues): object {
   };
 }
 
+/** The labels of the fields that differ, each with what it has after a change. */
+export function changedLabels(before: FormValues, after: FormValues): readonly string[] {
+  return fieldList
+    .filter(([name]) => after[name] !== before[name])
+    .map(([name, { label }]) => `${label} is ${after[name] === '' ? 'empty' : after[name]} now`);
+}
+
 /**
  * The budget as a body has it: a whole one for a key without a budget, the changes for one that has it, and `null` to end it.
  * `undefined`: there is none, and none is wanted.
