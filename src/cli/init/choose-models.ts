@@ -72,7 +72,7 @@ function ofText(url: string, listed: readonly string[]): readonly string[] {
 
 /** Whether a config can have a name: a $ in it would begin a reference, and a key on one line of YAML has an end. */
 export function isWritable(model: string): boolean {
-  return !model.includes('$') && model !== reserved && model.length <= maxNameLength;
+  return !/[$\p{Cc}]/u.test(model) && model !== reserved && model.length <= maxNameLength;
 }
 
 function priceOf(url: string, model: string, named: string | null): ChosenPrice {

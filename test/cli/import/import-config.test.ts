@@ -1,7 +1,10 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { playProvider } from '../../support/examine.ts';
 import { runCommand } from '../../support/run-command.ts';
+import { startUpstream } from '../../support/scripted-upstream.ts';
+import { serveHere } from '../../support/serve-here.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { entry, importEntries, importText, partOf } from './imported.ts';
 
@@ -14,6 +17,28 @@ model_list:
 const secret = 'sk-live-0123456789abcdef';
 
 describe('textgate import litellm', () => {
+  test('writes a config with which the gateway answers, at the prices of the other one', async () => {
+    const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
+    playProvider(upstream);
+    const params = `model: openai/tiny, api_base: "${upstream.url}", api_key: none`;
+    const prices = 'input_cost_per_token: 0.00000015, output_cost_per_token: 6e-7';
+    const { folder } = await importEntries([entry('chat', `${params}, ${prices}`)]);
+    const gateway = serveHere(['serve', 'textgate.yaml', '--port', '0', '--admin-port', '0'], folder);
+    const [, url = ''] = await gateway.printed(/textgate serves (\S+)\/v1/);
+    const [key = ''] = await gateway.printed(/sk-tg-\S+/);
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'chat', messages: [{ role: 'user', content: 'Hi' }] }),
+    });
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: 'Hi there' } }] });
+    // 3 tokens of input and 2 of output.
+    expect(answer.headers.get('x-textgate-charge')).toContain('0.00000165');
+    gateway.signal('SIGTERM');
+    await gateway.finished;
+  });
+
   test('writes a config that passes the check, and says which variables it needs', async () => {
     const { folder, code, stdout, stderr, config } = await importText(small);
     expect([code, stderr]).toEqual([0, '']);
@@ -69,7 +94,7 @@ environment_variables: { OPENAI_API_KEY: ${secret} }
       ['${OPENAI_API_KEY_2}', undefined],
     ]);
     expect(partOf(stdout, 'Changed')).toContain(
-      'api_key: stands in the file itself: it is not copied, put it into the variable OPENAI_API_KEY (a, b)\n',
+      'api_key: in the file itself: not copied, put it into the variable OPENAI_API_KEY (a, b)\n',
     );
     const left = partOf(stdout, 'No counterpart');
     expect(left).toMatch(/general_settings\.master_key: not carried over/);

@@ -123,13 +123,23 @@ describe('an upstream', () => {
     for (const key of ['none', 'EMPTY', 'sk-1234', 'fake-key', 'no-key-required', 'lm-studio', 'dummy']) {
       const { config, stdout } = await importEntries([at(key)]);
       expect(config.upstreams['box']).toEqual({ url: 'http://box:8000/v1' });
-      expect(partOf(stdout, 'Changed')).toContain('api_key: a placeholder: no key is sent (m)');
+      expect(partOf(stdout, 'Changed')).toContain('api_key: a placeholder, which is left out (m)');
     }
     for (const key of ['os.environ/BOX_KEY', '${BOX_KEY}', '$BOX_KEY', '${BOX_KEY:-sk-secret}']) {
       const { config, written } = await importEntries([at(key)]);
       expect(config.upstreams['box']?.['apiKey']).toBe('${BOX_KEY}');
       expect(written).not.toContain('sk-secret');
     }
+  });
+
+  test('has another variable for a key of the file than for those that LiteLLM takes from the environment', async () => {
+    const { config } = await importEntries([
+      entry('a', 'model: openai/gpt-4o, api_key: sk-live-0123456789'),
+      entry('b', 'model: openai/gpt-4o'),
+      entry('c', 'model: groq/x, api_key: dummy'),
+    ]);
+    const keys = Object.values(config.upstreams).map(({ apiKey }) => apiKey);
+    expect(keys).toEqual(['${OPENAI_API_KEY_2}', '${OPENAI_API_KEY}', '${GROQ_API_KEY}']);
   });
 
   test('has a name of its own for each address and key', async () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isWritable } from '../../init/choose-models.ts';
 import { hasOwnPrice, listPrice, ownPrice } from './find-price.ts';
 import type { ImportedPrice, Taken } from './find-price.ts';
@@ -8,7 +9,7 @@ import { expandPattern, isPattern, unlistedModels } from './patterns.ts';
 import { isOn, listOf, numberOf, settingsOf, textOf, textsOf } from './read-litellm.ts';
 import type { Deployment, LitellmConfig } from './read-litellm.ts';
 import type { Settings } from './file-values.ts';
-import { KeyNames } from './references.ts';
+import { KeyNames, variablesIn } from './references.ts';
 import { noteDeployment, noteSettings } from './settings.ts';
 import { Upstreams } from './upstreams.ts';
 import { policies, weigh } from './weigh-routes.ts';
@@ -47,13 +48,17 @@ export function convert({ deployments, root, variables }: LitellmConfig): Import
   const notes = new Notes();
   const module = settingsOf(root.get('litellm_settings'));
   const router = settingsOf(root.get('router_settings'));
-  const upstreams = new Upstreams(new KeyNames(variables), notes, secondsOf(router, module));
+  const upstreams = new Upstreams(
+    new KeyNames([...variables, ...usualVariables(deployments)]),
+    notes,
+    secondsOf(router, module),
+  );
   const { groups, unlisted } = groupDeployments(deployments, upstreams, notes);
   const [pattern] =
     groups.size === 0 ? unlisted.toSorted((one, other) => lengthOf(one) - lengthOf(other)) : [];
   const discovered = pattern && { ...pattern, target: upstreams.add(pattern.target, pattern.deployment) };
   for (const { deployment } of unlisted)
-    if (deployment !== pattern?.deployment) notes.add('none', 'model', unlistedModels, deployment.name);
+    if (deployment !== pattern?.deployment) notes.none('model', unlistedModels, deployment.name);
   noteSettings(root, notes);
   const { lines, nameOf } = upstreams.finish();
   const strategy = strategyOf(router, notes);
@@ -62,13 +67,22 @@ export function convert({ deployments, root, variables }: LitellmConfig): Import
     const behind = fallbacksOf(name).flatMap((other) => groups.get(other) ?? noteMissing(name, notes));
     const { policy, routes } = weigh({ taken, behind, strategy, nameOf }, notes);
     if (routes.length > maxAttempts)
-      notes.add('changed', 'model_list', `a request is tried at ${maxAttempts} routes at the most`, name);
+      notes.changed('model_list', `a request is tried at ${maxAttempts} routes at the most`, name);
     return { name, policy, routes, price: priceOf(name, taken, behind, notes) };
   });
   const aliases = aliasesOf(settingsOf(router.get('model_group_alias')), models, notes);
   const ignoresUnknownFields = isOn(module, 'drop_params');
   const discovery = discovered === undefined ? null : discoveryOf(discovered, nameOf, notes);
   return { upstreams: lines, models: [...models, ...aliases], discovery, ignoresUnknownFields, notes };
+}
+
+/** The variables that entries without a key of their own read it from. */
+function usualVariables(deployments: readonly Deployment[]): readonly string[] {
+  return deployments.flatMap((deployment) => {
+    const target = deployment.params.has('api_key') ? '' : findTarget(deployment);
+    const apiKey = typeof target === 'string' ? undefined : target.line['apiKey'];
+    return typeof apiKey === 'string' ? [...variablesIn(apiKey)] : [];
+  });
 }
 
 function lengthOf({ target }: Taken): number {
@@ -81,12 +95,7 @@ function discoveryOf(
   nameOf: (target: Target) => string,
   notes: Notes,
 ): Discovery {
-  notes.add(
-    'changed',
-    'model',
-    'a pattern: the models that the upstream lists are offered, and cost nothing',
-    name,
-  );
+  notes.changed('model', 'a pattern: what the upstream lists is offered, and costs nothing', name);
   return {
     from: nameOf(target),
     ...(target.model === '*' ? {} : { allow: [target.model] }),
@@ -96,19 +105,14 @@ function discoveryOf(
 
 /** The timeout of deployments that have none, in seconds. */
 function secondsOf(router: Settings, module: Settings): number | null {
-  return (
-    numberOf(router, 'stream_timeout') ?? numberOf(router, 'timeout') ?? numberOf(module, 'request_timeout')
-  );
+  const own = numberOf(router, 'stream_timeout') ?? numberOf(router, 'timeout');
+  return own ?? numberOf(module, 'request_timeout');
 }
 
 function strategyOf(router: Settings, notes: Notes): string {
   const strategy = textOf(router, 'routing_strategy') ?? 'simple-shuffle';
   if (strategy !== 'simple-shuffle' && !policies.has(strategy))
-    notes.add(
-      'changed',
-      'router_settings.routing_strategy',
-      'not known here: routes share the requests by weight',
-    );
+    notes.changed('router_settings.routing_strategy', 'not known here: requests are shared by weight');
   return strategy;
 }
 
@@ -120,15 +124,15 @@ function groupDeployments(deployments: readonly Deployment[], upstreams: Upstrea
   for (const deployment of deployments) {
     const { name } = deployment;
     const target = findTarget(deployment);
-    if (typeof target === 'string') notes.add('none', 'model', target, name);
-    else if (!isWritable(name)) notes.add('none', 'model', 'no model can have this name here', name);
+    if (typeof target === 'string') notes.none('model', target, name);
+    else if (!isWritable(name)) notes.none('model', 'no model can have this name here', name);
     else {
       const found = isPattern(deployment)
         ? expandPattern(deployment, target, named)
         : [{ deployment, target }];
       if (found === null) unlisted.push({ deployment, target });
       else if (isPattern(deployment))
-        notes.add('changed', 'model', 'a pattern: its models with a public price are written by name', name);
+        notes.changed('model', 'a pattern: its models with a public price are written by name', name);
       noteDeployment(deployment, notes);
       for (const taken of found ?? []) {
         const placed = {
@@ -161,7 +165,7 @@ function readFallbacks(sections: readonly Settings[]): (name: string) => readonl
 }
 
 function noteMissing(name: string, notes: Notes): readonly Taken[] {
-  notes.add('none', 'fallbacks', 'one of them is no model that is taken over', name);
+  notes.none('fallbacks', 'one of them is no model that is taken over', name);
   return [];
 }
 
@@ -173,35 +177,17 @@ function priceOf(
 ): ImportedPrice {
   const own = taken.flatMap(({ deployment }) => ownPrice(deployment) ?? []);
   const given = taken.filter(({ deployment }) => hasOwnPrice(deployment));
-  const [
-    first = listPrice(
-      taken,
-      behind.map(({ target }) => target),
-    ),
-  ] = own;
-  const isOfAll = own.length === taken.length && own.every(({ value }) => isSame(value, first.value));
+  const [first = listPrice(taken, behind)] = own;
+  const isOfAll =
+    own.length === taken.length && own.every(({ value }) => isDeepStrictEqual(value, first.value));
   if (own.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
   if (own.length < given.length)
-    notes.add(
-      'changed',
-      'input_cost_per_token',
-      'left out: a price has both input and output, of $9 each at most',
-      name,
-    );
+    notes.changed('input_cost_per_token', 'left out: a price has input and output, of $9 at most', name);
   if (taken.length > 1 && !isOfAll && first.value !== 'list' && first.value !== true)
-    notes.add('changed', 'price', 'a model has one price: that of its first entry that has any', name);
+    notes.changed('price', 'a model has one price: that of its first entry that has any', name);
   if (first.origin === 'unknown' || first.origin === 'unlisted')
-    notes.add(
-      'changed',
-      'price',
-      'not in the list of prices: the model costs clients nothing until you write one',
-      name,
-    );
+    notes.changed('price', 'not in the list: clients pay nothing until you write one', name);
   return first;
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** Further names of models, as models of their own. */
@@ -216,12 +202,7 @@ function aliasesOf(
     const model = byName.get(meant ?? '');
     if (model !== undefined && isWritable(name) && !byName.has(name))
       return [Object.assign({}, model, { name })];
-    notes.add(
-      'none',
-      'model_group_alias',
-      'leads to no model that is taken over, or is the name of one',
-      name,
-    );
+    notes.none('model_group_alias', 'leads to no model, or is the name of one', name);
     return [];
   });
 }

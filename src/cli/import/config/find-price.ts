@@ -87,10 +87,10 @@ function perMillion(text: string): string | null {
  * The price of a model by the public list: that of the model that an entry names as its base, or that of all its routes, or of
  * the first one that has any. Without one it is free.
  */
-export function listPrice(own: readonly Taken[], others: readonly Target[]): ImportedPrice {
+export function listPrice(own: readonly Taken[], others: readonly Taken[]): ImportedPrice {
   const based = firstListed(own.flatMap(({ deployment }) => baseNames(deployment)));
   if (based !== null) return based;
-  const [first = null, ...more] = [...own.map(({ target }) => target), ...others].map(termsAt);
+  const [first = null, ...more] = [...own, ...others].map(termsAt);
   if (first !== null && more.every((terms) => isDeepStrictEqual(terms, first)))
     return { setting: 'price', value: 'list', origin: 'list', terms: first };
   const isKnown = own.some(({ target: { line } }) => !line.url.includes('${') && modelsAt(line.url) !== null);
@@ -116,7 +116,7 @@ function listNames({ deployment, target: { line, model, listName = deployment.mo
   return atAddress === null ? [listName] : [atAddress, listName];
 }
 
-function termsAt({ line, model }: Target): ListedTerms | null {
+function termsAt({ target: { line, model } }: Taken): ListedTerms | null {
   if (line.url.includes('${')) return null;
   const terms = findPriceAt(line.url, model);
   return typeof terms === 'string' ? null : terms;

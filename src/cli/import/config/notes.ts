@@ -25,6 +25,16 @@ export class Notes {
     this.#notes.set(key, note);
   }
 
+  /** Adds a note of a setting that has another meaning here. */
+  changed(setting: string, text: string, model?: string): void {
+    this.add('changed', setting, text, model);
+  }
+
+  /** Adds a note of a setting that has no counterpart. */
+  none(setting: string, text: string, model?: string): void {
+    this.add('none', setting, text, model);
+  }
+
   /** All notes of a result. */
   of(result: Result): readonly Note[] {
     return [...this.#notes.values()].filter((note) => note.result === result);

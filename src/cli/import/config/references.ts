@@ -31,7 +31,7 @@ export class KeyNames {
   readonly #names = new Map<string, string>();
 
   /** `taken` has variables that the file refers to, whose values may be other keys. */
-  constructor(taken: ReadonlySet<string>) {
+  constructor(taken: readonly string[]) {
     this.#taken = new Set(taken);
   }
 

@@ -68,7 +68,7 @@ export class Upstreams {
     // A key of a config has no reference to a variable.
     if (Object.keys(limits).length > 0 && !model.includes('${')) upstream.limits.set(model, limits);
     if (/^\$\{\w+\}\//.test(line.url))
-      this.#notes.add('changed', 'api_base', 'the variable is to end without a slash', deployment.name);
+      this.#notes.changed('api_base', 'the variable is to end without a slash', deployment.name);
     return Object.assign({}, target, { line });
   }
 
@@ -107,15 +107,14 @@ export class Upstreams {
     const variable = variableIn(written);
     if (variable !== null) return referenceTo(variable);
     if (placeholder.test(written)) {
-      this.#notes.add('changed', 'api_key', 'a placeholder: no key is sent', model);
-      return undefined;
+      this.#notes.changed('api_key', 'a placeholder, which is left out', model);
+      return usual;
     }
     const wished = typeof usual === 'string' ? variableOf({ apiKey: usual }) : null;
     const named = this.#keyNames.nameFor(written, wished ?? variableNamed(`${name}_API_KEY`));
-    this.#notes.add(
-      'changed',
+    this.#notes.changed(
       'api_key',
-      `stands in the file itself: it is not copied, put it into the variable ${named}`,
+      `in the file itself: not copied, put it into the variable ${named}`,
       model,
     );
     return referenceTo(named);
@@ -125,23 +124,17 @@ export class Upstreams {
     const organization = textOf(params, 'organization');
     const headers: Record<string, string> =
       organization === null ? {} : { 'OpenAI-Organization': withReferences(organization) };
-    for (const setting of ['extra_headers', 'headers'])
-      for (const header of settingsOf(params.get(setting)).keys()) {
-        const text = textOf(settingsOf(params.get(setting)), header);
-        if (text === null || !headerName.test(header)) continue;
-        const isSecret = secretNames.test(header) && variableIn(text) === null;
-        if (!isSecret) headers[header] = withReferences(text);
-        else {
-          const variable = this.#keyNames.nameFor(text, variableNamed(header));
-          headers[header] = referenceTo(variable);
-          this.#notes.add(
-            'changed',
-            setting,
-            `a value is not copied: put it into the variable ${variable}`,
-            model,
-          );
-        }
+    const given = new Map([...settingsOf(params.get('headers')), ...settingsOf(params.get('extra_headers'))]);
+    for (const header of given.keys()) {
+      const text = textOf(given, header);
+      if (text === null || !headerName.test(header)) continue;
+      if (!secretNames.test(header) || variableIn(text) !== null) headers[header] = withReferences(text);
+      else {
+        const variable = this.#keyNames.nameFor(text, variableNamed(header));
+        headers[header] = referenceTo(variable);
+        this.#notes.changed('extra_headers', `not copied, put it into the variable ${variable}`, model);
       }
+    }
     return headers;
   }
 }

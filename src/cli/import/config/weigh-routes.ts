@@ -50,8 +50,7 @@ export function weigh(
   const wanted = isShared ? (policies.get(strategy) ?? null) : null;
   const policy = later.length + behind.length === 0 ? wanted : null;
   if (wanted !== policy)
-    notes.add(
-      'changed',
+    notes.changed(
       'router_settings.routing_strategy',
       'left out where a model has fallbacks: it would send requests there, too',
       name,
