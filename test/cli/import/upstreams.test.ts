@@ -100,6 +100,21 @@ describe('an upstream', () => {
     },
   );
 
+  test('of Azure has the Responses protocol where LiteLLM calls a model by it', async () => {
+    const { config } = await importEntries([
+      entry('a', 'model: azure/responses/o3-pro, api_base: "https://my.openai.azure.com"'),
+      entry('b', 'model: azure/gpt-4o, api_base: "https://my.openai.azure.com"'),
+    ]);
+    expect(config.upstreams['azure-responses']).toEqual({
+      url: 'https://my.openai.azure.com/openai/v1',
+      apiKey: '${AZURE_API_KEY}',
+      authHeader: 'api-key',
+      dialects: ['responses'],
+    });
+    expect(config.models['a']?.['routes']).toEqual([{ upstream: 'azure-responses', model: 'o3-pro' }]);
+    expect(config.models['b']?.['routes']).toEqual([{ upstream: 'azure', model: 'gpt-4o' }]);
+  });
+
   test('has what its entries set for it: limits of each model, and the longest silence of a stream', async () => {
     const { config } = await importEntries(
       [

@@ -147,11 +147,15 @@ function at(name: string, path = '', variable: string | null = null): (...given:
   };
 }
 
+/** Whether LiteLLM calls a model by the Responses protocol, which some models have alone. */
+function isByResponses({ info }: Deployment, model: string): boolean {
+  return model.startsWith('responses/') || textOf(info, 'mode') === 'responses';
+}
+
 function findOpenai(deployment: Deployment, model: string): Target | string {
   const name = model.replace(/^responses\//, '');
-  const isByResponses = name !== model || textOf(deployment.info, 'mode') === 'responses';
   if (addressOf(deployment) !== null) return findAnyServer('')(deployment, name);
-  return at(isByResponses ? 'openai-responses' : 'openai')(deployment, name);
+  return at(isByResponses(deployment, model) ? 'openai-responses' : 'openai')(deployment, name);
 }
 
 /** A server with Chat Completions, at its address or that in a variable: one of a provider has the settings of that. */
@@ -198,8 +202,17 @@ function findAzure(deployment: Deployment, model: string): Target | string {
   const place = isResource
     ? `${url?.origin ?? base}/openai/v1`
     : `${base}/openai/deployments/${name}?api-version=${version}`;
+  const { apiKey, authHeader } = settingsBesideAddress.azure;
+  const listName = `azure/${name}`;
+  if (isByResponses(deployment, model))
+    return {
+      name: 'azure-responses',
+      line: { url: place, apiKey, authHeader, dialects: ['responses'] },
+      model: name,
+      listName,
+    };
   const line = { url: place, ...settingsBesideAddress.azure };
-  return { name: 'azure', line, model: name, listName: `azure/${name}` };
+  return { name: 'azure', line, model: name, listName };
 }
 
 function findBedrock({ params }: Deployment, model: string): Target | string {
