@@ -124,7 +124,7 @@ describe('records are chosen by', () => {
     expect((await run('--tag', 'nihgt')).stderr).toMatch(
       /no request has the tag nihgt; did you mean night\?/,
     );
-    expect((await run('--min-duration', '5')).stderr).toMatch(/Expected a duration such as/);
+    expect((await run('--min-duration', '5')).stderr).toMatch(/--min-duration: expected a duration such as/);
   });
 
   test.for([

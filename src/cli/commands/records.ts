@@ -1,6 +1,5 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import type { Command } from 'commander';
-import { parseDuration } from '../../shared/duration.ts';
 import { printing, report } from '../output.ts';
 import type { ArchiveOptions } from '../archive/archive-records.ts';
 import type { ReconcileOptions } from '../reconcile/reconcile.ts';
@@ -23,13 +22,6 @@ Examples:
   textgate records --key bob --min-duration 30s --min-amount 0.05
 `;
 
-/** Reads a duration such as `5s` into milliseconds. */
-function milliseconds(text: string): number {
-  const duration = parseDuration(text);
-  if (duration !== null && duration > 0) return duration;
-  throw new InvalidArgumentError('Expected a duration such as 250ms, 5s or 10m.');
-}
-
 /** The options by which records are chosen. */
 // oxfmt-ignore
 const filterOptions: readonly Parameters<typeof optionOf>[0][] = [
@@ -41,8 +33,8 @@ const filterOptions: readonly Parameters<typeof optionOf>[0][] = [
   { flags: '--status <code>', help: 'only records of requests whose clients got this HTTP status' },
   { flags: '--cause <text>', help: "only failures with this text in a cause, a code or the provider's words" },
   { flags: '--tag <name>', help: 'only records with this tag; `` for those without one' },
-  { flags: '--min-duration <time>', read: milliseconds, help: 'only records of requests that took so long, such as 30s' },
-  { flags: '--max-duration <time>', read: milliseconds, help: 'only records of requests that took no longer' },
+  { flags: '--min-duration <time>', help: 'only records of requests that took so long, such as 30s' },
+  { flags: '--max-duration <time>', help: 'only records of requests that took no longer' },
   { flags: '--min-amount <usd>', help: 'only records with a charge of so much or more' },
   { flags: '--from <time>', help: 'only records from this time on, such as 2030-01-01T00:00:00Z' },
   { flags: '--to <time>', help: 'only records before this time' },
