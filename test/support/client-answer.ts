@@ -47,9 +47,10 @@ export function readAnswerBody(
   return protocol === 'chat' ? readCompletion(body) : readResponse(body);
 }
 
-/** Reads a stream as far as it arrived. */
+/** Reads a stream as far as it arrived, without the comments that are sent while nothing else is. */
 export function readStream(protocol: 'chat' | 'responses', text: string): ClientAnswer {
-  return protocol === 'chat' ? readChunks(text) : readEvents(text);
+  const frames = text.replaceAll(/^: keep-alive\n+/gm, '');
+  return protocol === 'chat' ? readChunks(frames) : readEvents(frames);
 }
 
 /* eslint-disable typescript/no-explicit-any -- tests check what they read by their expectations */
