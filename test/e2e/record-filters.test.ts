@@ -95,6 +95,24 @@ describe('records are chosen by', () => {
     ]);
   });
 
+  test('what they have in common is shown with all times of a request, in their order', async () => {
+    const { body } = await askAdmin(gateway, 'GET', `/records/${ids.failedOver}`);
+    const { timings, attempts } = body as PresentedRecord;
+    const [first, second] = attempts.map(({ started_ms: from, duration_ms: ms }) => [
+      from ?? 0,
+      (from ?? 0) + ms,
+    ]);
+    // Each part is rounded to whole milliseconds.
+    const order = [
+      timings.queued_ms,
+      ...(first ?? []),
+      ...(second ?? []),
+      timings.total_ms,
+      timings.settled_ms,
+    ];
+    for (const [at, ms] of order.entries()) expect(ms ?? -1).toBeGreaterThanOrEqual((order[at - 1] ?? 0) - 2);
+  });
+
   test('from code, and as CSV', async () => {
     const { data } = await gateway.gateway.records.list({ status: '502' });
     expect(data.map(({ request_id: id }) => id)).toEqual([ids.failed]);

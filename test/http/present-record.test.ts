@@ -25,6 +25,7 @@ const record: ConsumptionRecord = {
   queuedMs: 1,
   firstTextMs: null,
   totalMs: 2,
+  settledMs: 3,
 };
 
 test.each([

@@ -124,6 +124,8 @@ const attempt = {
   usage,
 };
 
+const timings = { queued_ms: milliseconds, first_byte_ms: milliseconds, total_ms: milliseconds };
+
 function record(attempts: JsonSchema, more: Readonly<Record<string, JsonSchema>> = {}) {
   return closed({
     request_id: text,
@@ -143,7 +145,7 @@ function record(attempts: JsonSchema, more: Readonly<Record<string, JsonSchema>>
     price: closed({ input: usd, cached_input: usd, cache_write: usd, output: usd, request: usd }),
     hold: usd,
     charge: usd,
-    timings: closed({ queued_ms: milliseconds, first_byte_ms: milliseconds, total_ms: milliseconds }),
+    timings: closed(timings),
     attempts: listOf(attempts),
     ...more,
   });
@@ -522,6 +524,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Receipt: record(closed({ ...attempt, upstream_error: upstreamError }, ['upstream_error'])),
   ReceiptPage: page('Receipt'),
   Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError }), {
+    timings: closed({ ...timings, settled_ms: milliseconds }),
     cause: nullable(text),
   }),
   RecordPage: page('Record'),

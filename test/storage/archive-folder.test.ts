@@ -20,6 +20,7 @@ function recordsOf(count: number): readonly ConsumptionRecord[] {
     createdAtMs: firstMs + number,
     holdNanos: 0,
     unbookedNanos: 0,
+    settledMs: 1,
   }));
 }
 

@@ -183,6 +183,8 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'
   readonly unbookedNanos: number;
   readonly firstTextMs: number | null;
   readonly totalMs: number | null;
+  /** From its arrival to its settlement, in milliseconds; `null` for one that was closed as lost, too. */
+  readonly settledMs: number | null;
   /** `null` in records of earlier versions, too. */
   readonly failure?: RecordedFailure | null;
 }

@@ -13,7 +13,9 @@ export function presentRecord(record: ConsumptionRecord) {
     cause: attempt.cause,
     upstream_error: presentUpstreamError(attempt.upstreamError),
   }));
-  return { ...present(record, record.upstream, attempts), cause: record.failure?.cause ?? null };
+  const shown = present(record, record.upstream, attempts);
+  const timings = { ...shown.timings, settled_ms: record.settledMs };
+  return { ...shown, timings, cause: record.failure?.cause ?? null };
 }
 
 /** A consumption record as JSON. */

@@ -18,10 +18,12 @@ export function readRecord(row: Row): ConsumptionRecord {
           reasoningTokens: number('reasoning_tokens') ?? 0,
           totalTokens: inputTokens + outputTokens,
         };
+  const createdAtMs = Number(row['created_at']);
+  const settledAtMs = number('settled_at');
   return {
     requestId: String(row['request_id']),
     keyId: String(row['key_id']),
-    createdAtMs: Number(row['created_at']),
+    createdAtMs,
     protocol: row['protocol'] as ConsumptionRecord['protocol'],
     mode: row['mode'] as ConsumptionRecord['mode'],
     model: String(row['model']),
@@ -47,6 +49,7 @@ export function readRecord(row: Row): ConsumptionRecord {
     queuedMs: Number(row['queued_ms']),
     firstTextMs: number('first_byte_ms'),
     totalMs: number('total_ms'),
+    settledMs: settledAtMs === null ? null : settledAtMs - createdAtMs,
     failure: readFailure(row['failure']),
   };
 }

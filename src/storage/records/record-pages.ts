@@ -70,7 +70,8 @@ const tables = ['records', 'open_requests'] as const;
 const columnsIn = {
   records: '*',
   open_requests: `*, NULL AS outcome, NULL AS status, NULL AS input_tokens, NULL AS output_tokens, NULL AS usage_source,
-    NULL AS attempts, NULL AS attempt_ms, 0 AS charge, 0 AS unbooked, NULL AS first_byte_ms, NULL AS total_ms`,
+    NULL AS attempts, NULL AS attempt_ms, 0 AS charge, 0 AS unbooked, NULL AS first_byte_ms, NULL AS total_ms,
+    NULL AS settled_at`,
 } as const;
 
 /** One record, of one key or of any, in both tables. */
