@@ -86,7 +86,7 @@ async function readRefusals(
   return {
     from: isoTime(days.fromMs),
     to: isoTime(days.toMs),
-    by_limit: byLimit,
+    by_limit: byLimit.map(({ limit, requests, keys }) => ({ limit, requests, keys })),
     by_key: byKey.map(({ keyId: id, limit, requests }) => ({
       key_id: id,
       key_name: names.get(id) ?? null,
