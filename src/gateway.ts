@@ -1,3 +1,4 @@
+import { invalidConfig } from './background/note-configs.ts';
 import { adminTokensOf } from './composition/admin-tokens.ts';
 import { createActiveServices } from './composition/active-services.ts';
 import type { ActiveServices } from './composition/active-services.ts';
@@ -17,6 +18,7 @@ import type { NameSettings } from './composition/upstreams/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
+import type { Actor } from './domain/audit/audit-line.ts';
 import type { Clock } from './domain/ports/clock.ts';
 import type { Workers } from './domain/ports/workers.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
@@ -128,6 +130,9 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
   return composeGateway(checkConfig(input, 'the config'), options);
 }
 
+/** Who makes the first key. */
+const atStart: Actor = { way: 'start', name: null, address: null };
+
 /** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
 const closeGraceMs = 20_000;
 
@@ -178,7 +183,7 @@ export function composeGateway(
     hasKeys: async () => declaresKeys() || (await storage.store.countKeys()) > 0,
     async createFirstKey() {
       if (declaresKeys()) return null;
-      return (await processServices.keyManagement.issueFirst('first key'))?.secret ?? null;
+      return (await processServices.keyManagement.issueFirst(atStart, 'first key'))?.secret ?? null;
     },
     hasActiveKey: () => hasActiveKey(storage.store, clock.now()),
     async modelNames() {
@@ -192,7 +197,10 @@ export function composeGateway(
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
-    reloadFailed: (error) => reloads.failed(error),
+    reloadFailed(error) {
+      reloads.failed(error);
+      processServices.administration.note(invalidConfig);
+    },
     ...workerMethods(current, processServices, listeners),
     close: () => closeAfter(() => drain(inFlight, tokens, current().config.server.drain, clock)),
     async crash(error) {

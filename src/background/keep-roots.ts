@@ -11,7 +11,7 @@ const firstLookMs = 10_000;
 /** A root is made in every hour, in milliseconds, counted from midnight in UTC. */
 const rootMs = 3_600_000;
 
-interface RootOptions extends TaskPorts, Pick<RootTools, 'chain' | 'roots'> {
+interface RootOptions extends TaskPorts, Pick<RootTools, 'chain' | 'roots' | 'audit'> {
   readonly duty: DutyOfOne;
   readonly onRoot: (root: LedgerRoot) => void;
 }
@@ -23,8 +23,8 @@ export interface RootFigures {
   readonly ageMs: number;
 }
 
-/** Makes a root over all ledgers every hour. */
-export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions) {
+/** Makes a root over all ledgers and the audit every hour. */
+export function keepRoots({ chain, roots, audit, duty, onRoot, ...ports }: RootOptions) {
   const { clock, onFault } = ports;
   let last: LedgerRoot | null = null;
   const notSealed = (fault: Error): void => onFault('a ledger could not be sealed', fault);
@@ -36,7 +36,7 @@ export function keepRoots({ chain, roots, duty, onRoot, ...ports }: RootOptions)
       if (!(await isOurs(duty))) return void (last = null);
       last = await roots.lastRoot();
       if (last !== null && !isDue(last, clock.now())) return;
-      const made = await makeRoot({ chain, roots, clock, pause, onFault: notSealed });
+      const made = await makeRoot({ chain, roots, audit, clock, pause, onFault: notSealed });
       if (made === null) return;
       last = made;
       onRoot(made);

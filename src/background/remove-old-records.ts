@@ -1,3 +1,4 @@
+import type { Pause } from '../domain/pause.ts';
 import type { Claims } from '../domain/ports/claims.ts';
 import type { RecordArchive, Retention } from '../domain/ports/retention.ts';
 import { removeOldRecords } from '../operations/remove-records.ts';
@@ -24,6 +25,8 @@ interface RemoverOptions extends TaskPorts {
   readonly settings: () => RetentionSettings;
   readonly duty: DutyOfOne;
   readonly claims: Pick<Claims, 'removeClaims'>;
+  /** Removes old lines of the audit. */
+  readonly removeLines: (pause: Pause) => Promise<unknown>;
   readonly onRemoved: (count: number) => void;
   /** Called after each run that removed or folded anything, with the time before which it did. */
   readonly onRun: (removal: Removal, beforeMs: number) => void;
@@ -35,16 +38,17 @@ export function oldBefore(nowMs: number, keepMs: number): number {
 }
 
 /**
- * Removes records that are older than the config says, and claims that ended a day ago, every hour, and finds the oldest record
- * that is left.
+ * Removes records and lines of the audit that are older than the config says, and claims that ended a day ago, every hour, and
+ * finds the oldest record that is left.
  */
 export function keepRemoving(retention: Retention, options: RemoverOptions) {
-  const { clock, settings, duty, claims, onRemoved, onRun } = options;
+  const { clock, settings, duty, claims, removeLines, onRemoved, onRun } = options;
   let oldestRecordMs: number | null = null;
   const failure = 'old records could not be removed: it is tried again in an hour';
   const { stop } = repeatTask(options, { firstMs, delayMs: removeMs, failure }, async (_signal, pause) => {
     if (!(await isOurs(duty))) return void (oldestRecordMs = null);
     await claims.removeClaims(clock.now() - claimsKeptMs);
+    await removeLines(pause);
     const { keepMs, archive } = settings();
     if (keepMs !== null) {
       const beforeMs = oldBefore(clock.now(), keepMs);

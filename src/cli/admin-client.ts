@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { json, text as readText } from 'node:stream/consumers';
 import { maxPageSize } from '../domain/ports/records.ts';
+import { commandAgent } from '../shared/command-agent.ts';
+import { readVersion } from '../shared/version.ts';
 import type { PresentedList } from '../http/present/list.ts';
 import { findAdminListener, findGateway, tokenPlace } from './find-gateway.ts';
 import { isConnectionFault, isOk, sendRequest } from './send-request.ts';
@@ -46,7 +48,12 @@ export async function openAdmin(
   { accept = 'application/json', ...request }: CommandRequest & { readonly accept?: string } = {},
 ): Promise<IncomingMessage> {
   const { url, token } = await findGateway();
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept };
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'user-agent': commandAgent + readVersion(),
+    accept,
+  };
   const response = await sendRequest(url + path, { ...request, headers }).catch((error: unknown) => {
     if (!isConnectionFault(error)) throw error;
     throw new Error(

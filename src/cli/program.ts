@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { readVersion } from '../shared/version.ts';
+import { addAuditCommand } from './commands/audit.ts';
 import { addBackupCommand, addMigrateCommand, addRestoreCommand } from './commands/database.ts';
 import { addCompletionCommand } from './commands/completion.ts';
 import {
@@ -67,6 +68,7 @@ const groups: Readonly<Record<string, readonly ((program: Command) => void)[]>> 
     addReconcileCommand,
     addStatementCommands,
     addLedgerCommand,
+    addAuditCommand,
   ],
   'Database and events:': [addBackupCommand, addRestoreCommand, addMigrateCommand, addWebhooksCommands],
   'This command:': [addCompletionCommand],

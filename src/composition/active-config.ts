@@ -2,10 +2,13 @@ import { groupsOf } from '../config/schema/groups-schema.ts';
 import { limiterSettingsOf } from '../config/schema/limiter-schema.ts';
 import { resumeSettingsOf } from '../config/schema/resume-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
+import { auditedSettings } from '../config/show-config.ts';
 import { readStatementKey } from '../config/statement-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { limitsFrom } from '../domain/limits/limits.ts';
 import type { Webhook } from '../domain/ports/outbox.ts';
+import { fieldsOf } from '../domain/audit/differences.ts';
+import { writeArchivedAuditLine } from '../http/present/audit.ts';
 import { writeArchivedRecord } from '../http/present/record.ts';
 import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import { createArchiveFolder } from '../storage/archive-folder.ts';
@@ -13,16 +16,23 @@ import type { MetricSources } from '../telemetry/metrics/figures.ts';
 
 /** What a config says of the services of the whole process. */
 export function activeSettingsOf(config: Config) {
-  const { limits, records, statements, events } = config;
+  const { limits, records, audit, statements, events } = config;
+  const { archive: folder } = records;
   return {
     /** The balance below which a key counts as low, in nano-USD. */
     lowBalanceNanos: limits.lowBalance,
     /** How long records are kept, and where old ones go. */
     retention: {
       keepMs: records.keep ?? null,
-      archive:
-        records.archive === undefined ? null : createArchiveFolder(records.archive, writeArchivedRecord),
+      archive: folder === undefined ? null : createArchiveFolder(folder, writeArchivedRecord),
     },
+    /** The same of lines of the audit. */
+    auditRetention: {
+      keepMs: audit.keep,
+      archive: folder === undefined ? null : createArchiveFolder(folder, writeArchivedAuditLine, 'audit'),
+    },
+    /** What the audit compares of it. Declared keys have lines of their own. */
+    audited: () => fieldsOf(auditedSettings(config)),
     /** How many of the keys that spend most are in the metrics. */
     topKeys: config.metrics.topKeys,
     /** The key of the config that signs statements; `null` for that of the database. */

@@ -1,4 +1,5 @@
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
+import type { Actor } from '../domain/audit/audit-line.ts';
 import { createKeyOperations } from '../http/admin/keys.ts';
 import type {
   KeyQuery,
@@ -118,6 +119,9 @@ export interface Management {
   cancel(requestId: string): Promise<{ readonly request_id: string; readonly cancelled: true }>;
 }
 
+/** An app that manages keys from code. */
+const byCode: Actor = { way: 'code', name: null, address: null };
+
 /** Builds the methods over the config in force, which has the defaults of keys. All reject after the gateway's end. */
 export function createManagement(current: () => AdminPorts, isClosed: () => boolean): Management {
   const administration = () => {
@@ -128,13 +132,13 @@ export function createManagement(current: () => AdminPorts, isClosed: () => bool
   const records = () => administration().records;
   return {
     keys: {
-      create: async (settings) => orThrow(keys().create(settings)),
+      create: async (settings) => orThrow(keys().create(byCode, settings)),
       list: async (query = {}) => orThrow(keys().list(query)),
       get: async (id) => orThrow(keys().get(searchableId(id))),
-      update: async (id, changes) => orThrow(keys().update(searchableId(id), changes)),
-      revoke: async (id) => orThrow(keys().revoke(searchableId(id))),
-      rotate: async (id, options = {}) => orThrow(keys().rotate(searchableId(id), options)),
-      credit: async (id, payment) => orThrow(keys().credit(searchableId(id), payment)),
+      update: async (id, changes) => orThrow(keys().update(byCode, searchableId(id), changes)),
+      revoke: async (id) => orThrow(keys().revoke(byCode, searchableId(id))),
+      rotate: async (id, options = {}) => orThrow(keys().rotate(byCode, searchableId(id), options)),
+      credit: async (id, payment) => orThrow(keys().credit(byCode, searchableId(id), payment)),
       groups: async () => orThrow(listGroups(administration().keys)),
     },
     records: {

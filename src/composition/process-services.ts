@@ -176,6 +176,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
     attach(next: ActiveConfig): void {
       active = next;
       declarations.declare(next.declaredKeys);
+      work.audit.noteConfig(next.audited());
       upstreams.follow(next);
     },
     /** Whether `close` was called: nothing can be asked of the process any more. */
@@ -250,6 +251,8 @@ function administrationOf(
     shadows: () => listShadows(shadowBook, workers, clock),
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: work.archiving,
+    audit: work.audit.trail,
+    note: work.audit.noteAct,
     statements: work.statements,
     metrics: observability.exposed,
     onFault: log.fault,

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { fingerprintOf } from '../domain/audit/differences.ts';
 import { formatByteSize } from '../shared/byte-size.ts';
 import { formatDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
@@ -27,6 +28,22 @@ export function showConfig(config: Config): string {
     kind === 'unknown' || value === null ? undefined : writeValue(redact(value, kind), kind),
   );
   return stringify(shown, { lineWidth: 0 });
+}
+
+/**
+ * The settings of a config as their author writes them, for comparison: a fingerprint stands for a secret, and behind an
+ * address with one. Without the declared keys.
+ */
+export function auditedSettings({ keys: _declared, ...config }: Config): object {
+  return mapValues(schemaOf(config), config, (value, kind) => {
+    if (kind === 'unknown' || value === null) return;
+    if (kind === 'secret' && typeof value === 'string') return fingerprintOf(value);
+    const [text, shown] = [value, redact(value, kind)].map((each) =>
+      each instanceof URL ? each.href : each,
+    );
+    if (typeof text === 'string' && text !== shown) return `${String(shown)} ${fingerprintOf(text)}`;
+    return typeof shown === 'number' ? writeValue(shown, kind) : shown;
+  }) as object;
 }
 
 function redact(value: unknown, kind: PlaceKind): unknown {

@@ -24,10 +24,10 @@ export async function declareKeys(
 ): Promise<DeclarationReport> {
   const idsOf = (name: string) => ({ id: idOf(name, hash), spareId: idFrom(randomBytes(keyEntropyBytes)) });
   const compare = async () => compareDeclarations(await store.listDeclarations(declared), declared, idsOf);
-  const { changed, removed, refused } = await compare();
+  const { changed, removed, refused, lastLine } = await compare();
   const report = { changed: changed.map(({ declared: { name } }) => name), removed, refused };
   if (isEmpty({ changed, removed })) return { ...report, renamed: [], adopted: [], unfunded: [] };
-  const moved = await store.storeDeclarations({ changed, removed }, now());
+  const moved = await store.storeDeclarations({ changed, removed, lastLine }, now());
   // Another process may have stored declarations of its own between the comparison and the unit.
   if (!isEmpty(await compare())) throw new StorageError('other declarations were stored at the same time');
   return { ...report, ...moved };

@@ -10,6 +10,7 @@ import {
   secretEntropyBytes,
 } from '../domain/keys/api-key.ts';
 import { environmentKeyName } from '../domain/keys/declared-key.ts';
+import type { Actor } from '../domain/audit/audit-line.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyFilter, KeyPage, KeyStore } from '../domain/ports/key-store.ts';
@@ -36,30 +37,36 @@ export interface KeyManagementPorts {
   readonly store: KeyStore & Accounts;
 }
 
-/** What an operator does with keys. A declared key is not changed here. Rejects only when the database fails. */
+/**
+ * What an operator does with keys. A declared key is not changed here. Each change has a line in the audit, which says who made
+ * it. Rejects only when the database fails.
+ */
 export interface KeyManagement {
-  issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
+  issue(by: Actor, name: string, settings?: KeySettings): Promise<IssuedKey>;
   /**
    * Stores a key of another gateway by the hash of its secret, in hexadecimal, which its holder keeps; `imported` is false
    * where a key has this secret or had it, which stays as it is.
    */
-  import(hash: string, name: string, settings: KeySettings): Promise<KeyImport>;
+  import(by: Actor, hash: string, name: string, settings: KeySettings): Promise<KeyImport>;
   /** The id of the key that has the secret of this hash, or had it; `null` if none has. */
   findHolder(hash: string): Promise<string | null>;
   /** Issues a key if there is none yet, on any node; `null` otherwise. */
-  issueFirst(name: string): Promise<IssuedKey | null>;
+  issueFirst(by: Actor, name: string): Promise<IssuedKey | null>;
   /** Stores a key under its id if there is none, on any node. Its secret is not told: only a rotation makes one that is. */
-  storeOnce(key: ApiKey): Promise<void>;
+  storeOnce(by: Actor, key: ApiKey): Promise<void>;
   /** `null` when `before` names no key. */
   list(filter: KeyFilter, limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
-  change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
+  change(by: Actor, id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
   /** Revokes a key: none of its requests begins from then on; those in progress go on to their end. */
-  revoke(id: string): Promise<ApiKey | Refusal>;
+  revoke(by: Actor, id: string): Promise<ApiKey | Refusal>;
   /** Makes a new secret; the old one stays valid for `graceMs`. */
-  rotate(id: string, graceMs: number): Promise<IssuedKey | Refusal>;
+  rotate(by: Actor, id: string, graceMs: number): Promise<IssuedKey | Refusal>;
   /** Books a payment; the same reference is booked once. */
-  credit(credit: Credit): Promise<{ readonly booked: boolean; readonly account: Account } | Refusal>;
+  credit(
+    by: Actor,
+    credit: Credit,
+  ): Promise<{ readonly booked: boolean; readonly account: Account } | Refusal>;
   accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
 }
 
@@ -70,58 +77,55 @@ export function createKeyManagement({
   forgetKeys,
   store,
 }: KeyManagementPorts): KeyManagement {
-  /** Changes a key that exists, and returns the changed key: a refusal if it was declared in between, and not changed. */
-  const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
-    const found = await findChangeable(id, store);
-    if (isRefusal(found)) return found;
-    await work();
+  /** Changes a key, and returns the changed key: a refusal if it is declared, and not changed. */
+  const alter = async (work: Promise<ApiKey | null>): Promise<ApiKey | Refusal> => {
+    const changed = await work;
     forgetKeys();
-    return findChangeable(id, store);
+    return changeable(changed);
   };
   const mint = (name: string, settings: KeySettings): IssuedKey => {
     const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
     return { key: describeNewKey(name, settings, id, clock.now()), secret };
   };
   return {
-    async issue(name, settings = {}) {
+    async issue(by, name, settings = {}) {
       const issued = mint(name, settings);
-      await store.createKey(issued.key, hash(issued.secret), settings.balanceNanos ?? null);
+      await store.createKey(issued.key, hash(issued.secret), settings.balanceNanos ?? null, by);
       return issued;
     },
-    async import(secretHash, name, settings) {
+    async import(by, secretHash, name, settings) {
       const key = describeNewKey(name, settings, idFrom(randomBytes(keyEntropyBytes)), clock.now());
-      const id = await store.importKey(key, secretHash, settings.balanceNanos ?? null);
+      const id = await store.importKey(key, secretHash, settings.balanceNanos ?? null, by);
       return { id, imported: id === key.id };
     },
     findHolder: (secretHash) => store.findHolder(secretHash),
-    async issueFirst(name) {
+    async issueFirst(by, name) {
       if ((await store.countKeys()) > 0) return null;
       const issued = mint(name, {});
-      return (await store.createFirstKey(issued.key, hash(issued.secret))) ? issued : null;
+      return (await store.createFirstKey(issued.key, hash(issued.secret), by)) ? issued : null;
     },
-    storeOnce: (key) => storeOnce(key, hash(mintSecret(key.id, randomBytes(secretEntropyBytes))), store),
+    storeOnce: (by, key) =>
+      storeOnce(by, key, hash(mintSecret(key.id, randomBytes(secretEntropyBytes))), store),
     list: (filter, limit, before) => store.listKeys(filter, limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
-    async change(id, changes) {
+    async change(by, id, changes) {
       const found = await findChangeable(id, store);
       if (isRefusal(found)) return found;
       if (found.budget === null && lacksSettings(changes.budget)) return missingBudget();
-      const changed = await store.updateKey(id, changes);
-      forgetKeys();
-      return changeable(changed);
+      return alter(store.updateKey(id, changes, by));
     },
-    revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
-    async rotate(id, graceMs) {
+    revoke: (by, id) => alter(store.revokeKey(id, clock.now(), by)),
+    async rotate(by, id, graceMs) {
       const found = await findChangeable(id, store);
       if (isRefusal(found)) return found;
       if (found.revokedAtMs !== null)
         return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
-      const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));
+      const key = await alter(store.rotateKey(id, hash(secret), clock.now() + graceMs, by));
       return isRefusal(key) ? key : { key, secret };
     },
-    async credit(credit) {
-      const { result, account } = await store.credit(credit);
+    async credit(by, credit) {
+      const { result, account } = await store.credit(credit, by);
       if (account === null) return unknownKey();
       if (result === 'other amount') return otherAmount();
       if (result === 'too much') return tooMuch();
@@ -174,11 +178,11 @@ export function describeNewKey(
 }
 
 /** Stores a key unless there is one under its id. */
-async function storeOnce(key: ApiKey, secretHash: string, store: KeyStore): Promise<void> {
+async function storeOnce(by: Actor, key: ApiKey, secretHash: string, store: KeyStore): Promise<void> {
   const isStored = async (): Promise<boolean> => (await store.findKeyById(key.id)) !== null;
   if (await isStored()) return;
   try {
-    await store.createKey(key, secretHash, null);
+    await store.createKey(key, secretHash, null, by);
   } catch (error) {
     // Another request, or another node, may have stored it meanwhile.
     if (!(await isStored())) throw error;

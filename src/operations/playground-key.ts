@@ -1,5 +1,6 @@
 import { hashKey } from '../shared/digest.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { Actor } from '../domain/audit/audit-line.ts';
 import { budgetOf } from '../domain/budgets/budget.ts';
 import { idFrom } from '../domain/keys/api-key.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
@@ -27,13 +28,16 @@ export function newPlaygroundKey(nowMs: number): ApiKey {
   );
 }
 
+/** By what way the key is made: the try-out that needs it has no line of its own. */
+const byTryOut: Actor = { way: 'admin_api', name: null, address: null };
+
 /** A directory that makes the playground's key when it is named and not there yet. */
 export function withPlaygroundKey(keys: KeyDirectory, management: KeyManagement, clock: Clock): KeyDirectory {
   const findById = async (id: string): Promise<NamedKey | null | Refusal> => {
     const found = await keys.findById(id);
     if (found !== null || id !== playgroundKeyId) return found;
     try {
-      await management.storeOnce(newPlaygroundKey(clock.now()));
+      await management.storeOnce(byTryOut, newPlaygroundKey(clock.now()));
     } catch {
       return storageUnavailable();
     }

@@ -2,8 +2,6 @@ import { constants, fstatSync, ftruncateSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { ConsumptionRecord } from '../domain/money/consumption.ts';
-import type { RecordArchive } from '../domain/ports/retention.ts';
 
 /**
  * How many of the last lines of a file may be of records that are still in the database: those of a step that was written
@@ -16,22 +14,29 @@ const tailBytes = 1_048_576;
 
 const lineFeed = 0x0a;
 
+/** What belongs to a day: a time in milliseconds since 1970. */
+interface Dated {
+  readonly createdAtMs: number;
+}
+
 /**
- * An archive in a folder: a file of JSON lines for each day (UTC) on which records were begun, readable for its owner alone.
+ * An archive of records, or of others, in a folder: a file of JSON lines for each day (UTC) on which they were begun, readable
+ * for its owner alone.
  * Nothing that is whole in it is ever written over, also where two processes write to it at once. A line that a dying process
  * left unfinished is cut off: its record is still in the database. A line that is there already is not written again; a
  * record whose line differs has changed since, as one that was closed as lost and then settled: its later line is the true
  * one.
  */
-export function createArchiveFolder(
+export function createArchiveFolder<Entry extends Dated>(
   folder: string,
-  writeLine: (record: ConsumptionRecord) => string,
-): RecordArchive {
+  writeLine: (entry: Entry) => string,
+  name = 'records',
+) {
   return {
-    async append(records) {
+    async append(records: readonly Entry[]): Promise<void> {
       await makeFolder(folder);
       for (const [day, some] of Map.groupBy(records, dayOf))
-        await appendLines(join(folder, `records-${day}.jsonl`), () => some.map(writeLine));
+        await appendLines(join(folder, `${name}-${day}.jsonl`), () => some.map((entry) => writeLine(entry)));
       // Names of new files are on the disk only with their folder.
       await syncFolder(folder);
     },
@@ -57,7 +62,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-function dayOf({ createdAtMs }: ConsumptionRecord): string {
+function dayOf({ createdAtMs }: Dated): string {
   return new Date(createdAtMs).toISOString().slice(0, 10);
 }
 

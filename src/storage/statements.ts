@@ -36,20 +36,24 @@ export function where(conditions: readonly Statement[]): Statement {
   return conditions.length === 0 ? raw('') : sql` WHERE ${joined(conditions, ' AND ')}`;
 }
 
+/** The condition that always holds. */
+export const anyway = raw('1 = 1');
+
 /**
- * Begins a statement that reads rows as the table `wanted`. All of them are one value: with a statement for each, a thousand
- * keys would take seconds, in which no other unit is run on any node, and with a value for each column there is a limit of
- * values. PostgreSQL reads each value of an object, not of a list.
+ * Begins a statement that reads rows as the table `wanted`, which is empty where a condition does not hold. All rows are one
+ * value: with a statement for each, a thousand keys would take seconds, in which no other unit is run on any node, and with a
+ * value for each column there is a limit of values. PostgreSQL reads each value of an object, not of a list.
  */
 export function withWanted(
   columns: Readonly<Record<string, string>>,
   rows: readonly (readonly SqlValue[])[],
+  condition: Statement = anyway,
 ): Statement {
   const read = Object.entries(columns).map(
     ([name, type], at) => `CAST(value ->> ${at} AS ${type}) AS ${name}`,
   );
   const given = JSON.stringify(Object.fromEntries(rows.entries()));
-  return sql`WITH wanted AS MATERIALIZED (SELECT ${raw(read.join(', '))} FROM json_each(${given}))`;
+  return sql`WITH wanted AS MATERIALIZED (SELECT ${raw(read.join(', '))} FROM json_each(${given}) WHERE ${condition})`;
 }
 
 /** The rows of one statement, read beside the units. */

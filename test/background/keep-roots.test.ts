@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { statementsOver } from '../support/statement-tools.ts';
 import { payingKey } from '../support/stored-rows.ts';
+import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { storeOver } from '../support/used-database.ts';
 
@@ -21,6 +22,7 @@ async function keep(duty: SharedDuty | null = null) {
   const kept = keepRoots({
     chain,
     roots,
+    audit: createAuditChain(engine),
     ready: Promise.resolve(),
     clock,
     duty,

@@ -45,6 +45,7 @@ async function startRemover(settings: RetentionSettings, isOurs = true) {
     clock,
     settings: () => settings,
     claims: store,
+    removeLines: async () => {},
     duty: { isOurs: async () => isOurs },
     onRemoved: (count) => void removed.push(count),
     onRun: (removal, beforeMs) => void runs.push([removal, new Date(beforeMs).toISOString()]),

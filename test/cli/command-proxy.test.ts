@@ -28,6 +28,7 @@ const calls: Readonly<Record<string, readonly string[]>> = {
   records: [],
   'records archive': [],
   'ledger verify': [],
+  audit: ['--search', 'test'],
   reconcile: ['usage.csv', '--upstream', 'demo'],
   usage: [],
   'prices diff': ['later.json', '--config', 'listed.yaml'],

@@ -147,7 +147,7 @@ function describeMany(start: () => Promise<Subject>, open: () => Promise<Engine>
       names.map((name, at) =>
         declared(name, `secret ${at}`, {
           models: [`${name}/model`, ''],
-          expiresAt: Number.MAX_SAFE_INTEGER - at,
+          expiresAt: Date.parse('9999-12-31T23:59:59.999Z') - at,
           limits: { queueWaitMs: 2 ** 31 - 1, tokensPerMinute: 2 ** 31 - 1, tokensPerDay: 1 },
           compatibility: at === 0 ? first : all,
         }),

@@ -3,6 +3,7 @@ import { describe, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedPostgres } from '../support/timed-postgres.ts';
 import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { describeAudit } from './audit.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
@@ -74,6 +75,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
 
   describeFixedUnits('PostgreSQL', open);
   describeStore('PostgreSQL', open);
+  describeAudit('PostgreSQL', { open, unprotect: (table) => [`ALTER TABLE ${table} DISABLE TRIGGER USER`] });
   describeKeyPages('PostgreSQL', open);
   describeClaimRows('PostgreSQL', openTimedPostgres);
   describeLeases('PostgreSQL', openTimedPostgres);

@@ -5,6 +5,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedSqlite } from '../support/timed-sqlite.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine, openThreadedEngine } from '../support/test-engine.ts';
+import { describeAudit } from './audit.ts';
 import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
@@ -55,6 +56,10 @@ describeEngine('SQLite in a file', {
 
 describeFixedUnits('SQLite in a file', () => open());
 describeStore('SQLite in a file', () => open());
+describeAudit('SQLite in a file', {
+  open: () => open(),
+  unprotect: (_table, triggers) => triggers.map((trigger) => `DROP TRIGGER IF EXISTS ${trigger}`),
+});
 describeKeyPages('SQLite in a file', () => open());
 describeClaimRows('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));

@@ -135,6 +135,7 @@ const runsOtherProgram = ({ text }: PageBlock): boolean =>
 const notRun: Readonly<Record<string, string>> = {
   'textgate records archive --before 2026-01-01 records-until-2025.jsonl':
     'needs records of a year ago: test/cli/archive.test.ts runs it',
+  'textgate audit --key bob': 'needs a key of this name: test/cli/audit.test.ts runs such commands',
   'textgate reconcile --upstream openai usage.json':
     'needs an export of a provider: test/cli/reconcile/reconcile.test.ts runs it',
   'curl "https://api.openai.com/v1/organization/usage/completions?start_time=1893456000&bucket_width=1d&limit=31&group_by=model" -H "Authorization: Bearer $OPENAI_ADMIN_KEY" > usage.json':

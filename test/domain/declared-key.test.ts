@@ -45,7 +45,7 @@ test.each<[string, Partial<DeclaredKey>]>([
   ['time for retries', { joinRetriesMs: 1_000 }],
 ])('a declared key is stored again when its %s is another one, and not when nothing is', (_what, change) => {
   const compare = (next: DeclaredKey) =>
-    compareDeclarations({ keys: [{ key, hash }], retired: new Set() }, [next], (name) => ({
+    compareDeclarations({ keys: [{ key, hash }], retired: new Set(), lastLine: 0 }, [next], (name) => ({
       id: name,
       spareId: name,
     })).changed.length;
@@ -59,7 +59,7 @@ test('a declared key is not stored again for the order of its settings', () => {
     limits: { queueWaitMs: 2, concurrency: 1 },
     budget: { raise: null, warnAt: [], timeZone: 'UTC', per: 'week', amountNanos: 8 },
   } as const;
-  const stored = { keys: [{ key: { ...key, ...terms }, hash }], retired: new Set<string>() };
+  const stored = { keys: [{ key: { ...key, ...terms }, hash }], retired: new Set<string>(), lastLine: 0 };
   const compare = (next: Partial<DeclaredKey>) =>
     compareDeclarations(stored, [{ ...declared, ...next }], (name) => ({ id: name, spareId: name })).changed;
   expect(compare(turned)).toEqual([]);

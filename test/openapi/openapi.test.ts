@@ -145,6 +145,7 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
     await expectAs('operators', 'getFailures', { from: '2020-01-01' });
     await expectAs('operators', 'getLatencies', { slots: 2 });
+    await expectAs('operators', 'listAudit', { limit: 1, action: 'key.create' });
     await expectAs('operators', 'getStatus', { limit: 1 });
     aheadMs = 15_000;
     await eventually('the interval of the requests is stored', async () => {

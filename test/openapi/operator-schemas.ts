@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditActions, auditWays } from '../../src/domain/audit/audit-line.ts';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, importedKey, newKey, payment, rotation } from '../../src/http/admin/key-inputs.ts';
@@ -530,6 +531,20 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   RecordPage: page('Record'),
   Failures: failures,
   Latencies: latencies,
+  AuditLine: closed({
+    number: count,
+    created_at: moment,
+    way: { enum: [...auditWays] },
+    actor: nullable(text),
+    address: nullable(text),
+    action: { enum: [...auditActions] },
+    key_id: nullable(text),
+    subject: nullable(text),
+    result: text,
+    times: count,
+    changes: listOf(closed({ field: text, before: nullable(text), after: nullable(text) })),
+  }),
+  AuditPage: page('AuditLine'),
   OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
   OwnUsagePage: page('OwnUsage'),
   Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),

@@ -3,6 +3,7 @@ import { historyQuery } from '../../src/http/admin/history.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
 import { failureQuery } from '../../src/http/admin/failures.ts';
 import { latencyQuery } from '../../src/http/admin/latency.ts';
+import { auditQuery } from '../../src/http/admin/audit.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { keyQuery } from '../../src/http/admin/key-inputs.ts';
@@ -369,6 +370,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     get: {
       ...records,
       responses: answers({ ...jsonOf('RecordPage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
+  },
+  '/admin/audit': {
+    get: {
+      ...read('listAudit', 'Lists what operators did, newest first.', 'AuditPage', inQuery(auditQuery)),
+      responses: answers({ ...jsonOf('AuditPage'), 'text/csv': { schema: { type: 'string' } } }),
     },
   },
   '/admin/records/{request_id}': {

@@ -16,6 +16,7 @@ import { createLedgerRoots } from '../../src/storage/ledger/ledger-roots.ts';
 import { createSigningKeys } from '../../src/storage/ledger/signing-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { foldLedger, selectPostings, createRetention } from '../../src/storage/retention.ts';
 import { createDeliveries } from '../../src/storage/outbox/deliveries.ts';
@@ -338,7 +339,8 @@ async function stateAll(recording: Engine): Promise<void> {
   const [chain, roots] = [createLedgerChain(recording), createLedgerRoots(recording)];
   const clock = { now: () => 7, monotonicMs: () => 7 };
   const pause = async (): Promise<void> => {};
-  await makeRoot({ chain, roots, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
+  const audit = createAuditChain(recording);
+  await makeRoot({ chain, roots, audit, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
   const statements = createStatements({
     chain,
     roots,

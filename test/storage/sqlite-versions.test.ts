@@ -176,7 +176,10 @@ describe('a SQLite database of a development version', () => {
     const folder = makeTemporaryFolder();
     const backup = join(folder, 'backup.db');
     copyFileSync(file, backup);
-    const restored = restoreDatabase(backup, join(folder, 'textgate.db'), { allowMigrated: false });
+    const restored = restoreDatabase(backup, join(folder, 'textgate.db'), {
+      allowMigrated: false,
+      by: { way: 'cli', name: 'ada', address: null },
+    });
     await expect(restored).rejects.toThrow(reason);
     expect(() => checkSource(file)).toThrow(reason);
     expect(readFileSync(file).equals(before)).toBe(true);

@@ -7,6 +7,7 @@ import { readStatement, StatementFormatError } from '../../src/domain/statements
 import type { LedgerRoot } from '../../src/domain/statements/root.ts';
 import type { SigningKey } from '../../src/shared/signing-key.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
+import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerChain } from '../../src/storage/ledger/ledger-chain.ts';
 import { createLedgerRoots } from '../../src/storage/ledger/ledger-roots.ts';
@@ -46,7 +47,7 @@ export function statementsOver(
       const onFault = (fault: Error): never => {
         throw fault;
       };
-      return makeRoot({ chain, roots, clock, pause: setImmediate, onFault });
+      return makeRoot({ chain, roots, audit: createAuditChain(engine), clock, pause: setImmediate, onFault });
     },
     /** What is wrong with a text, as its reader finds out with the public keys. */
     faultsOf: async (text: string): Promise<readonly string[]> => {

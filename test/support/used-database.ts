@@ -1,3 +1,5 @@
+import type { Actor } from '../../src/domain/audit/audit-line.ts';
+import { createAuditTrail } from '../../src/storage/audit/audit-lines.ts';
 import { termsOf } from '../../src/domain/budgets/budget.ts';
 import { groupIdOf } from '../../src/domain/limits/groups.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
@@ -18,6 +20,9 @@ import { openTestEngine } from './test-engine.ts';
 /** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */
 const usedAtMs = 1_800_000_000_000;
 const graceMs = usedAtMs + 3_600_000;
+
+/** Who has changed some of the keys. */
+const ada: Actor = { way: 'admin_api', name: 'ada', address: null };
 
 /** A price of one nano-USD per token. */
 const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
@@ -86,6 +91,8 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   const store = storeOver(engine);
   await createKeys(store);
   await leaveEvents(engine);
+  const settings = { after: '[["audit.keep","400d"]]', changes: [] };
+  await createAuditTrail(engine, () => usedAtMs).noteConfig(ada, () => settings);
   const numbers = Array.from({ length: plainRecords }, (_, number) => number);
   await Promise.all(numbers.map((number) => store.open(opened(plainId(number), keyOf(number), 100))));
   await Promise.all(
@@ -143,11 +150,11 @@ async function createKeys(store: Store): Promise<void> {
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;
-  await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);
+  await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000, ada);
   await store.createKey({ ...payingKey, ...settings, id: 'key_free', name: oddName }, 'hash_free', null);
   await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor', budget: poorBudget }, 'hash_poor', 10);
   await store.createKey({ ...payingKey, id: 'key_gone', name: 'gone' }, 'hash_gone', null);
-  await store.revokeKey('key_gone', usedAtMs);
+  await store.revokeKey('key_gone', usedAtMs, ada);
   await store.rotateKey('key_a', 'hash_a_2', graceMs);
   await store.credit({ keyId: 'key_a', nanos: 77, reference: oddName });
   const declared = { name: 'declared', hash: 'hash_declared', ...settings };

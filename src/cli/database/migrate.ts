@@ -8,6 +8,7 @@ import { isPostgresUrl } from '../../shared/postgres-url.ts';
 import { wrap, maxColumns } from '../output.ts';
 import type { Json } from '../output.ts';
 import { createProgress } from '../progress.ts';
+import { commandUser } from './command-user.ts';
 
 /** The options of `migrate`, as commander names them. */
 export interface MigrateOptions extends Json {
@@ -34,6 +35,7 @@ export async function migrate(
     file,
     url,
     clock: systemClock,
+    by: commandUser(),
     onProgress: (text) => progress.show(text),
     writeLog(line) {
       progress.clear();

@@ -5,6 +5,7 @@ import { count } from '../../shared/count.ts';
 import { isPostgresUrl } from '../../shared/postgres-url.ts';
 import { restoreDatabase } from '../../storage/sqlite/restore.ts';
 import { wrap, maxColumns } from '../output.ts';
+import { commandUser } from './command-user.ts';
 
 /** How the URL of a SQLite database begins. */
 const sqlite = 'sqlite:';
@@ -24,6 +25,7 @@ export async function restore(backup: string, options: RestoreOptions): Promise<
   const database = options.to?.replace(sqlite, '') ?? (await findDatabase(options.config));
   const { keys, records, kept } = await restoreDatabase(backup, database, {
     allowMigrated: options.allowMigrated === true,
+    by: commandUser(),
   });
   const namedBy = [
     options.to,

@@ -1,5 +1,6 @@
 import { countRefusals } from '../../background/count-refusals.ts';
 import { keepRoots } from '../../background/keep-roots.ts';
+
 import { monitorLedger } from '../../background/monitor-ledger.ts';
 import { keepRemoving, oldBefore } from '../../background/remove-old-records.ts';
 import { keepRollingUp } from '../../background/roll-up-usage.ts';
@@ -17,6 +18,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ActiveConfig } from '../active-config.ts';
 import type { Observability } from '../observability.ts';
 import type { EventServices } from '../webhook-services.ts';
+import { composeAudit } from './audit-services.ts';
 import type { StorageServices } from './storage-services.ts';
 
 /** What the work reports to. */
@@ -39,6 +41,7 @@ export function startBackgroundWork(
   { clock, log, metrics, events, addSink }: Reports,
 ) {
   const basics = { ready: recovered, clock, onFault: log.fault };
+  const audit = composeAudit(engine, basics, () => active().auditRetention);
   const monitor = monitorLedger(store, storage.ledgerAudit, {
     ...basics,
     duty: shared?.ledgerDuty ?? null,
@@ -54,6 +57,7 @@ export function startBackgroundWork(
     duty: shared?.removalDuty ?? null,
     settings: () => active().retention,
     claims: store,
+    removeLines: audit.removeOld,
     onRemoved,
     onRun: (removal, beforeMs) =>
       log.notice('old records removed', { ...removal, before: isoTime(beforeMs) }),
@@ -66,6 +70,7 @@ export function startBackgroundWork(
     duty: shared?.rootDuty ?? null,
     chain,
     roots,
+    audit: audit.chain,
     onRoot: ({ number, accounts, hash }) => log.info('ledger root', { root: number, accounts, hash }),
   });
 
@@ -86,14 +91,13 @@ export function startBackgroundWork(
     /** What operators do with old records. */
     archiving: createArchiving(retention, {
       clock,
-      oldBefore() {
-        const { keepMs } = active().retention;
-        return keepMs === null ? null : oldBefore(clock.now(), keepMs);
-      },
+      oldBefore: () => oldRecordsBefore(active(), clock),
       onRemoved,
     }),
     /** Signed statements of accounts. */
     statements: createStatements({ chain, roots, keys, givenKey: () => active().statementKey, clock }),
+    /** The audit of what operators do. */
+    audit,
     /** What gauges are read from. */
     gauges: {
       ledgerFigures: () => monitor.figures,
@@ -104,6 +108,11 @@ export function startBackgroundWork(
     },
     /** Resolves when nothing is read or written any more. */
     stop: () =>
-      Promise.all([monitor, remover, rootKeeper, roller, spending, refusals].map((one) => one.stop())),
+      Promise.all([monitor, remover, rootKeeper, roller, spending, refusals, audit].map((one) => one.stop())),
   };
+}
+
+/** The time before which `records.keep` calls records old; `null` without it. */
+function oldRecordsBefore({ retention: { keepMs } }: ActiveConfig, clock: Clock): number | null {
+  return keepMs === null ? null : oldBefore(clock.now(), keepMs);
 }

@@ -1,6 +1,9 @@
+import { keyEntry } from '../../domain/audit/audit-line.ts';
+import type { Actor } from '../../domain/audit/audit-line.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { verifyLedger } from '../../operations/verify-ledger.ts';
 import type { Verification } from '../../operations/verify-ledger.ts';
+import { addLines } from '../../storage/audit/audit-lines.ts';
 import type { Engine } from '../../storage/engine.ts';
 import { createLedgerAudit } from '../../storage/ledger/ledger-audit.ts';
 import { copiedTables, checkTables, planTable, compareSums } from '../../storage/move/table-plan.ts';
@@ -23,6 +26,8 @@ export interface Move {
   /** The URL of an empty PostgreSQL database. */
   readonly url: string;
   readonly clock: Clock;
+  /** Who moves it, for the audit of the target. */
+  readonly by: Actor;
   /** Is called with each step, and often while rows are copied. */
   readonly onProgress: (text: string) => void;
   /** Takes the lines that a start of the gateway on the file would log. */
@@ -99,7 +104,7 @@ async function requireNothingOpen(file: string, { engine, records }: StorageServ
 
 /** Copies all tables, and commits once both sides are equal and both ledgers balance. */
 async function copyAll(
-  { file, clock, onProgress }: Move,
+  { file, clock, by, onProgress }: Move,
   source: SqliteSource,
   engine: Engine,
   target: PostgresTarget,
@@ -119,6 +124,7 @@ async function copyAll(
   onProgress(`verifying the ledger of ${target.name}`);
   await target.analyze();
   const ledger = await requireBalance(target, 'the copied ledger does not balance, so nothing was kept');
+  await target.read([addLines([keyEntry(by, 'database.move', null, [])], clock.now())]);
   await target.commit();
   await engine.run(markMoved(target.name, clock.now())).catch((error: unknown) => {
     throw new Error(

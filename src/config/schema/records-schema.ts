@@ -6,13 +6,14 @@ import { parseDuration } from '../../shared/duration.ts';
 const minKeepMs = 86_400_000;
 const maxKeepMs = 36_525 * minKeepMs;
 
-/** An age of records. It is compared with times, no timer has to hold it: so it may be longer than other durations. */
-const age = z
+/** An age of what is kept. It is compared with times, no timer has to hold it: so it may be longer than other durations. */
+export const age = z
   .string()
   .transform(
     readBy(
       (text) => within(parseDuration(text), minKeepMs, maxKeepMs),
-      () => 'expected a duration of 1d or more, such as 90d or 400d; leave the key out to keep all records',
+      () =>
+        'expected a duration of 1d or more, such as 90d or 400d; without records.keep all records are kept',
     ),
   )
   .register(valueKinds, { kind: 'duration' });

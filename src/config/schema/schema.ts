@@ -8,7 +8,7 @@ import { admin } from './admin-schema.ts';
 import { groups } from './groups-schema.ts';
 import { metering } from './metering-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
-import { records } from './records-schema.ts';
+import { age, records } from './records-schema.ts';
 import { resume } from './resume-schema.ts';
 import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
@@ -25,6 +25,15 @@ const statements = z.strictObject({
         'The path of the private key that signs statements, of Ed25519 in PEM, relative to the working directory. Default: a key that is made at the first statement and kept in the database.',
       examples: ['/etc/textgate/statements.pem'],
     }),
+});
+
+/** How long the audit of what operators do is kept. */
+const audit = z.strictObject({
+  keep: age
+    .prefault('400d')
+    .describe(
+      'How long lines of the audit are kept, at least `1d`. Older ones are removed, and written to the folder of `records.archive` before, if there is one.',
+    ),
 });
 
 const limits = z.strictObject({
@@ -103,6 +112,7 @@ const sections = {
   admin: admin.prefault({}).describe('The listener for operators: metrics, probes and the admin API.'),
   storage: storage.prefault({}).describe('The database of keys, balances and the usage record.'),
   records: records.prefault({}).describe('How long the records of requests are kept.'),
+  audit: audit.prefault({}).describe('How long the audit of what operators do is kept.'),
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
   resume: resume.prefault({}).describe('Requests that clients send again when a connection has broken.'),
   compatibility: compatibility

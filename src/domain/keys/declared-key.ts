@@ -25,6 +25,8 @@ export interface StoredDeclarations {
   readonly keys: readonly StoredDeclaration[];
   /** The hashes of the declared secrets that were retired: their issued key was revoked, or rotated and out of grace. */
   readonly retired: ReadonlySet<string>;
+  /** The number of the last line of the audit; 0 without any. */
+  readonly lastLine: number;
 }
 
 /** A declared key that is new or differs from what is stored. */
@@ -34,6 +36,8 @@ export interface ChangedDeclaration {
   /** The id that it gets if it is new and another key has the first one, which was declared under this name before. */
   readonly spareId: string;
   readonly declared: DeclaredKey;
+  /** The stored key of its name; absent if there is none. */
+  readonly before?: StoredDeclaration | undefined;
 }
 
 /** What has to be written so that exactly the declared keys are usable. */
@@ -41,6 +45,8 @@ export interface DeclarationChanges {
   readonly changed: readonly ChangedDeclaration[];
   /** The names of the keys that are stored as declared, and are declared no more. */
   readonly removed: readonly string[];
+  /** The last line of the audit when the stored keys were read; absent where no lines are wanted. */
+  readonly lastLine?: number | undefined;
 }
 
 /** What became of keys whose secrets were stored before, by the names that they have now. */
@@ -75,11 +81,12 @@ export function compareDeclarations(
       .filter((key) => !isRetired(key) && !isStored(key, known.get(key.name)))
       .map((key) => {
         const { id, spareId } = idsOf(key.name);
-        return { id, spareId, declared: key };
+        return { id, spareId, declared: key, before: known.get(key.name) };
       }),
     removed: stored.keys
       .filter(({ key }) => key.revokedAtMs === null && !names.has(key.name))
       .map(({ key }) => key.name),
+    lastLine: stored.lastLine,
     refused: declared.filter(isRetired).map(({ name }) => name),
   };
 }

@@ -1,3 +1,4 @@
+import type { Actor } from '../audit/audit-line.ts';
 import type { StoredPeriod } from '../budgets/budget.ts';
 
 /** What an account holds: amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. */
@@ -36,8 +37,8 @@ export const coveringReference = `${ownReferences} spent before there was a bala
 
 /** The money of keys. */
 export interface Accounts {
-  /** Books a payment; the same reference is booked once. */
-  credit(credit: Credit): Promise<BookedCredit>;
+  /** Books a payment, with a line in the audit where someone did; the same reference is booked once. */
+  credit(credit: Credit, by?: Actor): Promise<BookedCredit>;
   /** The accounts of some keys, by the keys' ids. */
   accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
   /** The periods of budgets by their ids, as far as a request has begun in one. */

@@ -1,4 +1,5 @@
 import type { Refusal } from '../../shared/errors.ts';
+import type { Actor } from '../audit/audit-line.ts';
 import type { ApiKey, KeyChanges } from '../keys/api-key.ts';
 import type {
   DeclarationChanges,
@@ -62,29 +63,33 @@ export interface KeyLookUp {
   findKeyById(id: string): Promise<ApiKey | null>;
 }
 
-/** The stored keys, as an operator manages them. */
+/**
+ * The stored keys, as an operator manages them. A change that is made by someone leaves a line in the audit, in the unit that
+ * makes it; one that changes nothing leaves none.
+ */
 export interface KeyStore extends Pick<KeyLookUp, 'findKeyById'> {
   /** Stores a key and its account, with an opening balance in nano-USD or with none at all. */
-  createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
+  createKey(key: ApiKey, hash: string, balanceNanos: number | null, by?: Actor): Promise<void>;
   /**
    * Stores a key as `createKey` does, unless another one has this hash, or had it before a rotation or a change of the
    * config; resolves with the id of the key that has it.
    */
-  importKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<string>;
+  importKey(key: ApiKey, hash: string, balanceNanos: number | null, by?: Actor): Promise<string>;
   /** The id of the key that has this hash, or had it: also one that is revoked or expired; `null` when there is none. */
   findHolder(hash: string): Promise<string | null>;
   /** Stores a key without a balance if there is no key yet; resolves with whether it did. One call of all nodes does. */
-  createFirstKey(key: ApiKey, hash: string): Promise<boolean>;
+  createFirstKey(key: ApiKey, hash: string, by?: Actor): Promise<boolean>;
   /** The keys behind the one that `before` names, newest first; `null` when it names none. That key need not fit the filter. */
   listKeys(filter: KeyFilter, limit: number, before: string | null): Promise<KeyPage | null>;
   /**
-   * Changes the named settings alone; resolves with the key as it is then, `null` when there is none. Like the two
-   * methods below, it changes nothing of a declared key.
+   * Changes the named settings alone, so that changes made at the same time undo nothing of each other; resolves with the key
+   * as it is then, `null` when there is none. Like the two methods below, it changes nothing of a declared key.
    */
-  updateKey(id: string, changes: KeyChanges): Promise<ApiKey | null>;
-  revokeKey(id: string, nowMs: number): Promise<void>;
+  updateKey(id: string, changes: KeyChanges, by?: Actor): Promise<ApiKey | null>;
+  /** A key that was revoked before keeps its time. */
+  revokeKey(id: string, nowMs: number, by?: Actor): Promise<ApiKey | null>;
   /** Replaces the secret; the one before stays valid until a time (milliseconds since 1970). */
-  rotateKey(id: string, hash: string, oldValidUntilMs: number): Promise<void>;
+  rotateKey(id: string, hash: string, oldValidUntilMs: number, by?: Actor): Promise<ApiKey | null>;
   countKeys(): Promise<number>;
   /** The own limits of those of some keys that are stored, by their ids. */
   limitsOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, Partial<Limits>>>;

@@ -10,6 +10,7 @@ import { sendRefusal } from '../answers/respond.ts';
 import type { Request, RequestHandler, Response } from '../router.ts';
 import { failureWindowMs } from './access.ts';
 import type { AdminAccess, Session } from './access.ts';
+import { identify } from './acts.ts';
 import { readSession, sessionOf } from './session-cookie.ts';
 
 /** What decides who may use the admin API. */
@@ -66,6 +67,7 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();
+      identify(request, found, presented === null, addresses);
       if (found.role === 'admin') return next();
       readers.add(request);
       return isReading(request) ? next() : sendRefusal(response, readOnly());

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
+import type { Actor } from '../../domain/audit/audit-line.ts';
 import type { ApiKey, KeySettings } from '../../domain/keys/api-key.ts';
 import type { ReadRefused } from '../../operations/key-use.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
@@ -14,6 +15,7 @@ import { addRoutes } from '../route-table.ts';
 import type { Route } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
+import { actorOf } from './acts.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { changedKey, importedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
@@ -69,13 +71,13 @@ export function createKeyOperations(administration: KeyAdministration) {
     return isRefusal(presented) ? presented : { ...presented, key: issued.secret };
   };
   return {
-    async create(input: unknown) {
+    async create(by: Actor, input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
       const settings = await readSettings(body, administration);
-      return isRefusal(settings) ? settings : presentIssued(await keys.issue(body.name, settings));
+      return isRefusal(settings) ? settings : presentIssued(await keys.issue(by, body.name, settings));
     },
-    async import(input: unknown): Promise<PresentedImport | Refusal> {
+    async import(by: Actor, input: unknown): Promise<PresentedImport | Refusal> {
       if (!administration.takesImported) return importsOff();
       const body = check(input, importedKey);
       if (isRefusal(body)) return body;
@@ -85,7 +87,7 @@ export function createKeyOperations(administration: KeyAdministration) {
       if (holder !== null) return { id: holder, imported: false };
       const settings = await readSettings(given, administration);
       if (isRefusal(settings)) return settings;
-      return dryRun === true ? { id: null, imported: false } : keys.import(hash, given.name, settings);
+      return dryRun === true ? { id: null, imported: false } : keys.import(by, hash, given.name, settings);
     },
     async list(query: unknown) {
       const wanted = check(query, keyQuery);
@@ -96,7 +98,7 @@ export function createKeyOperations(administration: KeyAdministration) {
       return presentList(await presentAll(found.keys, administration), found.next);
     },
     get: async (id: string) => present(await keys.show(id)),
-    async update(id: string, input: unknown) {
+    async update(by: Actor, id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
       const useless =
@@ -106,22 +108,18 @@ export function createKeyOperations(administration: KeyAdministration) {
       const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...others } = body;
       const { joinRetries: joinRetriesMs, ...changes } = others;
       const budget = given && changesOf(given);
-      return present(
-        await keys.change(
-          id,
-          withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos, joinRetriesMs, budget }),
-        ),
-      );
+      const terms = { ...changes, queueWaitMs, lowBalanceNanos, joinRetriesMs, budget };
+      return present(await keys.change(by, id, withoutAbsent(terms)));
     },
-    revoke: async (id: string) => present(await keys.revoke(id)),
-    async rotate(id: string, input: unknown) {
+    revoke: async (by: Actor, id: string) => present(await keys.revoke(by, id)),
+    async rotate(by: Actor, id: string, input: unknown) {
       const body = check(input, rotation);
-      return isRefusal(body) ? body : presentIssued(await keys.rotate(id, body.grace));
+      return isRefusal(body) ? body : presentIssued(await keys.rotate(by, id, body.grace));
     },
-    async credit(id: string, input: unknown) {
+    async credit(by: Actor, id: string, input: unknown) {
       const body = check(input, payment);
       if (isRefusal(body)) return body;
-      const paid = await keys.credit({ keyId: id, nanos: body.amount, reference: body.reference });
+      const paid = await keys.credit(by, { keyId: id, nanos: body.amount, reference: body.reference });
       return isRefusal(paid) ? paid : { id, booked: paid.booked, ...presentAccount(paid.account) };
     },
   };
@@ -188,25 +186,25 @@ export function createKeyRoutes(keys: KeyOperations): Router {
     },
     'POST /': async (request, response) => {
       const body = await readJson(request, response);
-      sendAnswer(response, 201, isRefusal(body) ? body : await keys.create(body));
+      sendAnswer(response, 201, isRefusal(body) ? body : await keys.create(actorOf(request), body));
       return null;
     },
     'POST /import': async (request, response) => {
       const body = await readJson(request, response);
-      return isRefusal(body) ? body : keys.import(body);
+      return isRefusal(body) ? body : keys.import(actorOf(request), body);
     },
     'GET /:id': (request) => keys.get(pathIdOf(request)),
-    'PATCH /:id': withBody((id, body) => keys.update(id, body)),
-    'DELETE /:id': (request) => keys.revoke(pathIdOf(request)),
-    'POST /:id/rotate': withBody((id, body) => keys.rotate(id, body)),
-    'POST /:id/credits': withBody((id, body) => keys.credit(id, body)),
+    'PATCH /:id': withBody((by, id, body) => keys.update(by, id, body)),
+    'DELETE /:id': (request) => keys.revoke(actorOf(request), pathIdOf(request)),
+    'POST /:id/rotate': withBody((by, id, body) => keys.rotate(by, id, body)),
+    'POST /:id/credits': withBody((by, id, body) => keys.credit(by, id, body)),
   });
 }
 
-/** A route with a JSON body; `work` gets the id of the path, too. */
-function withBody(work: (id: string, body: unknown) => Promise<object | Refusal>): Route {
+/** A route with a JSON body; `work` gets who sent it and the id of the path, too. */
+function withBody(work: (by: Actor, id: string, body: unknown) => Promise<object | Refusal>): Route {
   return async (request, response) => {
     const body = await readJson(request, response);
-    return isRefusal(body) ? body : work(pathIdOf(request), body);
+    return isRefusal(body) ? body : work(actorOf(request), pathIdOf(request), body);
   };
 }

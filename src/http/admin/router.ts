@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../../domain/ports/audit.ts';
 import type { Manual } from '../../domain/ports/manual.ts';
 import type { ShadowView } from '../../domain/shadows/shadow-book.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-changes.ts';
@@ -9,7 +10,9 @@ import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import { createConsoleRoutes } from '../console/routes.ts';
 import type { ConsolePorts } from '../console/routes.ts';
+import { adminActs, noteRequests } from './acts.ts';
 import { createArchiveRoutes } from './archive.ts';
+import { createAuditRoutes } from './audit.ts';
 import { createGroupRoutes } from './groups.ts';
 import { createHistoryRoutes } from './history.ts';
 import type { HistoryPorts } from './history.ts';
@@ -62,6 +65,7 @@ export interface AdminPorts extends ConsolePorts {
   readonly archiving: RecordArchiving;
   readonly webhooks: WebhookManagement;
   readonly statements: Statements;
+  readonly audit: Pick<AuditTrail, 'list'>;
   readonly tryOut: TryOutPorts;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
@@ -98,11 +102,13 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/docs', unknownOperatorsUrl);
   router.use(createConsoleRoutes(ports));
   router.use('/console', unknownOperatorsUrl);
+  router.use('/admin', noteRequests(adminActs, ports.note, ports));
   router.use('/admin', createAdminGuard(ports));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createGroupRoutes(ports.keys));
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
+  router.use('/admin', createAuditRoutes(ports.audit));
   router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin', createHistoryRoutes(ports.history));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { isRefusal, statusOf } from '../../shared/errors.ts';
-import type { Refusal } from '../../shared/errors.ts';
+import type { ErrorCode, Refusal } from '../../shared/errors.ts';
 import { jsonType, writeRefusal } from '../../protocol/answer-writer.ts';
 import { noStore, refusalHeaders } from './answer-headers.ts';
 import { announceClose, lingerAfter, whenChunkIsRead } from '../connections/lingering-close.ts';
@@ -89,12 +89,21 @@ export function sendAnswer(response: Response, status: number, answer: object | 
   else sendBody(response, status, JSON.stringify(answer));
 }
 
+/** The codes of the refusals that were sent. */
+const refusals = new WeakMap<Response, ErrorCode>();
+
+/** The code of the refusal that an answer is; `null` for every other answer. */
+export function refusalOf(response: Response): ErrorCode | null {
+  return refusals.get(response) ?? null;
+}
+
 /** Sends a refusal in OpenAI's error envelope. */
 export function sendRefusal(
   response: Response,
   refusal: Refusal,
   headers: Readonly<Record<string, string>> = {},
 ): void {
+  refusals.set(response, refusal.code);
   const all = { ...refusalHeaders(refusal), ...headers };
   sendBody(response, statusOf(refusal.code), writeRefusal(refusal), all);
 }

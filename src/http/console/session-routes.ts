@@ -5,6 +5,8 @@ import type { Refusal } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import { sessionMs } from '../admin/access.ts';
 import type { Session } from '../admin/access.ts';
+import { identify, noteRequests, sessionActs } from '../admin/acts.ts';
+import type { NoteAct } from '../admin/acts.ts';
 import { tooManyFailures, wrongToken } from '../admin/guard.ts';
 import type { GuardPorts } from '../admin/guard.ts';
 import { readSession, sessionOf, writeCookie } from '../admin/session-cookie.ts';
@@ -23,6 +25,7 @@ const maxLoginBytes = 4_096;
 export interface SessionPorts extends GuardPorts {
   /** Called for each wrong token at the login; the address is `null` where it must not be logged. */
   readonly onFailedLogin: (address: string | null) => void;
+  readonly note: NoteAct;
 }
 
 /** What a login sends, as JSON or as a form. */
@@ -33,6 +36,7 @@ export function createSessionRoutes(ports: SessionPorts): Router {
   const { access, pages } = ports;
   const router = createRouter({ caseSensitive: true, strict: true });
   const path = '/console/session';
+  router.use(path, noteRequests(sessionActs, ports.note, ports));
   router.get(path, (request, response) => {
     const fault = pages.foreignFault(request);
     const session = fault ?? readSession(request, pages, access);
@@ -43,7 +47,10 @@ export function createSessionRoutes(ports: SessionPorts): Router {
     const fault = pages.foreignFault(request) ?? pages.cookieFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const session = sessionOf(request, pages, access);
-    if (session !== null) access.endSession(session);
+    if (session !== null) {
+      identify(request, session, true, ports.addresses);
+      access.endSession(session);
+    }
     sendNoContent(response, { 'set-cookie': writeCookie(request, pages, '', 0) });
   });
   router.all(path, methodNotAllowed('GET, HEAD, POST, DELETE'));
@@ -58,6 +65,7 @@ async function openSession(request: Request, response: Response, ports: SessionP
   if (isRefusal(given)) return sendRefusal(response, given);
   const holder = access.holderOf(given.token.trim());
   if (holder === null) return sendRefusal(response, refuseToken(addresses.of(request), ports));
+  identify(request, holder, true, addresses);
   const { session, proof } = access.openSession(holder);
   response.setHeader('set-cookie', writeCookie(request, pages, proof, sessionMs / 1_000));
   if (!isForm(request)) return sendAnswer(response, 200, present(session));

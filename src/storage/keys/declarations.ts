@@ -1,3 +1,7 @@
+import { keyEntry } from '../../domain/audit/audit-line.ts';
+import type { Actor, AuditAction, AuditEntry } from '../../domain/audit/audit-line.ts';
+import { differencesOf, fieldsOfKey, noFields } from '../../domain/audit/differences.ts';
+import type { FieldChange, Fields } from '../../domain/audit/differences.ts';
 import { maxDeclaredKeys } from '../../domain/keys/declared-key.ts';
 import type {
   ChangedDeclaration,
@@ -9,8 +13,9 @@ import type {
 import { coveringReference } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { DeclarationStore } from '../../domain/ports/key-store.ts';
+import { addLines } from '../audit/audit-lines.ts';
 import type { Engine, Results, Statement } from '../engine.ts';
-import { listOf, raw, sql, withWanted } from '../statements.ts';
+import { anyway, listOf, raw, sql, withWanted } from '../statements.ts';
 import { columns, readKey, settingNames, settingsOf, settingTypes } from './stored-key.ts';
 
 /** Stores the declared keys over any engine. */
@@ -42,6 +47,7 @@ function selectDeclarations(declared: readonly DeclaredKey[], nowMs: number): re
     sql`${selectDeclaration} AND revoked_at IS NULL LIMIT ${maxDeclaredKeys}`,
     sql`${selectDeclaration} AND revoked_at IS NOT NULL AND name IN (${names})`,
     // Secrets of declared keys are not retired, since the config alone decides on them.
+    sql`SELECT last FROM audit_chain WHERE id = 1`,
     sql`SELECT hash FROM api_keys WHERE hash IN (${hashes}) AND declared = 0 AND revoked_at IS NOT NULL
       UNION ALL
       SELECT old_secrets.hash FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
@@ -50,9 +56,15 @@ function selectDeclarations(declared: readonly DeclaredKey[], nowMs: number): re
 }
 
 /** What `selectDeclarations` found, from the rows of its statements. */
-function readDeclarations([current = [], revoked = [], retired = []]: Results): StoredDeclarations {
+function readDeclarations([
+  current = [],
+  revoked = [],
+  chain = [],
+  retired = [],
+]: Results): StoredDeclarations {
   return {
     keys: [...current, ...revoked].map((row) => ({ key: readKey(row), hash: String(row['hash']) })),
+    lastLine: Number(chain[0]?.['last'] ?? 0),
     retired: new Set(retired.map(({ hash }) => String(hash))),
   };
 }
@@ -78,25 +90,68 @@ const isNew = sql`NOT EXISTS (SELECT 1 FROM api_keys AS named WHERE named.name =
  * key is stored was prepaid, so that key gets a balance, too, and the secret is taken out.
  */
 function storeDeclarations(
-  { changed, removed }: DeclarationChanges,
+  { changed, removed, lastLine }: DeclarationChanges,
   posting: string,
   nowMs: number,
 ): readonly Statement[] {
+  const isCurrent = lastLine === undefined ? anyway : noneDeclaredBehind(lastLine);
   const wanted = withWanted(
     secretColumns,
     changed.map(({ declared: { name, hash } }) => [name, hash]),
+    isCurrent,
   );
   return [
-    ...(removed.length === 0 ? [] : [removeDeclarations(removed, nowMs)]),
+    ...(removed.length === 0 ? [] : [removeDeclarations(removed, nowMs, isCurrent)]),
     ...(changed.length === 0
       ? []
       : [
           ...giveUpSecrets(wanted, nowMs),
           ...takeSecrets(wanted, nowMs),
-          ...storeKeys(changed, wanted, nowMs),
+          ...storeKeys(changed, wanted, nowMs, isCurrent),
           ...endWithoutBalance(wanted, posting, nowMs),
         ]),
+    // Behind all others, which would be done no more then; the new keys have their ids by now.
+    ...(lastLine === undefined ? [] : [addLines(linesOf({ changed, removed }, nowMs), nowMs, isCurrent)]),
   ];
+}
+
+/**
+ * The condition that no declarations were stored since a line of the audit: another process may have compared the same keys
+ * with the same declarations, and stores them once more.
+ */
+function noneDeclaredBehind(lastLine: number): Statement {
+  return sql`NOT EXISTS (SELECT 1 FROM audit_lines WHERE audit_lines.number > ${lastLine} AND audit_lines.way = 'declared_keys')`;
+}
+
+const actor: Actor = { way: 'declared_keys', name: null, address: null };
+
+/** A line for each key that is created, changed or revoked. */
+function linesOf({ changed, removed }: DeclarationChanges, nowMs: number): readonly AuditEntry[] {
+  const revokedAt = new Date(nowMs).toISOString();
+  return [
+    ...removed.map((name) =>
+      entryOf('key.revoke', name, [{ field: 'revoked', before: null, after: revokedAt }]),
+    ),
+    ...changed.map(({ declared, before }) => {
+      const action = before === undefined ? 'key.create' : 'key.change';
+      return entryOf(
+        action,
+        declared.name,
+        differencesOf(fieldsBefore(before), fieldsOfKey(declared, declared.hash)),
+      );
+    }),
+  ];
+}
+
+function entryOf(action: AuditAction, subject: string, changes: readonly FieldChange[]): AuditEntry {
+  return { ...keyEntry(actor, action, null, changes), subject };
+}
+
+function fieldsBefore(before: ChangedDeclaration['before']): Fields {
+  if (before === undefined) return noFields;
+  const { key, hash } = before;
+  const revoked = key.revokedAtMs === null ? {} : { revoked: new Date(key.revokedAtMs).toISOString() };
+  return fieldsOfKey(key, hash, revoked);
 }
 
 /** What the unit of `storeDeclarations` did, from the rows of its statements. */
@@ -111,10 +166,11 @@ function readMovedSecrets(results: Results): MovedSecrets {
 }
 
 /** Revokes keys that are declared no more. They keep their secrets, by which they are found under new names. */
-function removeDeclarations(names: readonly string[], nowMs: number): Statement {
+function removeDeclarations(names: readonly string[], nowMs: number, condition: Statement): Statement {
   const wanted = withWanted(
     { name: 'TEXT' },
     names.map((name) => [name]),
+    condition,
   );
   return sql`${wanted}
     UPDATE api_keys SET revoked_at = coalesce(revoked_at, ${nowMs}) FROM wanted WHERE ${isNamed}`;
@@ -179,6 +235,7 @@ function storeKeys(
   changed: readonly ChangedDeclaration[],
   wanted: Statement,
   nowMs: number,
+  condition: Statement,
 ): readonly Statement[] {
   const names = raw(settingNames.join(', '));
   const keys = withWanted(
@@ -190,6 +247,7 @@ function storeKeys(
       spareId,
       ...settingsOf(declared),
     ]),
+    condition,
   );
   return [
     sql`${keys}

@@ -1,37 +1,46 @@
-import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
+import { keyEntry } from '../../domain/audit/audit-line.ts';
+import type { Actor, AuditEntry } from '../../domain/audit/audit-line.ts';
+import { differencesOf, fieldsOfKey, noFields } from '../../domain/audit/differences.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
 import { openingReference } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { KeyFilter, KeyLookUp, KeyState, KeyStore } from '../../domain/ports/key-store.ts';
+import { formatUsd } from '../../shared/money.ts';
+import { addLines } from '../audit/audit-lines.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { bookCredit } from '../ledger/accounts.ts';
-import { joined, listOf, lookUpRows, raw, readCount, readRows, sql, where } from '../statements.ts';
-import {
-  assignmentsOf,
-  columns,
-  limitList,
-  readKey,
-  readLimits,
-  settingNames,
-  settingsOf,
-} from './stored-key.ts';
+import { listOf, lookUpRows, raw, readCount, readRows, sql, where } from '../statements.ts';
+import { createKeyChanges } from './key-changes.ts';
+import { columns, limitList, readKey, readLimits, settingNames, settingsOf } from './stored-key.ts';
 
 /** Stores keys over any engine. Reads wait for no unit. */
 export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => number): KeyStore & KeyLookUp {
   return {
-    async createKey(key, hash, nanos) {
-      await engine.run([...insertKey(key, hash), ...openAccount(key, nanos, nextId())]);
+    ...createKeyChanges(engine, nowMs),
+    async createKey(key, hash, nanos, by) {
+      const lines = by === undefined ? [] : [addLines([creation(by, key, hash, nanos)], nowMs())];
+      await engine.run([...insertKey(key, hash), ...openAccount(key, nanos, nextId()), ...lines]);
     },
-    async importKey(key, hash, nanos) {
+    async importKey(key, hash, nanos, by) {
       const credit = openAccount(key, nanos, nextId());
-      const results = await engine.run([...insertImported(key, hash), ...credit, selectHolder(hash)]);
+      const lines =
+        by === undefined ? [] : [addLines([creation(by, key, hash, nanos)], nowMs(), isStored(key.id))];
+      const results = await engine.run([
+        ...insertImported(key, hash),
+        ...credit,
+        ...lines,
+        selectHolder(hash),
+      ]);
       return String(results.at(-1)?.[0]?.['id']);
     },
     async findHolder(hash) {
       const [row] = await lookUpRows(engine, selectHolder(hash));
       return row === undefined ? null : String(row['id']);
     },
-    async createFirstKey(key, hash) {
-      const [row] = (await engine.run(insertFirstKey(key, hash))).at(-1) ?? [];
+    async createFirstKey(key, hash, by) {
+      const lines =
+        by === undefined ? [] : [addLines([creation(by, key, hash, null)], nowMs(), isStored(key.id))];
+      const [, , [row] = []] = await engine.run([...insertFirstKey(key, hash), ...lines]);
       return row?.['count'] === 1;
     },
     async findKeyByHash(hash) {
@@ -39,15 +48,6 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
     },
     async findKeyById(id) {
       return readFirst(await lookUpRows(engine, selectKeyById(id)));
-    },
-    async updateKey(id, changes) {
-      return readFirst((await engine.run(updateKey(id, changes))).at(-1));
-    },
-    async revokeKey(id, revokedAtMs) {
-      await engine.run([revokeKey(id, revokedAtMs)]);
-    },
-    async rotateKey(id, hash, oldValidUntilMs) {
-      await engine.run(rotateKey(id, hash, oldValidUntilMs));
     },
     async listKeys(filter, limit, before) {
       const behind = before === null ? null : readFirst(await readRows(engine, selectKeyById(before)));
@@ -123,34 +123,15 @@ function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] {
   ];
 }
 
-/**
- * Changes the named settings, and reads the changed key. Columns that are not named are not written, so that changes
- * made at the same time undo nothing of each other. This and the two changes below leave declared keys as they are: a key
- * may have been declared since it was read.
- */
-function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const assignments = assignmentsOf(changes);
-  if (assignments.length === 0) return [selectKeyById(id)];
-  return [
-    sql`UPDATE api_keys SET ${joined(assignments, ', ')} WHERE id = ${id} AND declared = 0`,
-    selectKeyById(id),
-  ];
+/** Whether a key was stored by the statements before: another one may have been there. */
+function isStored(id: string): Statement {
+  return sql`EXISTS (SELECT 1 FROM api_keys WHERE id = ${id})`;
 }
 
-/** Revokes a key. A key that was revoked before keeps its time. */
-function revokeKey(id: string, now: number): Statement {
-  return sql`UPDATE api_keys SET revoked_at = coalesce(revoked_at, ${now}) WHERE id = ${id} AND declared = 0`;
-}
-
-/** Replaces a key's secret. The one before stays valid until a time, and earlier ones no longer than that. */
-function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
-  return [
-    sql`INSERT INTO old_secrets (hash, key_id, valid_until)
-      SELECT hash, id, CAST(${oldValidUntil} AS BIGINT) FROM api_keys WHERE id = ${id} AND declared = 0`,
-    sql`UPDATE old_secrets SET valid_until = ${oldValidUntil}
-      WHERE valid_until > ${oldValidUntil} AND key_id = (SELECT id FROM api_keys WHERE id = ${id} AND declared = 0)`,
-    sql`UPDATE api_keys SET hash = ${hash} WHERE id = ${id} AND declared = 0`,
-  ];
+/** The line of a key that is created. */
+function creation(by: Actor, key: ApiKey, hash: string, nanos: number | null): AuditEntry {
+  const balance = nanos === null ? {} : { balance: formatUsd(nanos) };
+  return keyEntry(by, 'key.create', key.id, differencesOf(noFields, fieldsOfKey(key, hash, balance)));
 }
 
 /** Finds a key by the hash of its secret, or of an earlier secret that is still valid: the key then expires with that. */

@@ -1,17 +1,15 @@
-import type { Budget, BudgetChanges } from '../../domain/budgets/budget.ts';
+import type { Budget } from '../../domain/budgets/budget.ts';
 import { defaultWeight } from '../../domain/keys/api-key.ts';
-import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
-import type { DeclaredKey } from '../../domain/keys/declared-key.ts';
+import type { ApiKey, KeyTerms } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits/limits.ts';
 import type { Row, SqlValue, Statement } from '../engine.ts';
-import { raw, sql } from '../statements.ts';
+import { joined, raw, sql } from '../statements.ts';
 
-/** A column of a setting: its type, its value for a key, and its value in a change, if it is plainly replaced there. */
+/** A column of a setting: its type, and its value for a key. */
 type SettingColumn = readonly [
   name: string,
   type: 'TEXT' | 'INTEGER' | 'BIGINT',
-  of: (key: Omit<DeclaredKey, 'name' | 'hash'>) => SqlValue,
-  inChange: (changes: KeyChanges) => SqlValue | undefined,
+  of: (key: KeyTerms) => SqlValue,
 ];
 
 /** The columns of a key's own limits. */
@@ -29,30 +27,21 @@ const limits = limitNames.map((name): SettingColumn => [
   limitColumns[name],
   'INTEGER',
   (key) => key.limits[name] ?? null,
-  (changes) => changes[name],
 ]);
-
-/** What changes by more than a new value. */
-const patched = (): undefined => {};
 
 /** All settings of a key, each once: what creates, declares, changes and reads keys follows from it. */
 const settings: readonly SettingColumn[] = [
   ...limits,
-  ['models', 'TEXT', (key) => writeList(key.models), ({ models }) => models && writeList(models)],
-  [
-    'allow_from',
-    'TEXT',
-    (key) => writeList(key.allowFrom),
-    ({ allowFrom }) => allowFrom && writeList(allowFrom),
-  ],
-  ['tags', 'TEXT', (key) => writeTags(key.tags), ({ tags }) => tags && writeTags(tags)],
-  ['expires_at', 'BIGINT', (key) => key.expiresAt, (changes) => changes.expiresAt],
-  ['low_balance', 'BIGINT', (key) => key.lowBalanceNanos, (changes) => changes.lowBalanceNanos],
-  ['compatibility', 'TEXT', (key) => JSON.stringify(key.compatibility), patched],
-  ['budget', 'TEXT', (key) => key.budget && writeBudget(key.budget), patched],
-  ['group_name', 'TEXT', (key) => key.group, (changes) => changes.group],
-  ['weight', 'INTEGER', ({ weight }) => (weight === defaultWeight ? null : weight), ({ weight }) => weight],
-  ['join_retries_ms', 'INTEGER', (key) => key.joinRetriesMs, (changes) => changes.joinRetriesMs],
+  ['models', 'TEXT', (key) => writeList(key.models)],
+  ['allow_from', 'TEXT', (key) => writeList(key.allowFrom)],
+  ['tags', 'TEXT', (key) => writeTags(key.tags)],
+  ['expires_at', 'BIGINT', (key) => key.expiresAt],
+  ['low_balance', 'BIGINT', (key) => key.lowBalanceNanos],
+  ['compatibility', 'TEXT', (key) => JSON.stringify(key.compatibility)],
+  ['budget', 'TEXT', (key) => key.budget && writeBudget(key.budget)],
+  ['group_name', 'TEXT', (key) => key.group],
+  ['weight', 'INTEGER', ({ weight }) => (weight === defaultWeight ? null : weight)],
+  ['join_retries_ms', 'INTEGER', (key) => key.joinRetriesMs],
 ];
 
 /** The names of the columns of limits, and of all settings. */
@@ -66,24 +55,25 @@ export const settingTypes: Readonly<Record<string, string>> = Object.fromEntries
 export const columns = `id, name, created_at, ${settingNames.join(', ')}, revoked_at, declared, balance IS NOT NULL AS has_balance`;
 
 /** The values of a key's settings, in the order of their columns. */
-export function settingsOf(key: Omit<DeclaredKey, 'name' | 'hash'>): readonly SqlValue[] {
+export function settingsOf(key: KeyTerms): readonly SqlValue[] {
   return settings.map(([, , of]) => of(key));
 }
 
-/** A change of settings as assignments: columns that are not named are not written. */
-export function assignmentsOf(changes: KeyChanges): readonly Statement[] {
-  const { name, compatibility, budget } = changes;
+/** A key's name and settings as assignments. */
+export function assignmentsOf(key: ApiKey): readonly Statement[] {
+  const values = settingsOf(key);
   return [
-    ...(name === undefined ? [] : [sql`name = ${name}`]),
-    ...settings.flatMap(([column, , , inChange]) => {
-      const value = inChange(changes);
-      return value === undefined ? [] : [sql`${raw(column)} = ${value}`];
-    }),
-    ...(compatibility === undefined
-      ? []
-      : [sql`compatibility = json_patch(compatibility, ${JSON.stringify(compatibility)})`]),
-    ...(budget === undefined ? [] : [changeBudget(budget)]),
+    sql`name = ${key.name}`,
+    ...settingNames.map((name, at) => sql`${raw(name)} = ${values[at] ?? null}`),
   ];
+}
+
+/** The condition on a stored key that it is as a row has it. A declared key never is: it is changed in the config alone. */
+export function isUnchanged(row: Row): Statement {
+  const same = ['id', 'name', 'hash', 'revoked_at', ...settingNames].map(
+    (name) => sql`${raw(name)} IS NOT DISTINCT FROM ${row[name] ?? null}`,
+  );
+  return sql`${joined(same, ' AND ')} AND declared = 0`;
 }
 
 /** The limits that a key has of its own. */
@@ -133,7 +123,7 @@ function writeTags(tags: readonly string[]): string | null {
   return writeList(tags.length === 0 ? null : tags);
 }
 
-/** The settings of a budget as a key's row has them: one flat object, so that a change of some leaves the others as they are. */
+/** The settings of a budget as a key's row has them: one flat object. */
 interface StoredBudget {
   readonly amount: number;
   readonly per: Budget['per'];
@@ -143,26 +133,9 @@ interface StoredBudget {
   readonly raiseUntil?: number;
 }
 
-function writeBudget(budget: Budget): string {
-  return JSON.stringify(patchOf(budget));
-}
-
-/**
- * Writes the change of a budget as an assignment. One that has all settings may follow none; any other leaves
- * a key without a budget as it is, since the budget may have been removed since it was read.
- */
-function changeBudget(changes: BudgetChanges | null): Statement {
-  if (changes === null) return sql`budget = ${null}`;
-  const isWhole = changes.amountNanos !== undefined && changes.per !== undefined;
-  const before = raw(isWhole ? `coalesce(budget, '{"timeZone":"UTC","warnAt":[]}')` : 'budget');
-  return sql`budget = json_patch(${before}, ${JSON.stringify(patchOf(changes))})`;
-}
-
-/** A change as a patch of the stored object, in which `null` removes a setting. */
-function patchOf({ amountNanos: amount, per, timeZone, warnAt, raise }: BudgetChanges): object {
-  const raised =
-    raise === undefined ? {} : { raise: raise?.nanos ?? null, raiseUntil: raise?.untilMs ?? null };
-  return { amount, per, timeZone, warnAt, ...raised };
+function writeBudget({ amountNanos: amount, raise, ...others }: Budget): string {
+  const raised = raise === null ? {} : { raise: raise.nanos, raiseUntil: raise.untilMs };
+  return JSON.stringify({ amount, ...others, ...raised } satisfies StoredBudget);
 }
 
 function readBudget(stored: Row[string] | undefined): Budget | null {

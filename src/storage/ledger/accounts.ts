@@ -1,17 +1,22 @@
+import { keyEntry } from '../../domain/audit/audit-line.ts';
+import type { Actor } from '../../domain/audit/audit-line.ts';
+import { differencesOf, fieldsOf, noFields } from '../../domain/audit/differences.ts';
+import type { FieldChange } from '../../domain/audit/differences.ts';
 import type { StoredPeriod } from '../../domain/budgets/budget.ts';
 import { coveringReference } from '../../domain/ports/accounts.ts';
 import type { Account, BookedCredit, Credit, Accounts } from '../../domain/ports/accounts.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
-import { maxNanos } from '../../shared/money.ts';
+import { formatUsd, maxNanos } from '../../shared/money.ts';
+import { addLines } from '../audit/audit-lines.ts';
 import type { Engine, Results, Row, Statement } from '../engine.ts';
 import { listOf, lookUpRows, readCount, sql } from '../statements.ts';
 
 /** Stores the money of keys over any engine. */
 export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => number): Accounts {
   return {
-    async credit(credit) {
-      const posting = nextId();
-      const results = await engine.run(bookCredit(credit, posting, nowMs()));
+    async credit(credit, by) {
+      const [posting, bookedAtMs] = [nextId(), nowMs()];
+      const results = await engine.run(bookCredit(credit, posting, bookedAtMs, by));
       return readBookedCredit(results, credit.nanos, posting);
     },
     async accounts(keyIds) {
@@ -44,6 +49,7 @@ export function bookCredit(
   { keyId, nanos, reference }: Credit,
   posting: string,
   bookedAt: number,
+  by?: Actor,
 ): readonly Statement[] {
   const isBooked = sql`EXISTS (SELECT 1 FROM ledger_rows WHERE key_id = ${keyId} AND reference = ${reference} AND posting = ${posting})`;
   return [
@@ -61,10 +67,17 @@ export function bookCredit(
         postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
         balance = coalesce(balance, 0) + ${nanos}
       WHERE key_id = ${keyId} AND ${isBooked}`,
+    ...(by === undefined
+      ? []
+      : [addLines([keyEntry(by, 'key.credit', keyId, paymentOf(nanos, reference))], bookedAt, isBooked)]),
     sql`SELECT delta, posting FROM ledger_rows WHERE key_id = ${keyId} AND reference = ${reference}
       UNION ALL SELECT delta, posting FROM folded_credits WHERE key_id = ${keyId} AND reference = ${reference}`,
     selectAccounts([keyId]),
   ];
+}
+
+function paymentOf(nanos: number, reference: string): readonly FieldChange[] {
+  return differencesOf(noFields, fieldsOf({ amount: formatUsd(nanos), reference }));
 }
 
 /** What the unit of `bookCredit` did, from the rows of its statements, which may follow others. */

@@ -4,6 +4,7 @@ import type { LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import { ChainError } from '../../domain/ports/ledger-chain.ts';
 import { buildTree, hashOfRoot, leafOf, noPrevious, topOf } from '../../domain/statements/root.ts';
 import type { LedgerRoot } from '../../domain/statements/root.ts';
+import { auditFaults } from '../audit/audit-chain.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows, sql } from '../statements.ts';
 import { nextSeal, recompute, rowsPerStep } from './ledger-chain.ts';
@@ -38,6 +39,7 @@ export function createSealAudit(engine: Reader): LedgerAudit['sealFaults'] {
 async function* auditAll(engine: Reader, pause: Pause): AsyncGenerator<readonly string[]> {
   for await (const accounts of sealedAccounts(engine, '', pause))
     for (const { keyId, folded, sealed } of accounts) yield* faultsOf(engine, keyId, folded, sealed, pause);
+  yield* auditFaults(engine, pause);
   yield* auditRoots(engine, pause);
 }
 

@@ -77,6 +77,10 @@ export const copiedTables = [
   'folded_credits',
   'record_removals',
   'claim_rows',
+  // Before the lines, which are counted in it.
+  'audit_chain',
+  'audit_lines',
+  'audited_config',
   // Before the settings of events: levels that budgets have reached are no news to the target.
   'budgets',
   'event_settings',

@@ -77,7 +77,7 @@ export async function makeSteps(send: Send, steps: readonly Migration[] = migrat
     ...beginFunctions.values(),
     ...quotaFunctions,
   ];
-  await send([...functions.map(({ create }) => create), createJsonPatch].map(raw));
+  await send(functions.map(({ create }) => raw(create)));
 }
 
 /** The error of a schema that can't be brought up to date, for the operator. */
@@ -87,10 +87,3 @@ export function explainSteps(error: unknown): unknown {
   const advice = adviceOn(error, { hasPassword: true });
   return new StorageError(`the tables of the database can't be created: ${message}${advice}`, reason);
 }
-
-/**
- * Creates SQLite's function `json_patch` for texts of flat objects, which statements of all engines call: the values of a
- * patch replace those of the same names, and `null` removes one.
- */
-const createJsonPatch = `CREATE OR REPLACE FUNCTION json_patch(target TEXT, patch TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS
-  $$ SELECT CAST(jsonb_strip_nulls(CAST(target AS jsonb) || CAST(patch AS jsonb)) AS TEXT) $$`;

@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { auditLines, countAuditLine, isUnsealedRemoval } from '../schema/audit.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
 import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
@@ -198,6 +199,35 @@ CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets F
   EXECUTE FUNCTION note_budget_level();
 `;
 
+const audit = sql`${auditLines}
+-- The audit only grows, but for lines that are old.
+CREATE FUNCTION count_audit_line() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN ${countAuditLine} RETURN NULL; END $$;
+CREATE TRIGGER audit_line_is_counted AFTER INSERT ON audit_lines FOR EACH ROW EXECUTE FUNCTION count_audit_line();
+CREATE FUNCTION refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'the audit is append-only'; END $$;
+CREATE TRIGGER audit_line_is_never_changed BEFORE UPDATE OR TRUNCATE ON audit_lines
+  EXECUTE FUNCTION refuse_audit_change();
+CREATE FUNCTION refuse_young_removal() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF OLD.number > coalesce((SELECT removed FROM audit_chain WHERE id = 1), 0) THEN
+      RAISE EXCEPTION 'the audit is append-only';
+    END IF;
+    RETURN OLD;
+  END $$;
+CREATE TRIGGER audit_is_shortened_by_age_alone BEFORE DELETE ON audit_lines
+  FOR EACH ROW EXECUTE FUNCTION refuse_young_removal();
+CREATE FUNCTION refuse_unsealed_removal() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN
+    IF ${isUnsealedRemoval} THEN
+      RAISE EXCEPTION 'the removed lines are not sealed';
+    END IF;
+    RETURN NEW;
+  END $$;
+CREATE TRIGGER audit_removals_are_sealed BEFORE UPDATE OF removed ON audit_chain
+  FOR EACH ROW EXECUTE FUNCTION refuse_unsealed_removal();
+`;
+
 /**
  * The tables of slots change with every request, and are about the running moment alone: without them in the write-ahead log
  * a request writes less than half of it. A crash of the server empties all of them, and a standby has none of their rows; they
@@ -248,5 +278,12 @@ export const migrations: readonly Migration[] = [
     // An earlier version has no use for the index, and it is kept all the same.
     runsWith: 4,
     sql: sql`${failureIndex}${instr}`('postgres'),
+  },
+  {
+    number: 7,
+    name: 'the audit',
+    // What an earlier version changes leaves no lines.
+    runsWith: 4,
+    sql: audit('postgres'),
   },
 ];

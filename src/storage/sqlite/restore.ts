@@ -10,8 +10,11 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { keyEntry } from '../../domain/audit/audit-line.ts';
+import type { Actor } from '../../domain/audit/audit-line.ts';
 import { realPlace } from '../../shared/real-place.ts';
 import { databaseOf, filesOf, removeDatabase, removeLog, stampOf, syncToDisk } from '../database-files.ts';
+import { addLines } from '../audit/audit-lines.ts';
 import { findPending } from '../migration.ts';
 import { checkBeforeUse, whyDamaged, whyMoved } from './check-file.ts';
 import { lockOwnership } from './owner-lock.ts';
@@ -33,7 +36,7 @@ interface Restored {
 export async function restoreDatabase(
   backup: string,
   database: string,
-  { allowMigrated }: { readonly allowMigrated: boolean },
+  { allowMigrated, by }: { readonly allowMigrated: boolean; readonly by: Actor },
 ): Promise<Restored> {
   const owner = backup === '-' ? null : databaseOf(backup);
   if (owner !== null)
@@ -55,6 +58,7 @@ export async function restoreDatabase(
     else copyWithLog(backup, copy);
     chmodSync(copy, 0o600);
     const counts = check(copy, backup === '-' ? 'the standard input' : backup, allowMigrated);
+    noteRestore(copy, by);
     giveTo(copy, model);
     syncToDisk(copy);
     const kept = existsSync(path) ? keep(path) : null;
@@ -99,6 +103,19 @@ function check(copy: string, name: string, allowMigrated: boolean): Pick<Restore
     return { keys: count('api_keys'), records: count('record_rows') };
   } catch (error) {
     throw new Error(`${name} can't be restored: ${(error as Error).message}`, { cause: error });
+  } finally {
+    database.close();
+  }
+}
+
+/** Adds a line to the audit of a copy, unless it is of a version without one. */
+function noteRestore(copy: string, by: Actor): void {
+  const database = new DatabaseSync(copy);
+  try {
+    if (findPending(migrations, madeSteps(database)).length > 0) return;
+    const { sql, values } = addLines([keyEntry(by, 'database.restore', null, [])], Date.now());
+    database.prepare(sql).all(...values);
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } finally {
     database.close();
   }

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
 import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
+import { auditLines, countAuditLine, isUnsealedRemoval } from '../schema/audit.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
 import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
@@ -64,6 +65,17 @@ CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets
   BEGIN ${addBudgetLevel} END;
 `;
 
+const audit = sql`${auditLines}
+-- The audit only grows, but for lines that are old.
+CREATE TRIGGER audit_line_is_counted AFTER INSERT ON audit_lines BEGIN ${countAuditLine} END;
+CREATE TRIGGER audit_line_is_never_changed BEFORE UPDATE ON audit_lines ${refuse('the audit is append-only')};
+CREATE TRIGGER audit_is_shortened_by_age_alone BEFORE DELETE ON audit_lines
+  WHEN OLD.number > coalesce((SELECT removed FROM audit_chain WHERE id = 1), 0)
+  ${refuse('the audit is append-only')};
+CREATE TRIGGER audit_removals_are_sealed BEFORE UPDATE OF removed ON audit_chain WHEN ${isUnsealedRemoval}
+  ${refuse('the removed lines are not sealed')};
+`;
+
 /** Every step of the schema, in order. */
 export const migrations: readonly Migration[] = [
   {
@@ -75,6 +87,7 @@ export const migrations: readonly Migration[] = [
   { number: 3, name: 'owners of ended claims', sql: claimOwners('sqlite') },
   { number: 4, name: 'history of the processes', sql: historyIntervals('sqlite') },
   { number: 5, name: 'failures of requests', sql: failureIndex('sqlite') },
+  { number: 6, name: 'the audit', sql: audit('sqlite') },
 ];
 
 /** Brings the schema up to date. A database with other steps than this version has is refused, and stays as it is. */

@@ -10,8 +10,9 @@ import type { ConsumptionRecord, RecordFilter } from '../../../src/domain/money/
 import { verifyLedger } from '../../../src/operations/verify-ledger.ts';
 import { compareStatements } from '../../../src/domain/statements/check-statement.ts';
 import { readStatement } from '../../../src/domain/statements/read-statement.ts';
-import type { Engine } from '../../../src/storage/engine.ts';
+import { createAuditTrail } from '../../../src/storage/audit/audit-lines.ts';
 import { createLedgerAudit } from '../../../src/storage/ledger/ledger-audit.ts';
+import type { Engine } from '../../../src/storage/engine.ts';
 import { createPostgresEngine } from '../../../src/storage/postgres/engine.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { beginningOf, payingKey } from '../../support/stored-rows.ts';
@@ -59,6 +60,7 @@ async function move(file: string, url: string) {
     file,
     url,
     clock: systemClock,
+    by: { way: 'cli', name: 'ada', address: null },
     onProgress: () => {},
     writeLog: (line) => void (log += line),
   });
@@ -160,6 +162,11 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     });
     expect(await store.findRecord(leftOpen.lost, null)).toMatchObject({ outcome: 'lost', chargeNanos: 0 });
     expect(await verifyLedger(createLedgerAudit(engine))).toMatchObject({ records: 2_105, faults: [] });
+    const linesOf = async (moved: Engine) => (await createAuditTrail(moved, () => 0).list({}, 9, null)).lines;
+    const [line, ...before] = await linesOf(engine);
+    expect(before).toEqual(await linesOf(source));
+    expect(before.map(({ action }) => action)).toEqual(['key.revoke', 'key.create']);
+    expect(line).toMatchObject({ number: 3, action: 'database.move', actor: { way: 'cli', name: 'ada' } });
   });
 
   test('gives a database in which requests, payments and retries go on behind the copied rows', async () => {

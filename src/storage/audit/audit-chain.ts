@@ -1,0 +1,163 @@
+import { auditChainId, linkAuditLine, startOfAudit } from '../../domain/audit/audit-line.ts';
+import type { Pause } from '../../domain/pause.ts';
+import type { AuditChain, HashedLine } from '../../domain/ports/audit.ts';
+import { ChainError } from '../../domain/ports/ledger-chain.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
+import { insertSeal } from '../ledger/ledger-chain.ts';
+import { readRows, sql } from '../statements.ts';
+import { readLine, selectLinesBehind } from './audit-lines.ts';
+
+/** How many lines are read, hashed and removed at once: some milliseconds. */
+const linesPerStep = 500;
+
+type Reader = Pick<Engine, 'read'>;
+
+/** The chain up to one of its lines. */
+interface Point {
+  readonly number: number;
+  readonly hash: string;
+}
+
+/**
+ * The chain of hashes over the lines of the audit. Lines are stored without a hash, so that no process waits for the hash of
+ * another one: their numbers have no gap, and the chain follows from them. Each root of the ledger has the last line by then,
+ * which is sealed; old lines are removed up to such a seal, from which the chain goes on.
+ */
+export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditChain {
+  return {
+    async head(pause) {
+      const [[chain] = [], [head] = [], [seal] = []] = await engine.read([
+        selectChain,
+        selectPoint('heads'),
+        selectPoint('seals'),
+      ]);
+      const last = Number(chain?.['last'] ?? 0);
+      if (last <= Number(head?.['number'] ?? 0)) return null;
+      let point = pointOf(seal);
+      for await (const lines of follow(engine, point, last, pause)) point = lines.at(-1) ?? point;
+      await engine.run([insertSeal(auditChainId, { ...point, balanceNanos: 0 })]);
+      return { keyId: auditChainId, number: point.number, hash: point.hash };
+    },
+    async removeBefore(beforeMs, archive, pause) {
+      let count = await removeUncounted(engine, pause);
+      for (;;) {
+        const [[start] = [], [end] = []] = await engine.read([selectStart, selectRemovable(beforeMs)]);
+        if (end === undefined) return count;
+        const lines: HashedLine[] = [];
+        let point = pointOf(start);
+        try {
+          for await (const some of follow(engine, point, Number(end['number']), pause)) {
+            lines.push(...some);
+            point = some.at(-1) ?? point;
+          }
+        } catch (error) {
+          if (error instanceof ChainError) return count;
+          throw error;
+        }
+        // Lines that are not those that were sealed are evidence, and stay; the verification reports them.
+        if (point.hash !== end['hash']) return count;
+        await archive?.append(lines);
+        await engine.run([
+          sql`UPDATE audit_chain SET removed = ${point.number} WHERE id = 1 AND removed < ${point.number}`,
+        ]);
+        count += await removeUncounted(engine, pause);
+      }
+    },
+  };
+}
+
+/** What contradicts the seals and roots of the audit's lines. Lines that are removed meanwhile were held against them then. */
+export async function* auditFaults(engine: Reader, pause: Pause): AsyncGenerator<readonly string[]> {
+  const [[chain] = [], [start] = [], [head] = [], seals = []] = await engine.read([
+    selectChain,
+    selectStart,
+    selectPoint('heads'),
+    selectSeals,
+  ]);
+  const sealed = new Map([head, ...seals].map((row) => [Number(row?.['number']), row?.['hash']] as const));
+  const last = Math.max(Number(chain?.['last'] ?? 0), ...[...sealed.keys()].filter(Number.isInteger));
+  let good = pointOf(start);
+  if (start === undefined && Number(chain?.['removed'] ?? 0) > 0)
+    yield ['the seal of the lines that were removed from the audit is missing'];
+  try {
+    for await (const lines of follow(engine, good, last, pause))
+      for (const line of lines) {
+        if ((sealed.get(line.number) ?? line.hash) !== line.hash)
+          throw new ChainError(`the lines of the audit up to ${line.number} are not those that were sealed`);
+        good = line;
+      }
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    const [again] = await readRows(engine, selectStart);
+    if (Number(again?.['number'] ?? 0) > good.number) yield* auditFaults(engine, pause);
+    else yield [error.message];
+  }
+}
+
+/** Follows the chain from a point to a line, some lines at a time. Throws a `ChainError` where one is missing. */
+async function* follow(
+  engine: Reader,
+  from: Point,
+  upTo: number,
+  pause: Pause,
+): AsyncGenerator<readonly HashedLine[]> {
+  let { number, hash } = from;
+  while (number < upTo) {
+    const rows = await readRows(engine, selectLinesBehind(number, Math.min(linesPerStep, upTo - number)));
+    const lines: HashedLine[] = [];
+    for (const line of rows.map(readLine)) {
+      if (line.number !== number + 1) break;
+      hash = linkAuditLine(hash, line);
+      number = line.number;
+      lines.push({ ...line, hash });
+    }
+    if (lines.length > 0) yield lines;
+    if (lines.length < rows.length || rows.length === 0)
+      throw new ChainError(`line ${number + 1} of the audit is missing`);
+    if (number < upTo) await pause();
+  }
+}
+
+/** Removes the lines that count as removed, some at a time. Resolves with how many. */
+async function removeUncounted(engine: Pick<Engine, 'run'>, pause: Pause): Promise<number> {
+  for (let count = 0; ; await pause()) {
+    const [rows = []] = await engine.run([deleteRemoved]);
+    count += rows.length;
+    if (rows.length < linesPerStep) return count;
+  }
+}
+
+function pointOf(row: Row | undefined): Point {
+  return row === undefined
+    ? { number: 0, hash: startOfAudit }
+    : { number: Number(row['number']), hash: String(row['hash']) };
+}
+
+const selectChain: Statement = sql`SELECT last, removed FROM audit_chain WHERE id = 1`;
+
+/** The newest seal, or the newest head of a root. */
+function selectPoint(of: 'seals' | 'heads'): Statement {
+  return of === 'seals'
+    ? sql`SELECT number, hash FROM ledger_seals WHERE key_id = ${auditChainId} ORDER BY number DESC LIMIT 1`
+    : sql`SELECT number, hash FROM ledger_heads WHERE key_id = ${auditChainId} ORDER BY root DESC LIMIT 1`;
+}
+
+const selectSeals: Statement = sql`SELECT number, hash FROM ledger_seals WHERE key_id = ${auditChainId}`;
+
+/** The seal of the last line that was removed, behind which the chain begins. */
+const selectStart: Statement = sql`SELECT number, hash FROM ledger_seals
+  WHERE key_id = ${auditChainId} AND number = (SELECT removed FROM audit_chain WHERE id = 1)`;
+
+/** The next seal before which all lines that are left are from before a time. */
+function selectRemovable(beforeMs: number): Statement {
+  return sql`SELECT number, hash FROM ledger_seals
+    WHERE key_id = ${auditChainId} AND number > (SELECT removed FROM audit_chain WHERE id = 1)
+      AND number < coalesce((SELECT min(number) FROM audit_lines WHERE created_at >= ${beforeMs}),
+        (SELECT last + 1 FROM audit_chain WHERE id = 1))
+    ORDER BY number LIMIT 1`;
+}
+
+const deleteRemoved: Statement = sql`DELETE FROM audit_lines WHERE number IN (
+    SELECT number FROM audit_lines WHERE number <= (SELECT removed FROM audit_chain WHERE id = 1)
+    ORDER BY number LIMIT ${linesPerStep})
+  RETURNING number`;

@@ -1,0 +1,40 @@
+import { either, id, sql } from './parts.ts';
+
+/** All that a line says, in lower case. A line feed is in none of its parts: no text is found across two. */
+const said = `lower(${['subject', 'actor', 'key_id', 'address', 'action', 'result', 'changes']
+  .map((column) => `coalesce(${column}, '')`)
+  .join(" || '\n' || ")})`;
+
+/** The audit of what operators do: a further step of both engines, with triggers of each. */
+export const auditLines = sql`
+-- What was changed, by whom, and what was refused: each line behind the last one, without a gap.
+CREATE TABLE audit_lines (
+  number ${either('INTEGER', 'BIGINT')} PRIMARY KEY,
+  created_at BIGINT NOT NULL,
+  way ${id} NOT NULL, actor ${id}, address ${id}, -- by what way, who, and from where
+  action ${id} NOT NULL,
+  key_id ${id}, subject ${id}, -- what it is about
+  result ${id} NOT NULL, -- done, or the code of the refusal
+  times BIGINT NOT NULL, -- how many such acts it stands for
+  changes ${id} NOT NULL, -- JSON: each field before and after
+  said ${id} GENERATED ALWAYS AS (${said}) STORED -- what is searched: put together at every search, it would take three times as long
+);
+CREATE INDEX audit_lines_by_key ON audit_lines (key_id, number) WHERE key_id IS NOT NULL;
+CREATE INDEX audit_lines_by_time ON audit_lines (created_at);
+
+-- The number of the last line, and of the last one that was removed for its age: one row, once there is a line.
+CREATE TABLE audit_chain (
+  id INTEGER PRIMARY KEY CHECK (id = 1), last BIGINT NOT NULL, removed BIGINT NOT NULL DEFAULT 0
+);
+
+-- The settings of the config that was loaded last: one row.
+CREATE TABLE audited_config (id INTEGER PRIMARY KEY CHECK (id = 1), settings TEXT NOT NULL);
+`;
+
+/** Counts a line that is added: for a trigger. */
+export const countAuditLine = `INSERT INTO audit_chain (id, last) VALUES (1, NEW.number)
+  ON CONFLICT (id) DO UPDATE SET last = NEW.number;`;
+
+/** That lines are to count as removed whose last one is not sealed: for a trigger. */
+export const isUnsealedRemoval = `NEW.removed > OLD.removed AND NOT EXISTS (
+  SELECT 1 FROM ledger_seals WHERE key_id = 'audit' AND number = NEW.removed)`;

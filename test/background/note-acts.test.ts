@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { noteActs } from '../../src/background/note-acts.ts';
+import type { AuditEntry } from '../../src/domain/audit/audit-line.ts';
+import { entryOf } from '../support/audit-scene.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const refusal: AuditEntry = { ...entryOf(1), action: 'admin.call', result: 'invalid_api_key' };
+
+function keep(add: (entries: readonly AuditEntry[]) => Promise<void>) {
+  const clock = createFakeClock();
+  const faults: string[] = [];
+  const onFault = (message: string): void => void faults.push(message);
+  return { clock, faults, ...noteActs({ add }, { ready: Promise.resolve(), clock, onFault }) };
+}
+
+test('of the refusals of a minute the first 30 have lines, and one line says how many more there were', async () => {
+  const lines: AuditEntry[] = [];
+  const { note, stop, clock } = keep(async (entries) => void lines.push(...entries));
+  for (let at = 0; at < 100; at++) note(refusal);
+  for (let at = 0; at < 40; at++) note(entryOf(at));
+  clock.advance(60_000);
+  note(refusal);
+  await stop();
+  const of = (action: string) => lines.filter((line) => line.action === action);
+  expect([of('admin.call').length, of('request.cancel').length]).toEqual([31, 40]);
+  expect(of('more.refused')).toMatchObject([{ times: 70, result: 'refused', actor: { name: null } }]);
+});
+
+test('lines that wait for a database that is away are bounded, and reported where they are lost', async () => {
+  let isAway = true;
+  const lines: AuditEntry[] = [];
+  const { note, stop, faults } = keep(async (entries) => {
+    if (isAway) throw new Error('away');
+    lines.push(...entries);
+  });
+  for (let at = 0; at < 1_005; at++) note(entryOf(at));
+  expect(faults).toHaveLength(5);
+  await stop();
+  expect(faults).toHaveLength(1_005);
+  isAway = false;
+  note(entryOf(7));
+  await stop();
+  expect(lines).toHaveLength(1);
+});

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import { noPause } from '../../src/domain/pause.ts';
+import type { HashedLine } from '../../src/domain/ports/audit.ts';
+import { entries, openAudit, startMs } from '../support/audit-scene.ts';
+import type { AuditDatabase } from '../support/audit-scene.ts';
+
+const hourMs = 3_600_000;
+
+/** How the chain over the lines of the audit shows what was done to them, and how old ones are removed, over every engine. */
+export function describeAuditChain(name: string, database: AuditDatabase): void {
+  describe(`${name}: the chain of the audit`, () => {
+    describeChain(database);
+  });
+  describe(`${name}: old lines of the audit`, () => {
+    describeRetention(database);
+  });
+}
+
+function describeChain(database: AuditDatabase): void {
+  test('is in each root, with which it grows, and is no account', async () => {
+    const { trail, makeRoot, faults } = await openAudit(database);
+    expect(await makeRoot()).toBeNull();
+    await trail.add(entries(1_200));
+    const first = await makeRoot();
+    expect(first).toMatchObject({ number: 1, accounts: 0 });
+    const same = await makeRoot();
+    expect([same?.tree, same?.previous]).toEqual([first?.tree, first?.hash]);
+    await trail.add(entries(1));
+    expect((await makeRoot())?.tree).not.toBe(first?.tree);
+    expect(await faults()).toEqual([]);
+  });
+
+  test.each([
+    [
+      "UPDATE audit_lines SET actor = 'eve' WHERE number = 3",
+      'the lines of the audit up to 5 are not those that were sealed',
+    ],
+    [
+      "UPDATE audit_lines SET changes = '[]', result = 'x' WHERE number = 5",
+      'the lines of the audit up to 5 are not those',
+    ],
+    [
+      'UPDATE audit_lines SET created_at = created_at + 1 WHERE number = 1',
+      'the lines of the audit up to 5 are not those',
+    ],
+    [
+      'UPDATE audit_lines SET address = NULL WHERE number = 7',
+      'the lines of the audit up to 8 are not those',
+    ],
+    ['DELETE FROM audit_lines WHERE number = 1', 'line 1 of the audit is missing'],
+    ['DELETE FROM audit_lines WHERE number = 3', 'line 3 of the audit is missing'],
+    ['DELETE FROM audit_lines WHERE number > 7', 'line 8 of the audit is missing'],
+    ['DELETE FROM audit_lines WHERE number = 10', 'line 10 of the audit is missing'],
+    ['DELETE FROM audit_lines', 'line 1 of the audit is missing'],
+    ['UPDATE audit_lines SET number = 11 WHERE number = 9', 'line 9 of the audit is missing'],
+    [
+      'UPDATE audit_chain SET removed = 4',
+      'the seal of the lines that were removed from the audit is missing',
+    ],
+  ])('shows %s', async (sql, fault) => {
+    const { trail, makeRoot, faults, tamper } = await openAudit(database);
+    await trail.add(entries(5));
+    await makeRoot();
+    await trail.add(entries(3));
+    await makeRoot();
+    await trail.add(entries(2));
+    expect(await faults()).toEqual([]);
+    await tamper(sql);
+    expect((await faults()).join()).toContain(fault);
+  });
+
+  test('shows lines that were removed with their count: the root has the last one', async () => {
+    const { trail, makeRoot, faults, tamper } = await openAudit(database);
+    await trail.add(entries(5));
+    await makeRoot();
+    await tamper('DELETE FROM audit_lines WHERE number > 3');
+    await tamper('UPDATE audit_chain SET last = 3');
+    expect(await faults()).toEqual(['line 4 of the audit is missing']);
+  });
+}
+
+function describeRetention(database: AuditDatabase): void {
+  test('are removed up to a seal before which all are old, and are in the archive with their hashes', async () => {
+    const { trail, auditChain, makeRoot, faults, pass, lines } = await openAudit(database);
+    for (let hour = 0; hour < 5; hour++) {
+      await trail.add(entries(3));
+      await makeRoot();
+      pass(hourMs);
+    }
+    const archived: HashedLine[] = [];
+    const archive = { append: async (some: readonly HashedLine[]) => void archived.push(...some) };
+    expect(await auditChain.removeBefore(startMs, archive, noPause)).toBe(0);
+    expect(await auditChain.removeBefore(startMs + 2 * hourMs, archive, noPause)).toBe(6);
+    expect(archived.map(({ number, hash }) => [number, hash.length])).toEqual(
+      [1, 2, 3, 4, 5, 6].map((at) => [at, 64]),
+    );
+    expect((await lines()).map(({ number }) => number)).toEqual([7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    expect(await faults()).toEqual([]);
+    await trail.add(entries(1));
+    expect((await lines()).at(-1)?.number).toBe(16);
+    // The last line is not sealed yet.
+    expect(await auditChain.removeBefore(startMs + 90 * hourMs, null, noPause)).toBe(9);
+    expect((await lines()).map(({ number }) => number)).toEqual([16]);
+    await makeRoot();
+    expect(await auditChain.removeBefore(startMs + 90 * hourMs, null, noPause)).toBe(1);
+    expect(await faults()).toEqual([]);
+    await trail.add(entries(1));
+    expect((await lines()).map(({ number }) => number)).toEqual([17]);
+    expect(await faults()).toEqual([]);
+  });
+
+  test('stay where one of them was changed, or the archive does not take them', async () => {
+    const { trail, auditChain, makeRoot, pass, lines, tamper } = await openAudit(database);
+    await trail.add(entries(3));
+    await makeRoot();
+    pass(hourMs);
+    const full = { append: () => Promise.reject(new Error('the disk is full')) };
+    await expect(auditChain.removeBefore(startMs + 9, full, noPause)).rejects.toThrow('the disk is full');
+    await tamper("UPDATE audit_lines SET actor = 'eve' WHERE number = 2");
+    expect(await auditChain.removeBefore(startMs + 9, null, noPause)).toBe(0);
+    expect(await lines()).toHaveLength(3);
+  });
+}
