@@ -39,6 +39,7 @@ const views: readonly [View, ...View[]] = [
     title: 'Upstreams',
     load: async () => (await import('./views/upstreams/upstreams.ts')).Upstreams,
   },
+  { path: 'audit', title: 'Audit', load: async () => (await import('./views/audit/audit.ts')).Audit },
   { path: 'try', title: 'Playground', load: async () => (await import('./views/try/try.ts')).Try },
 ];
 

@@ -32,7 +32,7 @@ export function EditKey({ of, onChanged }: Props): VNode {
     seen.current = found;
     if (changed.length > 0)
       throw new Error(
-        `Somebody else has changed this key meanwhile: ${changed.join(', ')}. Nothing is saved yet; save again to make your changes, too.`,
+        `Another person has changed this key meanwhile: ${changed.join(', ')}. Nothing is saved yet; save again to make your changes, too.`,
       );
     await callAdmin<Key>(path, { method: 'PATCH', body: changesBody(before, values) });
     onChanged();

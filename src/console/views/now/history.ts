@@ -13,7 +13,7 @@ import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
 import { formatTime } from '../../widgets/format.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
-import { markOf } from './marks.ts';
+import { readMarks } from './marks.ts';
 import type { Mark } from './marks.ts';
 import { measures, seriesOf } from './measures.ts';
 import type { Figures, History, Measure, MeasureName } from './measures.ts';
@@ -67,7 +67,7 @@ function useHistory(time: ChosenTime) {
   return useLoaded<LoadedHistory>(JSON.stringify(time), async (signal) => {
     const bounds = boundsOf(time, Date.now());
     const history = await callAdmin<History>(adminPath('history', { ...bounds }), { signal });
-    return { bounds, history, marks: history.marks.map(markOf) };
+    return { bounds, history, marks: await readMarks(history, bounds, signal) };
   });
 }
 
@@ -108,7 +108,8 @@ function TimeLinks({ bounds: { from, to } }: { readonly bounds: Bounds }): VNode
   return html`
     Of this time: <a href=${linkTo('failures', null, time)}>failures</a>,${' '}
     <a href=${linkTo('usage', 'records', time)}>requests</a>,${' '}
-    <a href=${linkTo('latency', null, time)}>latency</a>.
+    <a href=${linkTo('latency', null, time)}>latency</a>,${' '}
+    <a href=${linkTo('audit', null, time)}>audit</a>.
   `;
 }
 

@@ -1,4 +1,9 @@
+import type { PresentedAuditLine } from '../../../http/present/audit.ts';
+import type { PresentedList } from '../../../http/present/list.ts';
+import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import type { Bounds } from '../../chosen-time.ts';
 import { linkTo } from '../../route.ts';
+import { writeAct } from '../audit/write-act.ts';
 import type { History } from './measures.ts';
 
 /** Something that happened, in words, and where more of it is. */
@@ -21,8 +26,31 @@ const texts: Readonly<Record<Event['kind'], string>> = {
   circuit_closed: 'answers again: its circuit closed',
 };
 
-/** Something that a process marked, in words. */
-export function markOf({ at, kind, node, upstream, model }: Event): Mark {
+/** How many changes of operators are shown: the newest ones. */
+const maxActs = 200;
+
+/** What the processes marked of a time, and what operators changed in it, the earliest first. */
+export async function readMarks(
+  history: History,
+  bounds: Bounds,
+  signal: AbortSignal,
+): Promise<readonly Mark[]> {
+  const path = adminPath('audit', { ...bounds, limit: maxActs });
+  const acts = await callAdmin<PresentedList<PresentedAuditLine>>(path, { signal });
+  return [
+    ...history.marks.map(markOf),
+    // A config that was loaded is among the events of the processes, and a refused call changed nothing.
+    ...acts.data
+      .filter(({ action, result }) => result === 'done' && action !== 'config.load')
+      .map((act) => ({
+        at: act.created_at,
+        text: writeAct(act),
+        link: linkTo('audit', null, { ...bounds, search: act.subject }),
+      })),
+  ].toSorted((one, other) => (one.at < other.at ? -1 : 1));
+}
+
+function markOf({ at, kind, node, upstream, model }: Event): Mark {
   const where = node === null ? '' : ` (${node})`;
   if (upstream === null) return { at, text: `${texts[kind]}${where}`, link: null };
   const subject = model === null ? upstream : `${model} at ${upstream}`;

@@ -1,0 +1,147 @@
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import type { PresentedAuditLine } from '../../../http/present/audit.ts';
+import type { PresentedList } from '../../../http/present/list.ts';
+import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { useLoaded } from '../../api/use-loaded.ts';
+import { boundsOf, readTime, timeParameters } from '../../chosen-time.ts';
+import type { TimeName } from '../../chosen-time.ts';
+import { goTo, linkTo } from '../../route.ts';
+import type { Route } from '../../route.ts';
+import { DataTable, textColumn } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Field, Select, submitBy } from '../../widgets/field.ts';
+import { asWords, formatTime } from '../../widgets/format.ts';
+import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
+import { actions, actionText } from './write-act.ts';
+
+type Line = PresentedAuditLine;
+
+const timeNames: readonly TimeName[] = ['24h', 'today', '7d', '30d'];
+
+/** How many lines a page has. */
+const pageSize = 100;
+
+/** What operators did, newest first: who, by what way, what was before and what is now. */
+export function Audit({ route: { query } }: { readonly route: Route }): VNode {
+  const time = readTime(query, timeNames, '30d');
+  const wanted = { action: query.get('action'), search: query.get('search') };
+  const before = query.get('before');
+  const name = JSON.stringify([time, wanted, before]);
+  const { answer, error, isWaiting, reload } = useLoaded(name, async (signal) => {
+    const bounds = boundsOf(time, Date.now());
+    const path = adminPath('audit', { ...bounds, ...wanted, before, limit: pageSize });
+    return { bounds, page: await callAdmin<PresentedList<Line>>(path, { signal }) };
+  });
+  const linkWith = (changed: Readonly<Record<string, string | null>>): string =>
+    linkTo('audit', null, { ...timeParameters(time), ...wanted, ...changed });
+  return html`
+    <div class="row">
+      <${TimeChoice}
+        time=${time}
+        names=${timeNames}
+        onChange=${(next: typeof time) => goTo(linkWith(timeParameters(next)))}
+      />
+      <${Select}
+        label="What"
+        value=${wanted.action ?? ''}
+        options=${[['', 'everything'], ...actions]}
+        onChange=${(action: string) => goTo(linkWith({ action }))}
+      />
+      <${SearchForm}
+        search=${wanted.search ?? ''}
+        onSearch=${(search: string) => goTo(linkWith({ search }))}
+      />
+      <button type="button" onClick=${reload}>Refresh</button>
+    </div>
+    <${Fault} text=${error} />
+    <p class="note" role="status">
+      ${isWaiting ? 'Reading …' : answer !== null && `${boundsText(answer.bounds)}.`}
+    </p>
+    ${
+      answer !== null &&
+      html`
+        <${DataTable}
+          caption="Audit, newest first"
+          columns=${columns}
+          rows=${answer.page.data}
+          keyOf=${({ number }: Line) => String(number)}
+          empty="Nothing that was changed fits. Choose a longer time, or take the search away."
+        />
+        <nav class="row" aria-label="Pages">
+          ${before !== null && html`<a href=${linkWith({})}>Newest</a>`}
+          ${answer.page.next !== null && html`<a href=${linkWith({ before: answer.page.next })}>Older</a>`}
+        </nav>
+      `
+    }
+  `;
+}
+
+interface SearchProps {
+  readonly search: string;
+  readonly onSearch: (search: string) => void;
+}
+
+function SearchForm({ search, onSearch }: SearchProps): VNode {
+  const [text, setText] = useState(search);
+  useEffect(() => setText(search), [search]);
+  return html`
+    <form class="row" role="search" aria-label="Audit" onSubmit=${submitBy(() => onSearch(text.trim()))}>
+      <${Field}
+        label="A key, a person or a value"
+        type="search"
+        value=${text}
+        onInput=${setText}
+        autocomplete="off"
+      />
+      <button>Search</button>
+    </form>
+  `;
+}
+
+const ways: Readonly<Record<Line['way'], string>> = {
+  admin_api: 'admin API',
+  console: 'console',
+  cli: 'command line',
+  code: 'code',
+  config: 'config',
+  declared_keys: 'declared keys',
+  start: 'start',
+};
+
+const columns: readonly Column<Line>[] = [
+  { title: 'Time', isName: true, cell: ({ created_at: at }) => formatTime(at) },
+  {
+    title: 'What',
+    cell: ({ action, times }) => `${actionText(action)}${times > 1 ? ` (${times} times)` : ''}`,
+  },
+  {
+    title: 'Of',
+    cell: ({ subject, key_id: keyId }) =>
+      keyId === null ? (subject ?? '–') : html`<a href=${linkTo('keys', keyId)}>${subject ?? keyId}</a>`,
+  },
+  {
+    title: 'Before and after',
+    isText: true,
+    cell: ({ changes }) =>
+      changes.length === 0
+        ? '–'
+        : html`<ul class="log">
+            ${changes.map(
+              ({ field, before, after }) =>
+                html`<li key=${field}>
+                  ${asWords(field)}: <s>${before ?? 'none'}</s> → <strong>${after ?? 'none'}</strong>
+                </li>`,
+            )}
+          </ul>`,
+  },
+  { title: 'Who', cell: ({ actor, way }) => `${actor ?? 'unnamed'}, ${ways[way]}` },
+  textColumn('Address', ({ address }) => address),
+  {
+    title: 'Result',
+    cell: ({ result }) =>
+      html`<span class=${`badge ${result === 'done' ? 'good' : 'bad'}`}>${asWords(result)}</span>`,
+  },
+];

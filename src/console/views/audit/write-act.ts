@@ -1,0 +1,38 @@
+import type { PresentedAuditLine } from '../../../http/present/audit.ts';
+
+/** What was done, in words: `key changed: bob`. */
+export function writeAct({ action, subject, key_id: keyId, actor, times }: PresentedAuditLine): string {
+  const about = subject ?? keyId;
+  const by = actor === null ? '' : `, by ${actor}`;
+  const often = times > 1 ? ` (${times} times)` : '';
+  return `${actionText(action)}${about === null ? '' : `: ${about}`}${by}${often}`;
+}
+
+const texts: Readonly<Record<PresentedAuditLine['action'], string>> = {
+  'key.create': 'key made',
+  'key.change': 'key changed',
+  'key.revoke': 'key revoked',
+  'key.rotate': 'secret replaced',
+  'key.credit': 'key credited',
+  'config.load': 'config loaded',
+  'request.cancel': 'request cancelled',
+  'records.remove': 'records removed',
+  'ledger.fold': 'postings added up',
+  'webhook.resend': 'event sent again',
+  'webhook.test': 'webhook tested',
+  'database.backup': 'database copied',
+  'database.restore': 'database restored',
+  'database.move': 'database moved',
+  'session.open': 'logged in',
+  'session.end': 'logged out',
+  'admin.call': 'call of the admin API',
+  'more.refused': 'further refused calls',
+};
+
+/** An action in words. */
+export function actionText(action: PresentedAuditLine['action']): string {
+  return texts[action];
+}
+
+/** All actions with their words, for a choice. */
+export const actions = Object.entries(texts);
