@@ -17,6 +17,7 @@ import type { TestGateway } from '../support/test-gateway.ts';
 /** The time that the gateway and the browser have; the records begin a day before. */
 const nowMs = Date.parse('2026-10-24T10:00:00Z');
 const dayMs = 86_400_000;
+const minuteMs = 60_000;
 
 /** The window in pictures: large ones would take too much of the package. */
 const pictureSize = { width: 1_024, height: 640 };
@@ -64,10 +65,16 @@ async function open(): Promise<TestGateway> {
     return gateway.post('/v1/chat/completions', body, { headers: { authorization: `Bearer ${secret}` } });
   };
   for (const day of [1, 0]) {
-    atMs = nowMs - day * dayMs;
+    atMs = nowMs - day * dayMs - minuteMs;
     for (const [index, secret] of secrets.entries())
       for (let round = 0; round <= 2 * index; round++) await (await ask(secret, round % 2 === 0)).text();
   }
+  atMs = nowMs;
+  const from = new Date(nowMs - 2 * minuteMs).toISOString();
+  await eventually(
+    'the history has the minute of the requests',
+    async () => (await askAdmin(gateway, 'GET', `/history?from=${from}`)).body.points.length > 0,
+  );
   good.play((response) => void sendStream(response, chatFrames(['A long ']).slice(0, 2)));
   const running = readLive(ask(secrets[1] ?? '', true));
   await eventually('the stream has its first text', () => running.text.includes('A long '));

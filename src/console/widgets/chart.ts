@@ -160,8 +160,8 @@ function options(
           label: name,
           stroke,
           width: isStacked ? 0 : 2,
-          points: { show: false },
-          ...(isStacked ? { fill: stroke, paths: barPaths() } : {}),
+          // Of lines, the library draws a value that has none beside it as a point.
+          ...(isStacked ? { fill: stroke, paths: barPaths(), points: { show: false } } : {}),
         };
       }),
     ],

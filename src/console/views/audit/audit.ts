@@ -125,17 +125,7 @@ const columns: readonly Column<Line>[] = [
   {
     title: 'Before and after',
     isText: true,
-    cell: ({ changes }) =>
-      changes.length === 0
-        ? '–'
-        : html`<ul class="log">
-            ${changes.map(
-              ({ field, before, after }) =>
-                html`<li key=${field}>
-                  ${asWords(field)}: <s>${before ?? 'none'}</s> → <strong>${after ?? 'none'}</strong>
-                </li>`,
-            )}
-          </ul>`,
+    cell: ({ changes }) => html`<${Changes} changes=${changes} />`,
   },
   { title: 'Who', cell: ({ actor, way }) => `${actor ?? 'unnamed'}, ${ways[way]}` },
   textColumn('Address', ({ address }) => address),
@@ -145,3 +135,28 @@ const columns: readonly Column<Line>[] = [
       html`<span class=${`badge ${result === 'done' ? 'good' : 'bad'}`}>${asWords(result)}</span>`,
   },
 ];
+
+/** From how many fields on they are shown at a wish only: a key that is made has many. */
+const minFolded = 4;
+
+/** Fields before and after a change. */
+function Changes({ changes }: Pick<Line, 'changes'>): VNode | string {
+  if (changes.length === 0) return '–';
+  const list = html`
+    <ul class="log">
+      ${changes.map(
+        ({ field, before, after }) =>
+          html`<li key=${field}>
+            ${asWords(field)}: <s>${before ?? 'none'}</s> → <strong>${after ?? 'none'}</strong>
+          </li>`,
+      )}
+    </ul>
+  `;
+  if (changes.length < minFolded) return list;
+  return html`
+    <details>
+      <summary>${changes.length} fields</summary>
+      ${list}
+    </details>
+  `;
+}
