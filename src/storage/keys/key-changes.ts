@@ -62,8 +62,11 @@ interface Alteration {
 
 type Describe = (row: Row) => Alteration;
 
-/** How often a change is made again of a key that others change at the same time. */
-const maxRepeats = 10;
+/**
+ * How often a change is made again of a key that others change at the same time: one of them is made each time, and the
+ * operators' listener of a node takes fewer at once.
+ */
+const maxRepeats = 100;
 
 /**
  * Changes a key in one unit, which does nothing where the key is not as it was read: then it is read again. So what a line says
