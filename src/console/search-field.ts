@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { goTo, linkTo } from './route.ts';
+import { searchedText } from './searched-text.ts';
 
 /** Searches from anywhere: `/` leads into the field, Enter to what is found. */
 export function SearchField(): VNode {
@@ -42,15 +43,6 @@ export function SearchField(): VNode {
       ${error !== null && html`<p class="notice" role="alert">${error}</p>`}
     </form>
   `;
-}
-
-/** What is searched becomes part of the address, where no secret may be: of a secret, the id that it names is searched. */
-function searchedText(given: string): { readonly text: string; readonly fault: string | null } {
-  const text = given.trim();
-  if (!text.startsWith('sk-')) return { text, fault: null };
-  const [, id] = /^sk-tg-([A-Za-z0-9]{12})-/.exec(text) ?? [];
-  if (id !== undefined) return { text: `key_${id}`, fault: null };
-  return { text: '', fault: 'This looks like a secret, and was not searched. Search for a name or an id.' };
 }
 
 /** Whether a key that is pressed is a part of a text, or belongs to a dialog. */

@@ -34,7 +34,10 @@ export function openManual(root: URL): Manual {
     },
     async search(text) {
       listed ??= listFiles(root);
-      sections ??= readSections(root, await listed);
+      sections ??= readSections(root, await listed).catch((error: unknown) => {
+        sections = null;
+        throw error;
+      });
       return { type: 'text/html; charset=utf-8', body: renderFound(await sections, text) };
     },
     movedTo: (path) => movedPages.get(path) ?? null,

@@ -54,7 +54,7 @@ export function renderFound(sections: readonly Section[], query: string): string
   const shown = found.slice(0, maxShown);
   const count = found.length > maxShown ? `The first ${maxShown} of ${found.length}` : String(found.length);
   const body = `<h1>Search</h1>
-<p>${wordsOf(query).length === 0 ? 'Enter a word.' : `${count} sections have all of these words.`}</p>
+<p>${wordsOf(query).length === 0 ? 'Enter a word.' : `Sections with all of these words: ${count}.`}</p>
 <ol>
 ${shown.map((section) => renderItem(section, query)).join('\n')}
 </ol>
@@ -70,8 +70,11 @@ function renderItem({ place, page, heading, text }: Section, query: string): str
 
 function excerptOf(text: string, query: string): string {
   const plain = plainText(text).replaceAll(/\s+/g, ' ');
-  const places = wordsOf(query).map((word) => plain.toLowerCase().indexOf(word));
-  const first = Math.min(...places.filter((place) => place >= 0), plain.length);
+  const places = wordsOf(query)
+    .map((word) => plain.toLowerCase().indexOf(word))
+    .filter((place) => place >= 0);
+  // The words may be in the heading alone.
+  const first = places.length === 0 ? 0 : Math.min(...places);
   const from = Math.max(0, Math.min(first - excerptLength / 4, plain.length - excerptLength));
   const excerpt = plain.slice(from, from + excerptLength);
   return `${from > 0 ? '…' : ''}${excerpt}${from + excerptLength < plain.length ? '…' : ''}`;

@@ -81,16 +81,18 @@ export async function groupFailures(
   const groups = new Map<string, Growing>();
   const left = { groups: 0, requests: 0 };
   let before: string | null = null;
-  let [count, atMs] = [0, 0];
+  let [count, atMs, pages] = [0, 0, 0];
   do {
     const page = await records.listRecords({ ...filter, hasFailed: true }, recordsAtOnce, before);
+    pages++;
     for (const record of page?.records ?? []) {
       count++;
       atMs = record.createdAtMs;
       left.requests += addRecord(record, groups, maxGroups);
     }
     before = page?.next ?? null;
-  } while (before !== null && count < maxRecords);
+    // A page of a filter that finds few has looked at as many as a page may: there may be hundreds of those.
+  } while (before !== null && count < maxRecords && pages < 2 * Math.ceil(maxRecords / recordsAtOnce));
   const sorted = [...groups.values()].toSorted(
     (one, other) => other.requests - one.requests || other.newest.createdAtMs - one.newest.createdAtMs,
   );

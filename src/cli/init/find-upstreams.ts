@@ -37,7 +37,7 @@ export interface UpstreamPlace {
 }
 
 /** Names of headers, and of a query's parameters, that are those of keys; `api-version` is none. */
-export const secretNames = /key|token|secret|sig|password|auth/i;
+export const secretNames = /key|token|secret|sig|password|auth|cookie|credential|session|jwt|^code$/i;
 
 /** Whether the query of an address has a key. */
 export function hasKey({ searchParams }: URL): boolean {

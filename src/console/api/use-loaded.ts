@@ -52,15 +52,16 @@ export function useAnswer<Answer>(path: string | null): Asked<Answer> {
 
 /**
  * Reads an answer again at an interval, in milliseconds. A slow answer is waited for: asking again would break it off each
- * time. A page in the background asks for nothing.
+ * time. A page in the background asks for nothing, and `null` never asks again.
  */
 export function usePolling(
   { isWaiting, reload }: Pick<Asked<unknown>, 'isWaiting' | 'reload'>,
-  everyMs: number,
+  everyMs: number | null,
 ): void {
   const isBusy = useRef(isWaiting);
   isBusy.current = isWaiting;
   useEffect(() => {
+    if (everyMs === null) return;
     const timer = setInterval(() => {
       if (!isBusy.current && !document.hidden) reload();
     }, everyMs);

@@ -1,7 +1,9 @@
 import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { boundsOf, timeTitles } from '../chosen-time.ts';
 import type { Bounds, ChosenTime, TimeName } from '../chosen-time.ts';
+import { Fault } from './fault.ts';
 import { Field, Select } from './field.ts';
 import { formatTime, viewersZone } from './format.ts';
 
@@ -35,12 +37,15 @@ interface EndsProps {
 }
 
 function Ends({ given, onChange }: EndsProps): VNode {
+  const [error, setError] = useState<string | null>(null);
   const change = (name: keyof Bounds) => (value: string) => {
     const atMs = Date.parse(value);
-    // A time that is being typed is not one yet.
-    if (Number.isNaN(atMs)) return;
+    // A time that is being typed is not one yet: its year has few digits.
+    if (Number.isNaN(atMs) || atMs < 0) return;
     const next = { ...given, [name]: new Date(atMs).toISOString() };
-    if (next.from < next.to) onChange({ name: null, given: next });
+    const isForward = next.from < next.to;
+    setError(isForward ? null : 'The first time is not before the last one: nothing has changed yet.');
+    if (isForward) onChange({ name: null, given: next });
   };
   const field = (label: string, name: keyof Bounds): VNode =>
     html`<${Field}
@@ -50,7 +55,7 @@ function Ends({ given, onChange }: EndsProps): VNode {
       value=${localText(given[name])}
       onInput=${change(name)}
     />`;
-  return html`${field('From', 'from')} ${field('To', 'to')}`;
+  return html`${field('From', 'from')} ${field('To', 'to')} <${Fault} text=${error} />`;
 }
 
 /** A time as a field of that type has it: in the zone of the viewer, to the second. */

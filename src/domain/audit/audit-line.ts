@@ -41,8 +41,11 @@ export const auditActions = [
 
 export type AuditAction = (typeof auditActions)[number];
 
-/** What became of it: the code of a refusal, or that a config has faults; `refused` is for several refusals. */
-type AuditResult = 'done' | 'refused' | 'config_invalid' | ErrorCode;
+/**
+ * What became of it: the code of a refusal, or that a config has faults; `refused` is for several refusals, and `unanswered`
+ * for an act whose client left before its answer.
+ */
+type AuditResult = 'done' | 'unanswered' | 'refused' | 'config_invalid' | ErrorCode;
 
 /** What a line of the audit says. No field has a secret, a prompt or an answer. */
 export interface AuditEntry {

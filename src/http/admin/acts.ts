@@ -58,6 +58,7 @@ const act = (request: RegExp, action: AuditAction, line: Act['line'] = 'noted'):
 /** What operators do below `/admin`. An id in the path is that of the subject. */
 export const adminActs: readonly Act[] = [
   act(/^POST \/keys\/?$/i, 'key.create', 'with the change'),
+  act(/^POST \/keys\/import\/?$/i, 'key.create', 'with the change'),
   act(/^PATCH \/keys\/([^/]+)\/?$/i, 'key.change', 'with the change'),
   act(/^DELETE \/keys\/([^/]+)\/?$/i, 'key.revoke', 'with the change'),
   act(/^POST \/keys\/([^/]+)\/rotate\/?$/i, 'key.rotate', 'with the change'),
@@ -76,7 +77,7 @@ export const sessionActs: readonly Act[] = [act(/^POST /, 'session.open'), act(/
 /**
  * Notes the acts among the requests below a path once they are answered: those that were done, unless they store their lines
  * themselves, and those that were refused; and all other requests below it that had no right token, or only a reading one
- * where that is not enough. A client that leaves before it is answered leaves no line.
+ * where that is not enough. An act goes on when its client leaves before it is answered, and so has a line then, too.
  */
 export function noteRequests(
   acts: readonly Act[],
@@ -91,8 +92,7 @@ export function noteRequests(
     response.once('close', () => {
       const code = refusalOf(response);
       const actor = actors.get(request);
-      const isDone = code === null && response.headersSent;
-      if (isDone ? found?.line !== 'noted' || actor === undefined : code === null) return;
+      if (code === null && (found?.line !== 'noted' || actor === undefined)) return;
       const isRefusedEntry = actor === undefined || code === 'read_only_token';
       if (found === undefined && (acts !== adminActs || !isRefusedEntry)) return;
       const isOfKey = found?.action.startsWith('key.') === true;
@@ -103,7 +103,7 @@ export function noteRequests(
         action: found?.action ?? 'admin.call',
         keyId: isOfKey ? subject : null,
         subject: isOfKey ? null : subject,
-        result: code ?? 'done',
+        result: code ?? (response.headersSent ? 'done' : 'unanswered'),
         times: 1,
         changes: [],
       });

@@ -68,14 +68,21 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
 
 /** What contradicts the seals and roots of the audit's lines. Lines that are removed meanwhile were held against them then. */
 export async function* auditFaults(engine: Reader, pause: Pause): AsyncGenerator<readonly string[]> {
-  const [[chain] = [], [start] = [], [head] = [], seals = []] = await engine.read([
+  const [[chain] = [], [start] = [], heads = [], seals = []] = await engine.read([
     selectChain,
     selectStart,
-    selectPoint('heads'),
+    selectHeads,
     selectSeals,
   ]);
-  const sealed = new Map([head, ...seals].map((row) => [Number(row?.['number']), row?.['hash']] as const));
-  const last = Math.max(Number(chain?.['last'] ?? 0), ...[...sealed.keys()].filter(Number.isInteger));
+  const sealed = new Map(seals.map(entryOf));
+  let last = Number(chain?.['last'] ?? 0);
+  // Who changes a line and its seal alike has the heads of the roots against it.
+  for (const [number, hash] of [...heads, ...seals].map(entryOf)) {
+    if ((sealed.get(number) ?? hash) !== hash)
+      yield [`the seal of line ${number} of the audit is not the head of its root`];
+    sealed.set(number, hash);
+    last = Math.max(last, number);
+  }
   let good = pointOf(start);
   if (start === undefined && Number(chain?.['removed'] ?? 0) > 0)
     yield ['the seal of the lines that were removed from the audit is missing'];
@@ -127,6 +134,10 @@ async function removeUncounted(engine: Pick<Engine, 'run'>, pause: Pause): Promi
   }
 }
 
+function entryOf(row: Row): readonly [number: number, hash: string] {
+  return [Number(row['number']), String(row['hash'])];
+}
+
 function pointOf(row: Row | undefined): Point {
   return row === undefined
     ? { number: 0, hash: startOfAudit }
@@ -141,6 +152,8 @@ function selectPoint(of: 'seals' | 'heads'): Statement {
     ? sql`SELECT number, hash FROM ledger_seals WHERE key_id = ${auditChainId} ORDER BY number DESC LIMIT 1`
     : sql`SELECT number, hash FROM ledger_heads WHERE key_id = ${auditChainId} ORDER BY root DESC LIMIT 1`;
 }
+
+const selectHeads: Statement = sql`SELECT number, hash FROM ledger_heads WHERE key_id = ${auditChainId}`;
 
 const selectSeals: Statement = sql`SELECT number, hash FROM ledger_seals WHERE key_id = ${auditChainId}`;
 

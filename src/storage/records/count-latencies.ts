@@ -16,12 +16,13 @@ export function createLatencies(engine: Pick<Engine, 'read'>, recordsAtOnce = de
       const found = new Map<string, Counting>();
       let place: RequestKey | null = null;
       for (let counted = 0; counted < most; counted += recordsAtOnce) {
-        const next = selectNext(query, place, Math.min(recordsAtOnce, most - counted));
+        const atOnce = Math.min(recordsAtOnce, most - counted);
+        const next = selectNext(query, place, atOnce);
         const [durations = [], firstTexts = [], [last] = []]: readonly (readonly Row[])[] = await engine.read(
           [
             selectCounts(query, 'whole_ms', next),
             selectCounts(query, 'first_ms', next),
-            selectLast(query, place, recordsAtOnce),
+            selectLast(query, place, atOnce),
           ],
         );
         for (const row of durations) addRow(row, found, 'durations');

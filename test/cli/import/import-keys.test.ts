@@ -94,7 +94,7 @@ const file = [
 
 const results = (how: string) => [
   `line 2: ann: ${how}`,
-  `line 3: bob, "the" builder: ${how} (0.00001 USD of its month are spent there, and do not count here; the limits of its team are not taken over)`,
+  `line 3: bob, "the" builder: ${how} (0.00001 USD of its month are spent there, and do not count here; the limits and the list of models of its team are not taken over)`,
   `line 4: sk-...cccc: ${how}`,
   'line 5: dan: left out, as it is blocked there',
   'line 6: eve: left out, as it has expired',

@@ -38,7 +38,7 @@ test.skipIf(postgresAbsence !== null)(
     const gateway = await startGateway({ server: { importedKeys: true }, otherModel: 'other, model' });
     onTestFinished(() => gateway.close());
     const folder = makeTemporaryFolder();
-    const [text = ''] = blocksOf(page, 'sh').map((block) => block.text);
+    const text = blocksOf(page, 'sh').find((block) => block.text.includes('psql'))?.text ?? '';
     const [statement = '', ...commands] = text.trimEnd().split(/\n(?=textgate )/);
     execFileSync('sh', ['-c', statement], {
       cwd: folder,

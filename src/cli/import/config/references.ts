@@ -21,7 +21,8 @@ export function withReferences(text: string): string {
 
 /** The variables that a text of either program refers to. */
 export function variablesIn(text: string): ReadonlySet<string> {
-  const references = text.matchAll(/os\.environ\/([A-Za-z_]\w*)|\$\{?([A-Za-z_]\w*)/g);
+  // A `$$` is a `$` of the value.
+  const references = text.replaceAll('$$', '').matchAll(/os\.environ\/([A-Za-z_]\w*)|\$\{?([A-Za-z_]\w*)/g);
   return new Set([...references].map(([, litellms, other]) => litellms ?? other ?? ''));
 }
 

@@ -128,7 +128,10 @@ export class Upstreams {
     for (const header of given.keys()) {
       const text = textOf(given, header);
       if (text === null || !headerName.test(header)) continue;
-      if (!secretNames.test(header) || variableIn(text) !== null) headers[header] = withReferences(text);
+      const named = variableIn(text);
+      if (!secretNames.test(header) && !secretValue.test(text)) headers[header] = withReferences(text);
+      // A default behind its name may be a key.
+      else if (named !== null) headers[header] = referenceTo(named);
       else {
         const variable = this.#keyNames.nameFor(text, variableNamed(header));
         headers[header] = referenceTo(variable);
@@ -138,6 +141,9 @@ export class Upstreams {
     return headers;
   }
 }
+
+/** A value that is a key whatever its header is called. */
+const secretValue = /^(?:Bearer|Basic)\s|\bsk-|\beyJ/i;
 
 function identityOf(line: ImportedLine): string {
   return JSON.stringify(line);

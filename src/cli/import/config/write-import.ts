@@ -1,3 +1,4 @@
+import { escapeControlCharacters } from '../../../shared/control-characters.ts';
 import { describePrice } from '../../init/choose-models.ts';
 import { variableOf } from '../../init/known-upstreams.ts';
 import { describeFree, entry, flow } from '../../init/write-config.ts';
@@ -32,9 +33,10 @@ export function writeImport({ upstreams, models, discovery, ignoresUnknownFields
     discovery === null ? 'models:' : `models: ${flow(discovery)} # they cost clients nothing`,
     ...models.map(writeModel),
     ...leftOut.flatMap(({ models: names, text }) =>
-      Array.from(
-        names,
-        (name) => `  # ${served.has(name) ? 'an entry of ' : ''}${flow(name)} is left out: ${text}`,
+      Array.from(names, (name) =>
+        escapeControlCharacters(
+          `  # ${served.has(name) ? 'an entry of ' : ''}${flow(name)} is left out: ${text}`,
+        ),
       ),
     ),
     foot,

@@ -32,11 +32,11 @@ export async function importKeys(file: string, isDry: boolean): Promise<void> {
   const counts: Record<Outcome, number> = { imported: 0, 'here already': 0, 'left out': 0, 'not taken': 0 };
   const places = new Map<unknown, string>();
   for (const row of rows) {
-    const token = row.get('token');
+    const token = String(row.get('token')).toLowerCase();
     const first = places.get(token);
     const { outcome, text } =
       first === undefined ? await importRow(row, isDry) : leftOut(`it is the key of ${first}`);
-    places.set(token, first ?? row.place);
+    if (outcome !== 'not taken') places.set(token, first ?? row.place);
     counts[outcome]++;
     console.log(escapeControlCharacters(`${row.place}: ${text}`));
   }

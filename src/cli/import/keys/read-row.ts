@@ -133,7 +133,7 @@ export function notesOf({ max_budget: most, budget_duration: per, spend, team_id
   const spent = most === null || per === null || spend === null || spend === 0n ? null : formatUsd(spend);
   const notes = [
     spent === null ? null : `${spent} USD of its ${per} are spent there, and do not count here`,
-    team === null ? null : 'the limits of its team are not taken over',
+    team === null ? null : 'the limits and the list of models of its team are not taken over',
   ].filter((note) => note !== null);
   return notes.length === 0 ? '' : ` (${notes.join('; ')})`;
 }

@@ -8,6 +8,7 @@ import { useLoaded } from '../../api/use-loaded.ts';
 import { boundsOf, readTime, timeParameters } from '../../chosen-time.ts';
 import type { TimeName } from '../../chosen-time.ts';
 import { goTo, linkTo } from '../../route.ts';
+import { searchedText } from '../../searched-text.ts';
 import type { Route } from '../../route.ts';
 import { DataTable, textColumn } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
@@ -85,18 +86,25 @@ interface SearchProps {
 }
 
 function SearchForm({ search, onSearch }: SearchProps): VNode {
-  const [text, setText] = useState(search);
-  useEffect(() => setText(search), [search]);
+  const [typed, setTyped] = useState(search);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => setTyped(search), [search]);
+  const show = (): void => {
+    const { text, fault } = searchedText(typed);
+    setError(fault);
+    if (fault === null) onSearch(text);
+  };
   return html`
-    <form class="row" role="search" aria-label="Audit" onSubmit=${submitBy(() => onSearch(text.trim()))}>
+    <form class="row" role="search" aria-label="Audit" onSubmit=${submitBy(show)}>
       <${Field}
         label="A key, a person or a value"
         type="search"
-        value=${text}
-        onInput=${setText}
+        value=${typed}
+        onInput=${setTyped}
         autocomplete="off"
       />
       <button>Search</button>
+      <${Fault} text=${error} />
     </form>
   `;
 }

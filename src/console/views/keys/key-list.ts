@@ -7,6 +7,7 @@ import { adminPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
+import { searchedText } from '../../searched-text.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
@@ -72,10 +73,9 @@ function Controls({ wanted, onReload }: ControlsProps): VNode {
   const mayChange = useMayChange();
   useEffect(() => setSearch(wanted.search ?? ''), [wanted.search]);
   const show = (status: string | null): void => {
-    const text = search.trim();
-    // What is searched becomes part of the address, where no secret may be.
-    if (text.startsWith('sk-')) return setError("This is a key's secret. Search for its name or its id.");
-    setError(null);
+    const { text, fault } = searchedText(search);
+    setError(fault);
+    if (fault !== null) return;
     goTo(linkTo('keys', null, { search: text, status }));
   };
   return html`

@@ -84,11 +84,13 @@ interface ReportProps {
 }
 
 function Report({ bounds, latencies, given, go }: ReportProps): VNode {
-  const { data } = latencies;
+  const { data, other: rest } = latencies;
   const { show } = given;
   if (data.length === 0) return html`<p class="empty">No upstream has answered in this time.</p>`;
   const one = data.find((pair) => nameOf(pair) === given.one) ?? data[0];
   const other = data.find((pair) => nameOf(pair) === given.other && pair !== one) ?? null;
+  const names = new Set(data.map(nameOf));
+  const missing = [given.one, given.other].filter((name) => name !== null && !names.has(name));
   const chosen = [one, other].filter((pair) => pair !== null && pair !== undefined);
   const options = data.map((pair) => [nameOf(pair), nameOf(pair)] as const);
   return html`
@@ -106,6 +108,10 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
         onChange=${(name: string) => go({ other: name })}
       />
     </div>
+    ${
+      missing.length > 0 &&
+      html`<p class="notice">There is no answer of ${missing.join(' and of ')} in this time.</p>`
+    }
     <${Comparison} pairs=${chosen} show=${show} latencies=${latencies} />
     <section>
       <h2>All models and upstreams</h2>
@@ -116,6 +122,12 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
         keyOf=${nameOf}
         paging=${{ ...rowCounts, plural: 'pairs' }}
       />
+      ${
+        rest.pairs > 0 &&
+        html`<p class="note">
+          ${formatCount(rest.pairs)} further pairs, of ${formatCount(rest.requests)} requests, are not shown.
+        </p>`
+      }
     </section>
   `;
 }

@@ -30,7 +30,7 @@ export function HistoryPanel({ query }: { readonly query: URLSearchParams }): VN
   const name =
     (Object.keys(measures) as MeasureName[]).find((one) => one === query.get('show')) ?? 'requests';
   const asked = useHistory(time);
-  usePolling(asked, time.given === null ? everyMs : Number.POSITIVE_INFINITY);
+  usePolling(asked, time.given === null ? everyMs : null);
   const go = (changed: ChosenTime, show: string = name): void =>
     goTo(linkTo('now', null, { ...timeParameters(changed), show }));
   const { answer, error } = asked;

@@ -39,9 +39,12 @@ export async function readMarks(
   const acts = await callAdmin<PresentedList<PresentedAuditLine>>(path, { signal });
   return [
     ...history.marks.map(markOf),
-    // A config that was loaded is among the events of the processes, and a refused call changed nothing.
+    // A config that was loaded is among the events of the processes; a refused call and a login changed nothing.
     ...acts.data
-      .filter(({ action, result }) => result === 'done' && action !== 'config.load')
+      .filter(
+        ({ action, result }) =>
+          result === 'done' && action !== 'config.load' && !action.startsWith('session.'),
+      )
       .map((act) => ({
         at: act.created_at,
         text: writeAct(act),

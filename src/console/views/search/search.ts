@@ -12,6 +12,7 @@ import { formatCount } from '../../widgets/format.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { stateOf } from '../keys/types.ts';
 import type { Group, Key, Page } from '../keys/types.ts';
+import type { Upstream } from '../upstreams/use-upstreams.ts';
 import { recordsLink } from '../usage/usage-query.ts';
 import { findRequestIds, maxSearched } from './find-requests.ts';
 
@@ -89,19 +90,20 @@ interface Findings {
   readonly isPartOfId: boolean;
 }
 
-interface Named {
-  readonly name: string;
-}
+/** The longest part of a key's name that the gateway searches, in characters. */
+const maxKeySearch = 100;
 
 async function findAll(text: string, signal: AbortSignal): Promise<Findings> {
   const read = <Answer>(path: string): Promise<Answer> => callAdmin<Answer>(path, { signal });
-  const [ids, keys, groups, models, upstreams] = await Promise.all([
+  const [ids, keys, groups, upstreams] = await Promise.all([
     findRequestIds(text, signal),
-    read<Page<Key>>(adminPath('keys', { search: text, limit: maxKeys })),
+    read<Page<Key>>(adminPath('keys', { search: text.slice(0, maxKeySearch), limit: maxKeys })),
     read<Page<Group>>(adminPath('groups')),
-    read<{ readonly data: readonly { readonly id: string }[] }>(adminPath('try/models')),
-    read<{ readonly data: readonly Named[] }>(adminPath('upstreams')),
+    read<{ readonly data: readonly Upstream[] }>(adminPath('upstreams')),
   ]);
+  const models = new Set(
+    upstreams.data.flatMap(({ routes }) => routes?.data.map(({ model }) => model) ?? []),
+  );
   const wanted = text.toLowerCase();
   const isFound = (name: string): boolean => name.toLowerCase().includes(wanted);
   const allTime = { from: null, to: null };
@@ -112,9 +114,9 @@ async function findAll(text: string, signal: AbortSignal): Promise<Findings> {
       ...groups.data
         .filter(({ name }) => isFound(name))
         .map(({ name }) => found('group', name, 'its requests', recordsLink({ group: name }, allTime))),
-      ...models.data
-        .filter(({ id }) => isFound(id))
-        .map(({ id }) => found('model', id, 'its requests', recordsLink({ model: id }, allTime))),
+      ...[...models]
+        .filter(isFound)
+        .map((model) => found('model', model, 'its requests', recordsLink({ model }, allTime))),
       ...upstreams.data
         .filter(({ name }) => isFound(name))
         .map(({ name }) => found('upstream', name, 'its routes and state', linkTo('upstreams', name))),

@@ -3,6 +3,8 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Outcome } from '../../../domain/money/consumption.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
+import { searchedText } from '../../searched-text.ts';
+import { Fault } from '../../widgets/fault.ts';
 import { asWords } from '../../widgets/format.ts';
 import type { RecordFilters } from './usage-query.ts';
 
@@ -39,13 +41,17 @@ export function RecordForm({ filters, onChange }: Props): VNode {
     amount: amount ?? '',
   };
   const [typed, setTyped] = useState(given);
+  const [error, setError] = useState<string | null>(null);
   useEffect(() => setTyped(given), [JSON.stringify(given)]);
   const type = (name: keyof typeof given) => (value: string) => setTyped({ ...typed, [name]: value });
   const show = (): void => {
     const { seconds } = typed;
+    const { text, fault } = searchedText(typed.cause);
+    setError(fault);
+    if (fault !== null) return;
     onChange({
       ...filters,
-      cause: typed.cause.trim() || null,
+      cause: text || null,
       status: typed.status.trim() || null,
       min_duration_ms: seconds.trim() === '' ? null : String(Math.round(Number(seconds) * 1_000)),
       min_amount: typed.amount.trim() || null,
@@ -69,6 +75,7 @@ export function RecordForm({ filters, onChange }: Props): VNode {
         <${Field} label="At least so long, in seconds" value=${typed.seconds} onInput=${type('seconds')} />
         <${Field} label="Charged at least, in USD" value=${typed.amount} onInput=${type('amount')} />
         <button>Show</button>
+        <${Fault} text=${error} />
       </form>
     </div>
   `;

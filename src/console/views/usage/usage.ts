@@ -38,11 +38,14 @@ function Overview({ search }: { readonly search: URLSearchParams }): VNode {
   const days = daysOf(query.range, query.days, Date.now());
   const isForward = days.first <= days.last;
   const range = useMemo(() => (isForward ? timeRange(days, Date.now()) : null), [days.first, days.last]);
-  const before = useMemo(() => (range === null ? null : rangeBefore(range, Date.now())), [range]);
+  // As time goes on, more of the time before is compared.
+  const [round, setRound] = useState(0);
+  const before = useMemo(() => (range === null ? null : rangeBefore(range, Date.now())), [range, round]);
   const totals = useTotals(query, range);
   const totalsBefore = useTotals(query, before);
   const course = useCourse(query, range, totals.answer);
   const reload = (): void => {
+    setRound(round + 1);
     totals.reload();
     totalsBefore.reload();
     course.reload();
@@ -53,20 +56,29 @@ function Overview({ search }: { readonly search: URLSearchParams }): VNode {
       filters=${query.filters}
       linkOf=${(filters: UsageQuery['filters']) => usageLink({ ...query, filters })}
     />
-    <${Fault} text=${isForward ? (totals.error ?? course.error) : 'The first day is after the last one.'} />
-    ${range !== null && html`<${RangeLine} range=${range} onReload=${reload} />`}
+    <${Fault}
+      text=${isForward ? (totals.error ?? totalsBefore.error ?? course.error) : 'The first day is after the last one.'}
+    />
+    ${range !== null && html`<${RangeLine} range=${range} isCompared=${before !== null} onReload=${reload} />`}
     ${range !== null && totals.answer !== null && html`<${Sums} query=${query} range=${range} totals=${totals.answer} before=${totalsBefore.answer} course=${course.answer} />`}
   `;
 }
 
+interface RangeProps {
+  readonly range: TimeRange;
+  /** Whether the time before is known. */
+  readonly isCompared: boolean;
+  readonly onReload: () => void;
+}
+
 /** Which time is shown, in which zone. */
-function RangeLine({ range, onReload }: { readonly range: TimeRange; readonly onReload: () => void }): VNode {
+function RangeLine({ range, isCompared, onReload }: RangeProps): VNode {
   const { first, last, note, period } = range;
   const days = first === last ? formatDay(first) : `${formatDay(first)} to ${formatDay(last)}`;
   return html`
     <p class="note">
-      ${days}, ${period === 'day' ? 'in UTC' : `in your zone, ${viewersZone}`}. ${note} Compared with as many
-      days before, as far as these have come.${' '}
+      ${days}, ${period === 'day' ? 'in UTC' : `in your zone, ${viewersZone}`}. ${note}${' '}
+      ${isCompared && 'Compared with as many days before, as far as these have come.'}${' '}
       <button type="button" class="small" onClick=${onReload}>Refresh</button>
     </p>
   `;
