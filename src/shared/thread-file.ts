@@ -1,4 +1,5 @@
-import { getAssetKeys, isSea } from 'node:sea';
+// An earlier Node, which is told that it is too old, lacks some of its names.
+import sea from 'node:sea';
 import { Worker } from 'node:worker_threads';
 import type { WorkerOptions } from 'node:worker_threads';
 
@@ -19,7 +20,7 @@ export function startThread(starter: string, file: string, options: ThreadOption
   // Not the app's own arguments: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
   const own = { ...options, execArgv: [] };
   // An app that mounts the gateway may be an executable, too, and has other files in it.
-  const isInside = isSea() && getAssetKeys().includes(`${bundle}${file}.js`);
+  const isInside = sea.isSea() && sea.getAssetKeys().includes(`${bundle}${file}.js`);
   return isInside ? new Worker(loadInside(url), { ...own, eval: true }) : new Worker(url, own);
 }
 
