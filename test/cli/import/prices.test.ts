@@ -93,6 +93,28 @@ describe('own prices', () => {
   });
 });
 
+test('prices above a second threshold are left out, which the report says; any threshold may be the first one', async () => {
+  const own = 'input_cost_per_token: 1e-6, output_cost_per_token: 2e-6';
+  const { config, stdout } = await importEntries([
+    entry(
+      'tiers',
+      `model: openai/x, api_base: "http://127.0.0.1:8000/v1", ${own}, input_cost_per_token_above_256k_tokens: 3e-6, input_cost_per_token_above_512k_tokens: 4e-6`,
+    ),
+    entry(
+      'odd',
+      `model: openai/y, api_base: "http://127.0.0.1:8000/v1", ${own}, input_cost_per_token_above_128k_tokens: much`,
+    ),
+  ]);
+  expect(config.models).toMatchObject({
+    tiers: { price: { input: '1', above: { inputTokens: 256_000, input: '3', output: '2' } } },
+    odd: { price: { input: '1', output: '2' } },
+  });
+  expect(config.models['odd']?.price).not.toHaveProperty('above');
+  expect(partOf(stdout, 'Changed')).toContain(
+    '*_above_*k_tokens: only the prices above the first threshold are taken (tiers, odd)\n',
+  );
+});
+
 describe('prices of the list', () => {
   test('are those of the base that an entry names, of the provider, or of the first route that has one', async () => {
     const { config, stdout } = await importEntries([
@@ -113,7 +135,9 @@ describe('prices of the list', () => {
       none: { free: true },
     });
     const changed = partOf(stdout, 'Changed');
-    expect(changed).toContain('price: a model has one price: that of its first entry that has any (two)\n');
+    expect(changed).toContain(
+      'price: a model has one price here: that of its first entry with a price (two)\n',
+    );
     expect(changed).toContain('price: not in the list: clients pay nothing until you write one (none)\n');
   });
 });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isWritable } from '../../init/choose-models.ts';
-import { hasOwnPrice, listPrice, ownPrice } from './find-price.ts';
+import { hasOtherThresholds, hasOwnPrice, listPrice, ownPrice } from './find-price.ts';
 import type { ImportedPrice, Taken } from './find-price.ts';
 import { findTarget } from './find-target.ts';
 import type { ImportedLine, Target } from './find-target.ts';
@@ -183,8 +183,10 @@ function priceOf(
   if (own.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
   if (own.length < given.length)
     notes.changed('input_cost_per_token', 'left out: a price has input and output, of $9 at most', name);
+  if (taken.some(({ deployment }) => hasOtherThresholds(deployment)))
+    notes.changed('*_above_*k_tokens', 'only the prices above the first threshold are taken', name);
   if (taken.length > 1 && !isOfAll && first.value !== 'list' && first.value !== true)
-    notes.changed('price', 'a model has one price: that of its first entry that has any', name);
+    notes.changed('price', 'a model has one price here: that of its first entry with a price', name);
   if (first.origin === 'unknown' || first.origin === 'unlisted')
     notes.changed('price', 'not in the list: clients pay nothing until you write one', name);
   return first;

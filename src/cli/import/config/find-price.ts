@@ -29,21 +29,37 @@ const ownNames = [
   ['output_cost_per_token', 'output'],
 ] as const;
 
-/** Thresholds above which LiteLLM has other prices, in tokens. */
-const thresholds = [128, 200, 272, 512].map((thousands) => thousands * 1_000);
-
 /** The price of a deployment that has prices of its own, exact; `null` for any other. */
 export function ownPrice(deployment: Deployment): ImportedPrice | null {
   const base = pricesOf(deployment, '');
   if (base['input'] === undefined || base['output'] === undefined) return null;
   if (Object.values(base).every((price) => price === '0')) return free('own');
-  const steps = thresholds.flatMap((inputTokens) => {
-    const above = pricesOf(deployment, `_above_${inputTokens / 1_000}k_tokens`);
-    // What has no other price there costs what it costs below.
-    return Object.keys(above).length === 0 ? [] : [{ inputTokens, ...base, ...above }];
-  });
-  const value = steps[0] === undefined ? base : { ...base, above: steps[0] };
+  const [first] = thresholdsOf(deployment);
+  const above = first === undefined ? {} : pricesOf(deployment, endingAt(first));
+  // What has no other price there costs what it costs below.
+  const value =
+    Object.keys(above).length === 0 ? base : { ...base, above: { inputTokens: first, ...base, ...above } };
   return { setting: 'price', value, origin: 'own', terms: null };
+}
+
+/** Whether a deployment has prices above thresholds that `ownPrice` leaves out: those above a second one, or no prices at all. */
+export function hasOtherThresholds(deployment: Deployment): boolean {
+  const [first, ...others] = thresholdsOf(deployment);
+  if (first === undefined) return false;
+  return others.length > 0 || Object.keys(pricesOf(deployment, endingAt(first))).length === 0;
+}
+
+/** The thresholds above which a deployment has other prices, in tokens of a prompt, ascending. */
+function thresholdsOf({ params, info }: Deployment): readonly number[] {
+  const found = [...params.keys(), ...info.keys()].flatMap((name) => {
+    const [, litellms, thousands] = /^(\w+?)_above_(\d{1,6})k_tokens$/.exec(name) ?? [];
+    return ownNames.some(([own]) => own === litellms) ? [Number(thousands) * 1_000] : [];
+  });
+  return [...new Set(found)].toSorted((one, other) => one - other);
+}
+
+function endingAt(threshold: number): string {
+  return `_above_${threshold / 1_000}k_tokens`;
 }
 
 /** Whether a deployment has a price of tokens, be it one that can be read or not. */
@@ -84,8 +100,8 @@ function perMillion(text: string): string | null {
 }
 
 /**
- * The price of a model by the public list: that of the model that an entry names as its base, or that of all its routes, or of
- * the first one that has any. Without one it is free.
+ * The price of a model by the public list: that of the model that an entry names as its base, or the one that all its routes
+ * have, or that of the first route with a price. Without one it is free.
  */
 export function listPrice(own: readonly Taken[], others: readonly Taken[]): ImportedPrice {
   const based = firstListed(own.flatMap(({ deployment }) => baseNames(deployment)));
