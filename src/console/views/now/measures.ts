@@ -51,7 +51,7 @@ export const measures = {
       perSecond('completed', 'completed'),
       perSecond('refused', 'refused'),
       perSecond('failed', 'failed'),
-      perSecond('cancelled or left by the client', 'left'),
+      perSecond('stopped by the client or an operator', 'left'),
     ],
     write: formatShort,
     least: 1,
