@@ -81,13 +81,12 @@ export async function groupFailures(
   const groups = new Map<string, Growing>();
   const left = { groups: 0, requests: 0 };
   let before: string | null = null;
-  let [count, atMs, pages] = [0, 0, 0];
+  let [count, pages] = [0, 0];
   do {
     const page = await records.listRecords({ ...filter, hasFailed: true }, recordsAtOnce, before);
     pages++;
     for (const record of page?.records ?? []) {
       count++;
-      atMs = record.createdAtMs;
       left.requests += addRecord(record, groups, maxGroups);
     }
     before = page?.next ?? null;
@@ -102,8 +101,13 @@ export async function groupFailures(
     groups: sorted.slice(0, shownGroups).map(viewGroup),
     other: left,
     records: count,
-    readToMs: before === null ? null : atMs,
+    readToMs: before === null ? null : timeOf(before),
   };
+}
+
+/** The time with which the id of a request begins, behind `req_`: a page may have looked far without finding a record. */
+function timeOf(requestId: string): number {
+  return Number.parseInt(requestId.slice(4, 16), 16);
 }
 
 /** Adds what failed of a record to its groups; returns in how many further ones it is. */

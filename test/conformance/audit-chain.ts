@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { linkAuditLine, startOfAudit } from '../../src/domain/audit/audit-line.ts';
 import { noPause } from '../../src/domain/pause.ts';
 import type { HashedLine } from '../../src/domain/ports/audit.ts';
 import { entries, openAudit, startMs } from '../support/audit-scene.ts';
@@ -67,6 +68,20 @@ function describeChain(database: AuditDatabase): void {
     expect(await faults()).toEqual([]);
     await tamper(sql);
     expect((await faults()).join()).toContain(fault);
+  });
+
+  test('shows a line that was changed together with its seal: the head of the root is another one', async () => {
+    const { trail, makeRoot, faults, tamper, engine } = await openAudit(database);
+    await trail.add(entries(3));
+    await makeRoot();
+    await tamper("UPDATE audit_lines SET actor = 'eve' WHERE number = 2");
+    const [line] = (await trail.list({}, 3, null)).lines
+      .toReversed()
+      .reduce<readonly string[]>(([hash = ''], one) => [linkAuditLine(hash, one)], [startOfAudit]);
+    await engine.run([
+      { sql: "UPDATE ledger_seals SET hash = ? WHERE key_id = 'audit' AND number = 3", values: [line ?? ''] },
+    ]);
+    expect((await faults()).join()).toContain('the seal of line 3 of the audit is not the head of its root');
   });
 
   test('shows lines that were removed with their count: the root has the last one', async () => {

@@ -28,6 +28,8 @@ const withoutDatabase: readonly string[] = [
   'GET /admin/webhooks',
   'POST /admin/webhooks/{name}/test',
   'GET /admin/archive',
+  // Keys are not imported in this gateway, which is the answer.
+  'POST /admin/keys/import',
   // Backups are made with pg_dump there, which is the answer.
   'GET /admin/backup',
 ];

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeCertificate } from '../support/certificate.ts';
@@ -264,17 +265,22 @@ describe.skipIf(postgresAbsence !== null)(`a named request, on two nodes${absent
       },
       { kind: 'text', deltas: ['part'] },
     ];
+    const asking = Promise.withResolvers<ServerResponse>();
     const owner = createServer((_request, response) => {
-      response.end(events.map((event) => `${JSON.stringify(event)}\n`).join('') + last);
+      response.write(events.map((event) => `${JSON.stringify(event)}\n`).join(''));
+      asking.resolve(response);
     });
     await once(owner.listen(0, '127.0.0.1'), 'listening');
     onTestFinished(() => void owner.close());
     const { port } = owner.address() as AddressInfo;
     await onServer(`UPDATE owners SET address = 'http://127.0.0.1:${port}'`, database.url);
     const second = readLive(ask(b, '/v1/chat/completions'));
+    const asked = await asking.promise;
+    // A broken connection takes from `fetch` what it has not read yet.
+    await eventually('the text has arrived', () => second.text.includes('"part"'));
+    asked.end(last);
     await second.ended;
     expect([second.status, second.broken]).toEqual([200, true]);
-    expect(second.text).toContain('"part"');
     expect(second.text).not.toContain('[DONE]');
     held.finish();
     await first.ended;

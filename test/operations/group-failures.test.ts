@@ -47,6 +47,17 @@ test('failures beyond the bounds are counted, and the time down to which they we
   expect(some).toMatchObject({ records: 100, readToMs: startMs + 25_000, groups: [{ requests: 100 }] });
 });
 
+test('a filter that finds nothing for long is given up after some pages, with the time down to which it was searched', async () => {
+  let pages = 0;
+  const listRecords = async () => {
+    pages++;
+    return { records: [], next: requestIdFor('x', startMs - pages * 1_000) };
+  };
+  const report = await groupFailures({ listRecords }, {}, { maxRecords: 500, maxGroups: 3, shownGroups: 2 });
+  expect(pages).toBe(10);
+  expect(report).toMatchObject({ records: 0, groups: [], readToMs: startMs - 10_000 });
+});
+
 test('a request that failed without a failed call is in a group of its own code, and a finished one in none', async () => {
   const base = {
     ...openedRecord,

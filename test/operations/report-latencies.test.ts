@@ -83,6 +83,13 @@ test('of more records than are counted, the newest are, and the report says so',
   const time = { fromMs: startMs, toMs: startMs + slotMs };
   const { counts, isWhole } = await createLatencies(engine, 4).countLatencies(time, 10);
   expect([isWhole, counts.map(({ firstTexts }) => firstTexts)]).toEqual([false, [[[boundOf(500), 10]]]]);
+  // Only as many are looked at for whether there are more as are counted: 29 of 30 are not all.
+  for (const [most, isAll] of [
+    [29, false],
+    [30, false],
+    [31, true],
+  ] as const)
+    expect((await createLatencies(engine, 20).countLatencies(time, most)).isWhole).toBe(isAll);
   expect((await createLatencies(engine, 4).countLatencies({ ...time, upstream: 'b' }, 100)).counts).toEqual(
     [],
   );

@@ -24,6 +24,7 @@ export interface AuditDatabase {
 const triggersOf = {
   audit_lines: ['audit_line_is_never_changed', 'audit_is_shortened_by_age_alone', 'audit_line_is_counted'],
   audit_chain: ['audit_removals_are_sealed'],
+  ledger_seals: ['ledger_seals_refuses_update'],
 };
 
 /** Opens a database with all that keeps its audit. */
