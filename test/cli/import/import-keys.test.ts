@@ -63,6 +63,7 @@ const columns = [
   'tpm_limit',
   'max_parallel_requests',
   'blocked',
+  'allowed_routes',
 ];
 const header = columns.join(',');
 /** The cells of a row by their columns; all others are empty. */
@@ -81,20 +82,21 @@ const rowOf = (name: string, cells: Readonly<Record<string, string>> = {}): stri
 /** A file as psql writes it, with all that may be in one. */
 const file = [
   header,
-  `${tokenOf('ann')},ann,sk-...aaaa,,12.345678901234567,100,,{},,,,,`,
-  `${tokenOf('bob')},"bob, ""the"" builder",sk-...bbbb,team-1,1e-05,20.5,30d,"{small,""large model""}",2100-01-31 12:00:00.5,60,100000,4,f`,
-  `${tokenOf('carol')},,sk-...cccc,,0,,,{all-proxy-models},,,,,`,
-  `${tokenOf('dan')},dan,sk-...dddd,,0,,,{},,,,,t`,
-  `${tokenOf('eve')},eve,sk-...eeee,,0,,,{},2020-01-31 12:00:00,,,,`,
-  `${tokenOf('fay')},fay,sk-...ffff,,0,5,14d,{},,,,,`,
-  `${tokenOf('gus')},gus,sk-...gggg,,0,,,{smal},,,,,`,
-  `${secretOf('hal')},${secretOf('hal')},,,0,,,{},,,,,`,
-  `${tokenOf('ann')},ann again,,,0,,,{},,,,,`,
+  `${tokenOf('ann')},ann,sk-...aaaa,,12.345678901234567,100,,{},,,,,,{llm_api_routes}`,
+  `${tokenOf('bob')},"bob, ""the"" builder",sk-...bbbb,team-1,1e-05,20.5,30d,"{small,""large model""}",2100-01-31 12:00:00.5,60,100000,4,f,{}`,
+  `${tokenOf('carol')},,sk-...cccc,,0,,,{all-proxy-models},,,,,,"{/key/info,/v1/chat/completions}"`,
+  `${tokenOf('dan')},dan,sk-...dddd,,0,,,{},,,,,t,`,
+  `${tokenOf('eve')},eve,sk-...eeee,,0,,,{},2020-01-31 12:00:00,,,,,`,
+  `${tokenOf('fay')},fay,sk-...ffff,,0,5,14d,{},,,,,,`,
+  `${tokenOf('gus')},gus,sk-...gggg,,0,,,{smal},,,,,,`,
+  `${secretOf('hal')},${secretOf('hal')},,,0,,,{},,,,,,`,
+  `${tokenOf('ann')},ann again,,,0,,,{},,,,,,`,
+  `${tokenOf('ida')},ida,sk-...iiii,,0,,,{},,,,,,{management_routes}`,
 ].join('\n');
 
 const results = (how: string) => [
   `line 2: ann: ${how}`,
-  `line 3: bob, "the" builder: ${how} (0.00001 USD of its month are spent there, and do not count here; the limits and the list of models of its team are not taken over)`,
+  `line 3: bob, "the" builder: ${how} (0.00001 USD of its month are spent there, and do not count here; the limits of its team are not taken over)`,
   `line 4: sk-...cccc: ${how}`,
   'line 5: dan: left out, as it is blocked there',
   'line 6: eve: left out, as it has expired',
@@ -102,6 +104,7 @@ const results = (how: string) => [
   "line 8: gus: not taken: models: no model has this name; did you mean 'small'?",
   'line 9: not taken: token: a key stands in place of its hash; the file was written by something else than the documented command',
   'line 10: left out, as it is the key of line 2',
+  'line 11: ida: left out, as it may call no model there',
 ];
 
 describe('textgate import litellm --keys', () => {
@@ -111,7 +114,7 @@ describe('textgate import litellm --keys', () => {
     expect(dry).toMatchObject({ code: 1, stderr: '' });
     expect(dry.stdout.split('\n')).toEqual([
       ...results('can be imported'),
-      '9 rows: 3 imported, 0 here already, 3 left out, 3 not taken; nothing is stored',
+      '10 rows: 3 imported, 0 here already, 4 left out, 3 not taken; nothing is stored',
       '',
     ]);
     expect(await keysOf(gateway)).toHaveLength(1);
@@ -121,7 +124,7 @@ describe('textgate import litellm --keys', () => {
     expect([code, stderr]).toEqual([1, '']);
     expect(withoutIds(stdout).split('\n')).toEqual([
       ...results('imported as key_…'),
-      '9 rows: 3 imported, 0 here already, 3 left out, 3 not taken',
+      '10 rows: 3 imported, 0 here already, 4 left out, 3 not taken',
       '',
     ]);
     expect(stdout).not.toContain(secretOf('hal'));
@@ -201,7 +204,7 @@ describe('textgate import litellm --keys', () => {
     [
       'a row of another length',
       `${header}\n${rowOf('ann')}\n${secretOf('bob')}\n`,
-      'line 3: 1 cells, where the header has 13',
+      'line 3: 1 cells, where the header has 14',
     ],
   ])('imports nothing of a file with %s', async ([, text = '', fault = '']) => {
     const gateway = await start();
@@ -230,6 +233,7 @@ describe('textgate import litellm --keys', () => {
       ['tpm_limit', '2147483648', '2147483647'],
       ['max_parallel_requests', secretOf('hal'), 'expected a whole number'],
       ['blocked', 'constructor', 'expected t or f'],
+      ['allowed_routes', '/v1', 'expected names of routes'],
       ['key_alias', 'x'.repeat(101), '100'],
     ];
     for (const [column, value, problem] of wrong) {

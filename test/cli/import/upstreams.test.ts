@@ -145,6 +145,13 @@ describe('an upstream', () => {
       expect(config.upstreams['box']?.['apiKey']).toBe('${BOX_KEY}');
       expect(written).not.toContain('sk-secret');
     }
+    const { config, stdout } = await importEntries([
+      entry('m', 'model: openai/m, api_base: "http://box/v1"'),
+    ]);
+    expect(config.upstreams['box']).toEqual({ url: 'http://box/v1' });
+    expect(partOf(stdout, 'Changed')).toContain(
+      'api_key: none is sent, where LiteLLM sends OPENAI_API_KEY to this server (m)',
+    );
   });
 
   test('has another variable for a key of the file than for those that LiteLLM takes from the environment', async () => {

@@ -101,8 +101,14 @@ export class Upstreams {
     };
   }
 
-  #keyOf(name: string, usual: unknown, { params, name: model }: Deployment): unknown {
+  #keyOf(name: string, usual: unknown, { params, name: model, model: named }: Deployment): unknown {
     const written = textOf(params, 'api_key');
+    if (written === null && usual === undefined && /^(?:custom_)?openai\//.test(named))
+      this.#notes.changed(
+        'api_key',
+        'none is sent, where LiteLLM sends OPENAI_API_KEY to this server',
+        model,
+      );
     if (written === null) return usual;
     const variable = variableIn(written);
     if (variable !== null) return referenceTo(variable);
@@ -111,13 +117,9 @@ export class Upstreams {
       return usual;
     }
     const wished = typeof usual === 'string' ? variableOf({ apiKey: usual }) : null;
-    const named = this.#keyNames.nameFor(written, wished ?? variableNamed(`${name}_API_KEY`));
-    this.#notes.changed(
-      'api_key',
-      `in the file itself: not copied, put it into the variable ${named}`,
-      model,
-    );
-    return referenceTo(named);
+    const free = this.#keyNames.nameFor(written, wished ?? variableNamed(`${name}_API_KEY`));
+    this.#notes.changed('api_key', `in the file itself: not copied, put it into the variable ${free}`, model);
+    return referenceTo(free);
   }
 
   #headersOf({ params, name: model }: Deployment): Readonly<Record<string, string>> {

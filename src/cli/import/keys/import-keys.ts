@@ -71,6 +71,7 @@ async function importRow({ place, get }: ExportRow, isDry: boolean): Promise<Res
   }
   const row = read.data;
   const name = row.key_alias ?? row.key_name ?? `key of ${place}`;
+  if (row.allowed_routes === false) return leftOut('it may call no model there', name);
   if (row.blocked === true) return leftOut('it is blocked there', name);
   if (row.expires !== null && row.expires <= Date.now()) return leftOut('it has expired', name);
   const body = Object.assign(importOf(row, name), { dryRun: isDry });

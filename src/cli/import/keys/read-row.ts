@@ -31,14 +31,28 @@ const periods: ReadonlyMap<string, 'day' | 'week' | 'month'> = new Map([
 /** Names in a list of models that stand for those of a team or an organization, or for none. */
 const otherModels = new Set(['all-team-models', 'all-org-models', 'no-default-models']);
 
-/** Reads a list of PostgreSQL such as `{small,"gpt 4"}`, in which no name or that of all models stands for all. */
-function readModels(text: string): readonly string[] | 'all' | null {
+/** Reads a list of PostgreSQL such as `{small,"gpt 4"}`. */
+function readList(text: string): readonly string[] | null {
   if (!/^\{.*\}$/s.test(text)) return null;
-  const names = [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,"]+)/gs)].map(
+  return [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,"]+)/gs)].map(
     ([, quoted, plain = '']) => quoted?.replaceAll(/\\(.)/gs, '$1') ?? plain,
   );
-  if (names.some((name) => otherModels.has(name))) return null;
+}
+
+/** Reads a list of models, in which no name or that of all models stands for all. */
+function readModels(text: string): readonly string[] | 'all' | null {
+  const names = readList(text);
+  if (names === null || names.some((name) => otherModels.has(name))) return null;
   return names.length === 0 || names.includes('all-proxy-models') ? 'all' : names;
+}
+
+/** Routes by which a key calls models: one of them suffices. No route stands for all. */
+const modelRoutes = /^(?:llm_api_routes|openai_routes|(?:\/v1)?\/(?:chat\/completions|responses|\*))$/;
+
+/** Whether a key that is held to some routes may call models. */
+function readCallsModels(text: string): boolean | null {
+  const routes = readList(text);
+  return routes && (routes.length === 0 || routes.some((route) => modelRoutes.test(route)));
 }
 
 /** Reads a time, which is in UTC if it has no offset, into milliseconds since 1970. */
@@ -94,6 +108,7 @@ export const keyRow = z.object({
   rpm_limit: limit,
   tpm_limit: limit,
   max_parallel_requests: limit,
+  allowed_routes: cell(readCallsModels, 'names of routes, such as {llm_api_routes}, or {} for all'),
   blocked: cell((given) => truths.get(given) ?? null, 't or f'),
 });
 
@@ -133,7 +148,7 @@ export function notesOf({ max_budget: most, budget_duration: per, spend, team_id
   const spent = most === null || per === null || spend === null || spend === 0n ? null : formatUsd(spend);
   const notes = [
     spent === null ? null : `${spent} USD of its ${per} are spent there, and do not count here`,
-    team === null ? null : 'the limits and the list of models of its team are not taken over',
+    team === null ? null : 'the limits of its team are not taken over',
   ].filter((note) => note !== null);
   return notes.length === 0 ? '' : ` (${notes.join('; ')})`;
 }
