@@ -10,12 +10,12 @@ import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 
 /** How long requests may take in these tests, in milliseconds; Node checks once a second. */
-const timeoutMs = 300;
+const timeoutMs = 800;
 
 // These tests wait for Node's own timers: all of them at the same time.
 
 /** Longer than the timeout and two of those checks, in milliseconds. */
-const tooLongMs = 2_500;
+const tooLongMs = 3_500;
 
 const large = 'x'.repeat(1_000_000);
 
