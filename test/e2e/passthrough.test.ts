@@ -54,7 +54,7 @@ function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?:
 /** What it reads once that is the same for many turns of the event loop, in which upstream, gateway and client all run. */
 async function atRest(read: () => number): Promise<number> {
   let [last, turns] = [read(), 0];
-  while (turns < 500) {
+  while (turns < 3_000) {
     await nextTurn();
     const found = read();
     turns = found === last ? turns + 1 : 0;
@@ -619,17 +619,27 @@ describe('a passthrough path used by keys with a balance', () => {
 
   test('costs its price when a slow client exceeds the time limit within a good answer', async () => {
     upstream.play((response) => void response.writeHead(200).end(Buffer.alloc(32 << 20)));
-    const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
-    const client = openRaw(gateway.url, { paused: true });
+    const clock = createFakeClock();
+    const timed = await startGateway({
+      clock,
+      upstreamUrl: upstream.url,
+      timeouts: { firstByte: '2s', idle: '2s', total: '2s' },
+      passthrough: [{ path: '/rerank', upstream: 'local', price: { request: '0.001' } }],
+    });
+    onTestFinished(() => timed.close());
+    const { key, secret } = await timed.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
+    const client = openRaw(timed.url, { paused: true });
     client.socket.write(rawPost('/rerank', secret, {}));
+    await eventually('the answer has begun', () => client.socket.bytesRead > 0);
+    clock.advance(2_000);
     const isOver = async (): Promise<boolean> => {
-      const { data } = (await askAdmin(gateway, 'GET', `/records?limit=1&key=${key.id}`)).body;
+      const { data } = (await askAdmin(timed, 'GET', `/records?limit=1&key=${key.id}`)).body;
       return data[0]?.outcome === 'total_timeout';
     };
-    await eventually('time is up', isOver, 60_000);
-    const { body } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
+    await eventually('time is up', isOver);
+    const { body } = await askAdmin(timed, 'GET', `/keys/${key.id}`);
     expect(body).toMatchObject({ held: '0.00', spent: '0.001' });
-    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
+    expect((await askAdmin(timed, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });
 
   test('costs its price when the client disconnects within a good answer', async () => {
