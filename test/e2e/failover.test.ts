@@ -1,7 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { readAnswer } from '../support/client-answer.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -115,13 +119,17 @@ const metric = async (line: string): Promise<number> => {
   );
 };
 
-/** Timeouts for tests that wait for them, and for those of other faults, which a busy machine is to show as they are. */
-const short = { firstByte: '200ms', idle: '200ms', total: '4s' };
-const long = { firstByte: '10s', idle: '10s', total: '30s' };
+/** The longest silence of an upstream, in milliseconds. */
+const silenceMs = 200;
 
-async function start(weights: readonly (number | undefined)[] = [], timeouts = short): Promise<TestGateway> {
+async function start(
+  weights: readonly (number | undefined)[] = [],
+  clock: Clock = systemClock,
+): Promise<TestGateway> {
+  const timeouts = { firstByte: `${silenceMs}ms`, idle: `${silenceMs}ms`, total: '4s' };
   const entries = upstreams.map(({ url }, index) => [String.fromCodePoint(97 + index), { url, timeouts }]);
   return startGateway({
+    clock,
     limits: { requestsPerMinute: 100_000, concurrency: 100 },
     upstreams: Object.fromEntries(entries),
     routes: upstreams.map((_, index) => {
@@ -144,30 +152,42 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, result, code]) => {
+describe.each(Object.entries(faults))('an upstream that %s', (name, [script, result, code]) => {
   const modes = [true, false];
+  let clock: FakeClock;
+  /** Silence is too long at once, and no other fault is judged by a time. */
+  const fail = (response: ServerResponse): void => {
+    script(response);
+    if (result === 'timeout') setImmediate(() => clock.advance(silenceMs));
+  };
+  const ask = (protocol: 'chat' | 'responses', stream: boolean) => {
+    // The last record is the newest.
+    clock.advance(1);
+    return readAnswer(gateway, protocol, stream);
+  };
 
   beforeEach(async () => {
-    if (result === 'timeout') return;
     await gateway.close();
-    gateway = await start([], long);
+    clock = createFakeClock();
+    // How long the rest of an error is waited for begins with its head, which a test does not see arrive.
+    gateway = await start([], name.includes('never') ? systemClock : clock);
   });
 
   test('is invisible to the client while another upstream works', async () => {
     for (const protocol of ['chat', 'responses'] as const)
       for (const stream of modes)
         for (const bad of [1, 2]) {
-          for (const upstream of upstreams.slice(0, bad)) upstream.play(script);
-          const answer = await readAnswer(gateway, protocol, stream);
+          for (const upstream of upstreams.slice(0, bad)) upstream.play(fail);
+          const answer = await ask(protocol, stream);
           expect(answer).toMatchObject({ ending: 'stop', text: 'one two', usage: [11, 7] });
         }
     expect(await attemptsOfLast()).toContainEqual('c ok');
   });
 
   test('becomes one accurate error when no other upstream works', async () => {
-    for (const upstream of upstreams) upstream.play(script);
+    for (const upstream of upstreams) upstream.play(fail);
     for (const stream of modes)
-      expect(await readAnswer(gateway, 'chat', stream)).toMatchObject({ ending: 'failure', code, text: '' });
+      expect(await ask('chat', stream)).toMatchObject({ ending: 'failure', code, text: '' });
     const attempts = await attemptsOfLast();
     expect(
       attempts.filter((made) => !made.endsWith(' stale')).every((made) => made.endsWith(` ${result}`)),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runCommand } from '../../support/run-command.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
-import { entry, importEntries, importText } from './imported.ts';
+import { importText } from './imported.ts';
 
 const one = 'model_list: [{ model_name: a, litellm_params: { model: groq/a } }]\n';
 
@@ -124,23 +124,4 @@ describe('a config that is taken over all the same', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect(config.models['a']?.['routes']).toEqual([{ upstream: 'groq', model: 'a' }]);
   });
-
-  test('has 5,000 models and as many aliases', async () => {
-    const entries = Array.from({ length: 5_000 }, (_, at) =>
-      entry(
-        `model-${at}`,
-        `<<: *base, model: openai/gpt-4o-${at}, rpm: ${at + 1}, api_key: os.environ/KEY_${at % 50}`,
-      ),
-    );
-    const { code, stderr, config } = await importEntries(
-      [
-        entry('base', 'model: openai/gpt-4o').replace('litellm_params: {', 'litellm_params: &base {'),
-        ...entries,
-      ],
-      'litellm_settings: { default_fallbacks: [base] }\n',
-    );
-    expect([code, stderr]).toEqual([0, '']);
-    expect(Object.keys(config.models)).toHaveLength(5_001);
-    expect(Object.keys(config.upstreams)).toHaveLength(51);
-  }, 60_000);
 });
