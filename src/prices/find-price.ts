@@ -31,6 +31,18 @@ export function listNameAt(url: string, model: string): string | null {
   return provider === null ? null : `${provider.id}/${model}`;
 }
 
+/** The models with a price of the provider whose API has an address, by names that can be asked for. */
+export function pricedModelsAt(url: string): readonly string[] {
+  const { models = [] } = openPriceList().providerAt(url) ?? {};
+  const named = models.filter(({ id, deprecated }) => deprecated !== true && !/^ft:|-$/.test(id));
+  return named.flatMap((model) => (typeof listPrice(model, once) === 'string' ? [] : [model.id]));
+}
+
+/** Whether the list has the provider of a name such as `openai/gpt-4o-mini`. */
+export function hasProvider(name: string): boolean {
+  return openPriceList().provider(splitName(name)[0]) !== null;
+}
+
 /** The names that the list has for the models of the provider whose API has an address; `null` where there is none. */
 export function modelsAt(url: string): ReadonlySet<string> | null {
   const provider = openPriceList().providerAt(url);
@@ -38,7 +50,9 @@ export function modelsAt(url: string): ReadonlySet<string> | null {
 }
 
 function priceAtProvider(provider: Provider, name: string, factor: Factor): ListedTerms | string {
-  const model = openPriceList().model(provider, name);
+  const list = openPriceList();
+  // An API that serves models of others, too, may have its own name in front of its own ones.
+  const model = list.model(provider, name) ?? list.model(provider, name.replace(`${provider.id}/`, ''));
   if (model === null) {
     const near = nearestNames(
       name,

@@ -251,6 +251,15 @@ test('every name that is shown is found, and is that of its own model', () => {
 test.each([
   ['openai/gpt-4o-mini-2024-07-18', 'openai/gpt-4o-mini'],
   ['anthropic/claude-sonnet-4-5-20250929', 'anthropic/claude-sonnet-4-5'],
+  ['anthropic/claude-sonnet-4-20250514', 'anthropic/claude-sonnet-4-0'],
+  ['anthropic/claude-4-sonnet-20250514', 'anthropic/claude-sonnet-4-0'],
+  ['anthropic/claude-3-5-haiku-20241022', 'anthropic/claude-3-5-haiku-latest'],
+  ['google/gemini-1.5-pro-002', 'google/gemini-1.5-pro'],
+  ['google/gemini-2.0-flash-001', 'google/gemini-2.0-flash'],
+  ['google/gemini-2.0-flash-exp', 'google/gemini-2.0-flash'],
+  ['google/gemini-2.5-flash-preview-05-20', 'google/gemini-2.5-flash-preview'],
+  ['google/gemini-2.5-pro-preview-06-05', 'google/gemini-2.5-pro'],
+  ['perplexity/perplexity/sonar', 'perplexity/sonar'],
 ])('%s is found as a name of %s', (dated, name) => {
   expect(findListPrice(dated)).toEqual(findListPrice(name));
 });
@@ -267,6 +276,11 @@ test.each([
 test.each([
   ['https://api.openai.com/v1', 'gpt-4o-mini', 'object'],
   ['https://api.openai.com.example/v1', 'gpt-4o-mini', 'string'],
+  ['https://api.together.ai/v1', 'meta-llama/Llama-3.3-70B-Instruct-Turbo', 'object'],
+  ['https://api.together.ai.example/v1', 'meta-llama/Llama-3.3-70B-Instruct-Turbo', 'string'],
+  ['https://api.moonshot.ai/v1', 'kimi-k2-0905-preview', 'object'],
+  ['https://api.moonshot.example.com/v1', 'kimi-k2-0905-preview', 'string'],
+  ['https://api.perplexity.ai/v1', 'perplexity/sonar', 'object'],
 ])('at %s, %s is priced only where that is the provider', (url, model, kind) => {
   expect(typeof findPriceAt(url, model)).toBe(kind);
 });

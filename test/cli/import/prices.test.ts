@@ -81,8 +81,18 @@ describe('own prices', () => {
     expect(config.models).toMatchObject({ a: { free: true }, b: { price }, c: { price }, d: { price } });
     expect(partOf(stdout, 'Taken')).toContain('input_cost_per_token: price, in USD per million tokens (a)\n');
     expect(partOf(stdout, 'Changed')).toContain(
-      'input_cost_per_token: left out: a price has input and output, of $9 at most (b, c, d)\n',
+      'input_cost_per_token: not one of input and output, of $9 at most: the public list counts, else what is missing is 0 (b, c, d)\n',
     );
+  });
+
+  test('of input or output alone count where the list has none, and the other one is 0, as it is there', async () => {
+    const at = 'api_base: "http://127.0.0.1:8000/v1"';
+    const { config } = await importEntries([
+      entry('a', `model: openai/own, ${at}, output_cost_per_token: 1.5e-6`),
+      entry('b', `model: openai/own, ${at}, input_cost_per_token: 2e-6, output_cost_per_token: much`),
+    ]);
+    expect(config.models['a']?.['price']).toEqual({ input: '0', output: '1.5' });
+    expect(config.models['b']?.['price']).toEqual({ input: '2', output: '0' });
   });
 
   test('with more digits than an amount has are rounded up, never to nothing', async () => {
@@ -116,6 +126,21 @@ test('prices above a second threshold are left out, which the report says; any t
 });
 
 describe('prices of the list', () => {
+  test('are found by the names with dates and versions that providers document', async () => {
+    const names = [
+      'anthropic/claude-sonnet-4-20250514',
+      'anthropic/claude-3-7-sonnet-20250219',
+      'gemini/gemini-1.5-pro-002',
+      'gemini/gemini-2.5-pro-preview-06-05',
+      'vertex_ai/gemini-2.0-flash-001',
+      'together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo',
+      'moonshot/kimi-k2-0905-preview',
+      'perplexity/sonar',
+    ];
+    const { config } = await importEntries(names.map((name) => entry(name, `model: ${name}`)));
+    for (const name of names) expect(config.models[name]).toHaveProperty('price');
+  });
+
   test('are those of the base that an entry names, of the provider, or of the first route that has one', async () => {
     const { config, stdout } = await importEntries([
       entry(

@@ -182,7 +182,11 @@ function priceOf(
     own.length === taken.length && own.every(({ value }) => isDeepStrictEqual(value, first.value));
   if (own.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
   if (own.length < given.length)
-    notes.changed('input_cost_per_token', 'left out: a price has input and output, of $9 at most', name);
+    notes.changed(
+      'input_cost_per_token',
+      'not one of input and output, of $9 at most: the public list counts, else what is missing is 0',
+      name,
+    );
   if (taken.some(({ deployment }) => hasOtherThresholds(deployment)))
     notes.changed('*_above_*k_tokens', 'only the prices above the first threshold are taken', name);
   if (taken.length > 1 && !isOfAll && first.value !== 'list' && first.value !== true)

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { findListPrice, findPriceAt, listNameAt, modelsAt } from '../../../prices/find-price.ts';
+import { findListPrice, findPriceAt, hasProvider, listNameAt, modelsAt } from '../../../prices/find-price.ts';
 import type { ListedTerms } from '../../../prices/list-price.ts';
 import { formatUsd, parseUsd, plainDecimal } from '../../../shared/money.ts';
 import type { Target } from './find-target.ts';
@@ -32,7 +32,16 @@ const ownNames = [
 /** The price of a deployment that has prices of its own, exact; `null` for any other. */
 export function ownPrice(deployment: Deployment): ImportedPrice | null {
   const base = pricesOf(deployment, '');
-  if (base['input'] === undefined || base['output'] === undefined) return null;
+  return base['input'] === undefined || base['output'] === undefined ? null : withThreshold(base, deployment);
+}
+
+/** The price of one that has that of input or output alone: the other is 0, as it is there. */
+function halfPrice(deployment: Deployment): ImportedPrice | null {
+  const { input = '0', output = '0', ...caches } = pricesOf(deployment, '');
+  return input === output ? null : withThreshold({ input, ...caches, output }, deployment);
+}
+
+function withThreshold(base: Readonly<Record<string, string>>, deployment: Deployment): ImportedPrice {
   if (Object.values(base).every((price) => price === '0')) return free('own');
   const [first] = thresholdsOf(deployment);
   const above = first === undefined ? {} : pricesOf(deployment, endingAt(first));
@@ -101,7 +110,7 @@ function perMillion(text: string): string | null {
 
 /**
  * The price of a model by the public list: that of the model that an entry names as its base, or the one that all its routes
- * have, or that of the first route with a price. Without one it is free.
+ * have, or that of the first route with a price; without one, what an entry says of input or output alone. Else it is free.
  */
 export function listPrice(own: readonly Taken[], others: readonly Taken[]): ImportedPrice {
   const based = firstListed(own.flatMap(({ deployment }) => baseNames(deployment)));
@@ -109,8 +118,11 @@ export function listPrice(own: readonly Taken[], others: readonly Taken[]): Impo
   const [first = null, ...more] = [...own, ...others].map(termsAt);
   if (first !== null && more.every((terms) => isDeepStrictEqual(terms, first)))
     return { setting: 'price', value: 'list', origin: 'list', terms: first };
-  const isKnown = own.some(({ target: { line } }) => !line.url.includes('${') && modelsAt(line.url) !== null);
-  return firstListed(own.flatMap(listNames)) ?? free(isKnown ? 'unlisted' : 'unknown');
+  const isKnown = own.some(({ target: { line, listName } }) =>
+    listName === undefined ? !line.url.includes('${') && modelsAt(line.url) !== null : hasProvider(listName),
+  );
+  const [half = null] = own.flatMap(({ deployment }) => halfPrice(deployment) ?? []);
+  return firstListed(own.flatMap(listNames)) ?? half ?? free(isKnown ? 'unlisted' : 'unknown');
 }
 
 function firstListed(names: readonly string[]): ImportedPrice | null {

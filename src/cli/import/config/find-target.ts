@@ -84,7 +84,7 @@ const otherKinds: readonly (readonly [mode: RegExp, name: RegExp, text: string])
     /dall-e|(?:^|[-/])(?:gpt-image|imagen|flux|sora|veo)|-image(?:-|$)/i,
     'pictures are not served',
   ],
-  [/audio|realtime/, /whisper|transcri|realtime|(?:^|[-/])tts(?:-|$)/i, 'sound is not served'],
+  [/audio|realtime/, /whisper|transcri|realtime|-audio(?:-|$)|(?:^|[-/])tts(?:-|$)/i, 'sound is not served'],
   [/moderation/, /moderation/i, 'moderation is not served'],
 ];
 
@@ -92,16 +92,22 @@ const otherKinds: readonly (readonly [mode: RegExp, name: RegExp, text: string])
 export function findTarget(deployment: Deployment): Target | string {
   const [provider, model] = splitModel(deployment);
   const mode = textOf(deployment.info, 'mode');
-  const other = otherKinds.find(([ofMode, ofName]) =>
-    mode === null ? ofName.test(model) : ofMode.test(mode),
-  );
-  if (other !== undefined) return other[2];
+  const other = otherThanText(model, mode);
+  if (other !== null) return other;
   if (provider === null) return 'no provider stands in front of the name of the model, such as openai/';
   const name = otherNames.get(provider) ?? provider;
   const find = Object.hasOwn(finders, provider) ? finders[provider] : known.has(name) ? at(name) : undefined;
   if (find === undefined)
     return `there is no tested line for ${provider}: add an upstream with its address, if it speaks a protocol that is spoken here`;
   return findAddressFault(deployment) ?? find(deployment, withReferences(model));
+}
+
+/** Why a model does not answer with text, by its mode, or else by its name; `null` if it may. */
+export function otherThanText(model: string, mode: string | null): string | null {
+  const kind = otherKinds.find(([ofMode, ofName]) =>
+    mode === null ? ofName.test(model) : ofMode.test(mode),
+  );
+  return kind === undefined ? null : kind[2];
 }
 
 /** Why the address of a deployment can't be that of an upstream; `null` if it can. It is not quoted: it may hold a key. */

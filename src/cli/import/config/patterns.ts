@@ -1,6 +1,7 @@
-import { modelsAt } from '../../../prices/find-price.ts';
-import { chooseModels } from '../../init/choose-models.ts';
+import { pricedModelsAt } from '../../../prices/find-price.ts';
+import { isWritable } from '../../init/choose-models.ts';
 import type { Taken } from './find-price.ts';
+import { otherThanText } from './find-target.ts';
 import type { Target } from './find-target.ts';
 import type { Deployment } from './read-litellm.ts';
 
@@ -21,17 +22,12 @@ export function expandPattern(
   const { name, params, info, line } = deployment;
   const [before = '', behind, ...more] = target.model.split('*');
   const url = target.line.url.includes('${') ? '' : target.line.url;
-  const names = [...(modelsAt(url) ?? [])];
-  if (behind === undefined || more.length > 0 || name.split('*').length !== 2 || names.length === 0)
+  const models = pricedModelsAt(url).filter(
+    (model) => isWritable(model) && otherThanText(model, null) === null,
+  );
+  if (behind === undefined || more.length > 0 || name.split('*').length !== 2 || models.length === 0)
     return null;
-  const upstream = {
-    name: target.name,
-    line: { url },
-    foundBy: '',
-    listed: { kind: 'listed', names },
-  } as const;
-  const { models } = chooseModels(upstream, { models: [], price: null }, new Set());
-  return models.flatMap(({ route: { model } }) => {
+  return models.flatMap((model) => {
     if (!model.startsWith(before) || !model.endsWith(behind)) return [];
     const part = model.slice(before.length, model.length - behind.length);
     const own = { name: name.replace('*', () => part), line, model, params, info };
