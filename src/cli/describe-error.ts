@@ -29,7 +29,8 @@ export function isSystemError(error: unknown): error is SystemError {
 
 /** The message of an error for the person who runs the command. A failed access to a file becomes a sentence. */
 export function describeError(error: unknown): string {
-  if (!isSystemError(error) || error.path === undefined)
-    return error instanceof Error ? error.message : String(error);
-  return `${error.path}: ${meanings[error.code] ?? error.code} (${error.syscall})`;
+  if (!isSystemError(error)) return error instanceof Error ? error.message : String(error);
+  const { path, syscall, code, message } = error;
+  if (path !== undefined) return `${path}: ${meanings[code] ?? code} (${syscall})`;
+  return meanings[code] === undefined ? message : `${meanings[code]} (${syscall})`;
 }

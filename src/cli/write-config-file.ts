@@ -1,4 +1,4 @@
-import { existsSync, linkSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, lstatSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Throws where a config file can't be written, before any work is done for it. */
@@ -16,10 +16,12 @@ export function refuseOutput(file: string, force: boolean): void {
 
 /** Writes a config file as a whole or not at all. One that is there is replaced only by `force`. */
 export function writeConfigFile(file: string, text: string, force: boolean): void {
-  const partial = `${file}.${process.pid}.partial`;
+  // Not the link itself, where the file is one.
+  const target = force && existsSync(file) ? realpathSync(file) : file;
+  const partial = `${target}.${process.pid}.partial`;
   try {
     writeFileSync(partial, text, { flag: 'wx' });
-    if (force) renameSync(partial, file);
+    if (force) renameSync(partial, target);
     // Unlike a renaming, a link does not replace what another process has written meanwhile.
     else linkSync(partial, file);
   } catch (error) {

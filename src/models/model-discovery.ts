@@ -125,7 +125,10 @@ function problemIn({ models, unusable, shared }: FoundModels, { allow }: Offer):
   if (unusable > 0) return `${unusable} models left out: control characters in their names`;
   if (shared.length > 0)
     return `models.rename gives several models the same name, and only the first of each in the list is offered: ${shared.slice(0, maxShown).join(', ')}`;
-  return models.size > 0 ? null : `no model of the list is allowed by ${JSON.stringify(allow)}`;
+  if (models.size > 0) return null;
+  return allow.includes('*')
+    ? 'the list has no models'
+    : `no model of the list is allowed by ${JSON.stringify(allow)}`;
 }
 
 /** `problem` is why the list could not be fetched, for the operator. */

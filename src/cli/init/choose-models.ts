@@ -56,7 +56,11 @@ export function chooseModels(
     route: { upstream: name, model },
     price: priceOf(line.url, model, choice.price),
   }));
-  return { upstream, models, leftOut: all.filter((model) => !names.includes(model)).length };
+  return {
+    upstream,
+    models,
+    leftOut: all.filter((model) => isWritable(model) && !names.includes(model)).length,
+  };
 }
 
 /** The models of a list that answer with text, as far as their names and the list of prices say so. */

@@ -93,5 +93,5 @@ function readUpstream(upstream: FoundUpstream, environment: Environment): Config
 function namesOf({ line, foundBy }: FoundUpstream): SettingNames {
   const variable = variableOf(line);
   const apiKey = variable === null ? '--api-key-env' : `the variable ${variable}`;
-  return { url: foundBy, apiKey, ...namesInAnyConfig };
+  return { url: foundBy === variable ? line.url : foundBy, apiKey, ...namesInAnyConfig };
 }

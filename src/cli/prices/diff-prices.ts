@@ -95,8 +95,8 @@ function rowsIn(terms: ListedTerms | string): readonly (readonly string[])[] {
   return typeof terms === 'string' ? [['', '', '', '', '', `refused: ${terms}`]] : rowsOf(terms);
 }
 
-function describeCharges(charges: readonly KeyCharges[] | null): readonly string[] {
-  if (charges === null) return ['', 'No gateway answers, so what keys would have paid is not known.'];
+function describeCharges(charges: readonly KeyCharges[] | string): readonly string[] {
+  if (typeof charges === 'string') return ['', `What keys would have paid is not known: ${charges}`];
   if (charges.length === 0) return [];
   const shown = charges.slice(0, maxKeys);
   const rows = shown.map(({ name, chargedNanos, laterNanos }) => [
@@ -126,7 +126,7 @@ function presentEither(terms: ListedTerms | string) {
   return typeof terms === 'string' ? { refused: terms } : presentTerms(terms);
 }
 
-function present(changed: readonly ChangedModel[], charges: readonly KeyCharges[] | null) {
+function present(changed: readonly ChangedModel[], charges: readonly KeyCharges[] | string) {
   return {
     models: changed.map(({ model, now, later }) => ({
       model,
@@ -134,11 +134,13 @@ function present(changed: readonly ChangedModel[], charges: readonly KeyCharges[
       later: presentEither(later),
     })),
     keys:
-      charges?.map(({ id, name, chargedNanos, laterNanos }) => ({
-        id,
-        name,
-        charged: formatUsd(chargedNanos),
-        with_the_later_list: formatUsd(laterNanos),
-      })) ?? null,
+      typeof charges === 'string'
+        ? null
+        : charges.map(({ id, name, chargedNanos, laterNanos }) => ({
+            id,
+            name,
+            charged: formatUsd(chargedNanos),
+            with_the_later_list: formatUsd(laterNanos),
+          })),
   };
 }

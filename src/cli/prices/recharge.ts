@@ -5,6 +5,7 @@ import type { PresentedRecord } from '../../http/present/record.ts';
 import type { ListedTerms } from '../../prices/list-price.ts';
 import { parseUsd } from '../../shared/money.ts';
 import { readList, readPages } from '../admin-client.ts';
+import { describeError } from '../describe-error.ts';
 import { findRunningGateway } from '../running-gateway.ts';
 
 /** What a list has of models, or why it has none, by their names; `*` stands for all. */
@@ -23,14 +24,26 @@ const spanMs = 604_800_000;
 
 /**
  * Reads the last week's records of the gateway that runs, and what each key was charged and would have been; those with the
- * largest change first. `null` where no gateway answers. A request is charged anew by its tokens and its time where its model is
+ * largest change first; or why they are not known. A request is charged anew by its tokens and its time where its model is
  * one of `changed`; what was free, as after a failure, stays so.
  */
 export async function readKeyCharges(
   later: ListedPrices,
   changed: ReadonlySet<string>,
-): Promise<readonly KeyCharges[] | null> {
-  if (!(await findRunningGateway()).isThere) return null;
+): Promise<readonly KeyCharges[] | string> {
+  if (!(await findRunningGateway()).isThere) return 'no gateway answers';
+  try {
+    return await compareCharges(later, changed);
+  } catch (error) {
+    // The prices are shown all the same.
+    return describeError(error);
+  }
+}
+
+async function compareCharges(
+  later: ListedPrices,
+  changed: ReadonlySet<string>,
+): Promise<readonly KeyCharges[]> {
   const sums = new Map<string, { chargedNanos: bigint; laterNanos: bigint }>();
   const from = new Date(Date.now() - spanMs).toISOString();
   for await (const records of readPages<PresentedRecord>('/admin/records', `from=${from}`))

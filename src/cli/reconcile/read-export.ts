@@ -172,12 +172,16 @@ async function readRest(head: string, pieces: AsyncIterator<string>): Promise<st
 
 async function csvRows(head: string, pieces: AsyncIterator<string>): Promise<ExportRows> {
   const rows = readCsv(head, pieces);
-  const first = await rows.next();
-  if (first.done === true) throw new Error('the file is empty');
-  const names = first.value.cells.map((cell) => cell.trim());
+  const header = await rows.next();
+  if (header.done === true) throw new Error('the file is empty');
+  const names = header.value.cells.map((cell) => cell.trim());
   const columns = new Map(names.map((name, column) => [name, column]));
-  const repeated = names.find((name, column) => name !== '' && columns.get(name) !== column);
-  if (repeated !== undefined) throw new Error(`the column ${repeated} is there twice`);
+  const first = names.findIndex((name, column) => name !== '' && columns.get(name) !== column);
+  // Not by their name: a file without a header has a row of its data here.
+  if (first !== -1)
+    throw new Error(
+      `line 1: columns ${first + 1} and ${Number(columns.get(names[first] ?? '')) + 1} have the same name`,
+    );
   async function* contents(): AsyncGenerator<ExportRow> {
     for await (const { line, cells } of rows) {
       const place = `line ${line}`;

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { init } from '../../../src/cli/init/init.ts';
@@ -77,6 +77,12 @@ describe('textgate init', () => {
     expect([textOf(folder), upstream.seen.length]).toEqual(['mine', asked]);
     const replaced = await runCommand(['init', '--upstream', upstream.url, '--force'], folder);
     expect(replaced.code).toBe(0);
+    expect(textOf(folder)).toContain('tiny');
+    // A link stays one: what it leads to is replaced.
+    const linked = makeTemporaryFolder();
+    symlinkSync(join(folder, 'textgate.yaml'), join(linked, 'textgate.yaml'));
+    writeFileSync(join(folder, 'textgate.yaml'), 'mine');
+    await runCommand(['init', '--upstream', upstream.url, '--force'], linked);
     expect(textOf(folder)).toContain('tiny');
     const elsewhere = await runCommand(
       ['init', '--upstream', upstream.url, '--output', 'no/such/folder.yaml'],

@@ -98,7 +98,7 @@ describe('a config that textgate init writes', () => {
       choose(['x'.repeat(2_000), ...Array.from({ length: 5_000 }, (_, index) => `m${index}`)]),
     ]);
     expect(Object.keys(load(text).models)).toHaveLength(50);
-    expect(text).toContain('# local lists 4951 more models, which can be added in the same way.');
+    expect(text).toContain('# local lists 4950 more models, which can be added in the same way.');
   });
 
   test('names a model after its upstream, too, where another one has its name', () => {

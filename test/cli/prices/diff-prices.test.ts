@@ -70,7 +70,7 @@ describe('textgate prices diff', () => {
     expect(lines.find((line) => line.startsWith('later refused: '))).toContain(
       "the list of prices has no model 'gpt-4o' of openai; it has",
     );
-    expect(lines).toContain('No gateway answers, so what keys would have paid is not known.');
+    expect(lines).toContain('What keys would have paid is not known: no gateway answers');
   });
 
   test("compares what keys were charged in a week with the later list's charges, to the billionth", async () => {
@@ -99,6 +99,16 @@ describe('textgate prices diff', () => {
       readonly keys: unknown;
     };
     expect(keys).toMatchObject([{ name: 'test', charged: cells[0], with_the_later_list: cells[1] }]);
+
+    // The gateway is that of the config file, also where that is named by the option alone.
+    openPriceList().replace(own);
+    write(cheaper(), { models, admin: { port: Number(new URL(gateway.adminUrl).port) } });
+    const { TEXTGATE_ADMIN_URL: _, ...environment } = gateway.adminEnvironment;
+    expect((await diff(environment)).stdout).toContain(line);
+    openPriceList().replace(own);
+    const { stdout: withoutToken } = await diff({ TEXTGATE_ADMIN_TOKEN: '' });
+    expect(withoutToken).toMatch(/^What keys would have paid is not known: no admin token in /m);
+    expect(withoutToken).toContain('1 of 2 models would have another price');
   });
 
   test('compares the one price of all models that an upstream lists', async () => {

@@ -97,7 +97,7 @@ describe('an export that can not be read', () => {
       'num_model_requests,input_tokens,input_cached_tokens,output_tokens,model\n',
       'an export of the format openai needs start_time, which is missing',
     ],
-    ['has a column twice', `date,${plain}`, 'the column date is there twice'],
+    ['has a column twice', `date,${plain}`, 'line 1: columns 1 and 2 have the same name'],
     [
       'has a row with too few cells',
       `${plain}2030-01-31,large,1\n`,

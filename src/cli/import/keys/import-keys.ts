@@ -26,8 +26,8 @@ interface Result {
  */
 export async function importKeys(file: string, isDry: boolean): Promise<void> {
   const rows = await readRows(file).catch((error: unknown) => {
-    // A file without a header may have a key where names of columns are expected.
-    throw new Error(`${file}: ${describeError(error).replaceAll(/sk-\S{4,}/g, 'sk-…')}`);
+    const text = describeError(error);
+    throw new Error(text.startsWith(file) ? text : `${file}: ${text}`);
   });
   const counts: Record<Outcome, number> = { imported: 0, 'here already': 0, 'left out': 0, 'not taken': 0 };
   const places = new Map<unknown, string>();
@@ -64,7 +64,6 @@ async function readRows(file: string): Promise<readonly ExportRow[]> {
 async function importRow({ place, get }: ExportRow, isDry: boolean): Promise<Result> {
   const cells = Object.fromEntries(Object.keys(keyRow.shape).map((column) => [column, get(column)]));
   const read = keyRow.safeParse(cells);
-  // Without the name: where a hash is none, a key may stand anywhere in the row.
   if (!read.success) {
     const [issue] = read.error.issues;
     return notTaken(`${issue?.path.join('.')}: ${issue?.message}`);
@@ -88,16 +87,15 @@ async function importRow({ place, get }: ExportRow, isDry: boolean): Promise<Res
   } catch (error) {
     // Any other refusal is not the row's, and would be that of all that follow.
     if (!(error instanceof AdminRefusal) || error.status !== 400) throw error;
-    return notTaken(error.message, name);
+    return notTaken(error.message);
   }
 }
 
 function leftOut(why: string, name?: string): Result {
-  return { outcome: 'left out', text: `${before(name)}left out, as ${why}` };
+  return { outcome: 'left out', text: `${name === undefined ? '' : `${name}: `}left out, as ${why}` };
 }
 
-function notTaken(why: string, name?: string): Result {
-  return { outcome: 'not taken', text: `${before(name)}not taken: ${why}` };
+/** Without the name: it may be what is wrong, or a key in its place. */
+function notTaken(why: string): Result {
+  return { outcome: 'not taken', text: `not taken: ${why}` };
 }
-
-const before = (name: string | undefined): string => (name === undefined ? '' : `${name}: `);

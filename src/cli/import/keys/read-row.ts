@@ -79,7 +79,10 @@ const truths = new Map([
   ['false', false],
 ]);
 
-const text = cell((given) => given, 'a text');
+const text = cell(
+  (given) => (/sk-[\w-]{8,}/.test(given) ? null : given),
+  'a name: a key stands in its place',
+);
 const limit = cell((given) => (/^\d{1,15}$/.test(given) ? Number(given) : null), 'a whole number');
 const usd = (isUp: boolean) => cell((given) => nanosOf(given, isUp), 'an amount of USD, such as 20 or 1e-05');
 
