@@ -135,7 +135,11 @@ function options(
     height,
     ...(isUtc ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
     legend: { show: false },
-    cursor: { show: current().onZoom !== undefined, points: { show: false }, drag: { setScale: false } },
+    cursor: {
+      show: current().onZoom !== undefined,
+      points: { show: false },
+      drag: { setScale: false },
+    },
     hooks: {
       draw: [(plot) => drawMarks(plot, current().marks, colour('--muted'))],
       setSelect: [
@@ -160,12 +164,24 @@ function options(
           label: name,
           stroke,
           width: isStacked ? 0 : 2,
-          // Of lines, the library draws a value that has none beside it as a point.
-          ...(isStacked ? { fill: stroke, paths: barPaths(), points: { show: false } } : {}),
+          ...(isStacked
+            ? { fill: stroke, paths: barPaths(), points: { show: false } }
+            : { points: { filter: lonely } }),
         };
       }),
     ],
   };
+}
+
+/** The values of a line that have none beside them: it has no length there, so they are drawn as points. */
+function lonely(plot: uPlot, index: number, isShown: boolean): number[] | null {
+  // In a wide chart the library draws all values as points.
+  if (isShown) return null;
+  const values = plot.data[index] ?? [];
+  const isMissing = (place: number): boolean => (values[place] ?? null) === null;
+  return [...values.keys()].filter(
+    (place) => !isMissing(place) && isMissing(place - 1) && isMissing(place + 1),
+  );
 }
 
 /** Draws a dashed line at each mark. */

@@ -5,12 +5,9 @@ import type { Page } from 'playwright-core';
 
 const source = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-/** What the rules find in a page: a breach of one that keeps people from using it. */
-const grave = new Set<string | null | undefined>(['serious', 'critical']);
-
 /**
  * Runs the rules of axe-core over a page as it is now, in the light and in the dark. Throws the rule, the elements and what
- * mends them for each violation that is serious or critical. The rules run beside the page's scripts, whose policy is left on.
+ * mends them for each violation. The rules run beside the page's scripts, whose policy is left on.
  */
 export async function checkAccessibility(page: Page): Promise<void> {
   const faults: string[] = [];
@@ -19,9 +16,8 @@ export async function checkAccessibility(page: Page): Promise<void> {
     const { violations, passes } = await runRules(page);
     if (passes.length === 0) throw new Error('no rule applied: the page is empty');
     for (const { id, help, impact, nodes } of violations)
-      if (grave.has(impact))
-        for (const { html, failureSummary } of nodes)
-          faults.push(`${theme}: ${id} (${impact}): ${help}\n  ${html}\n  ${failureSummary}`);
+      for (const { html, failureSummary } of nodes)
+        faults.push(`${theme}: ${id} (${impact}): ${help}\n  ${html}\n  ${failureSummary}`);
   }
   await page.emulateMedia({ colorScheme: null });
   if (faults.length > 0) throw new Error(`the page is not accessible:\n${faults.join('\n')}`);
