@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Engine } from '../../src/storage/engine.ts';
 import { openThreadedEngine } from '../support/test-engine.ts';
 import { fillDatabase } from '../support/filled-database.ts';
 import type { HoldersOrder, HoldersResult } from './child-holders.ts';
@@ -43,12 +44,15 @@ export async function startBenchGateway(filling: {
   readonly heldUrl?: string;
   /** An empty PostgreSQL database to which all of it is moved, instead of the file. */
   readonly postgresUrl?: string;
+  /** Writes more into the database before the keys and the records. */
+  readonly prepare?: (engine: Engine) => Promise<void>;
 }): Promise<BenchGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'textgate.db');
   const engine = openThreadedEngine(file);
   await engine.ready;
+  await filling.prepare?.(engine);
   await engine.close();
   fillDatabase(file, { ...filling, models: ['small', 'large'] });
 

@@ -6,18 +6,22 @@ import { seededNumbers } from '../support/random-numbers.ts';
 import { countOption, readScript, seedOption } from '../support/script-options.ts';
 import { startBenchGateway } from './bench-gateway.ts';
 import type { BenchGateway } from './bench-gateway.ts';
+import { fillAudit, fillHistory } from './console/fill-views.ts';
 import { openStreams, startHeldUpstream } from './console/held-upstream.ts';
+import { steps, timeStep } from './console/time-steps.ts';
 import { openView, timeView } from './console/time-view.ts';
 
 /**
- * Measures the console in front of a large database while streams are open: how long each view takes until it is usable, and
- * what open consoles cost the clients. `npm run bench console -- --keys 10000 --records 1000000 --streams 1000`
+ * Measures the console in front of a large database while streams are open: how long each view takes until it is usable, how
+ * long steps in views take from the click until their result is painted, and what open consoles cost the clients.
+ * `npm run bench console -- --keys 10000 --records 1000000 --streams 1000`
  */
-const { keys, records, streams, rounds, seconds, seed } = readScript({
+const { keys, records, streams, rounds, seconds, seed, audit } = readScript({
   name: 'bench console',
   options: {
     keys: countOption('keys in the database', 10_000),
     records: countOption('records in it', 1_000_000),
+    audit: countOption('lines of the audit in it', 100_000),
     streams: countOption('streams that are open meanwhile', 1_000),
     rounds: countOption('how often each view is opened, and the load runs without and with consoles', 5),
     seconds: countOption('how long each load takes', 10),
@@ -48,7 +52,6 @@ async function timeViews(context: BrowserContext, page: Page, url: string): Prom
   const views: readonly string[] = await links.evaluateAll((found: { readonly hash: string }[]) =>
     found.map(({ hash }) => hash),
   );
-  await page.close();
   print('view             usable: middle     slowest first paint longest task');
   for (const view of views) {
     const times = [];
@@ -94,6 +97,16 @@ function watchesOf({ forget: { url, token } }: BenchGateway, context: BrowserCon
   ]);
 }
 
+/** Does every step as often as there are rounds. */
+async function timeSteps(page: Page, url: string): Promise<void> {
+  print('step                           middle     slowest');
+  for (const step of steps) {
+    const times = [];
+    for (let round = 0; round < rounds; round++) times.push(await timeStep(page, url, step));
+    print(`  ${step.name.padEnd(22)}${ms(middle(times))}${ms(Math.max(...times))}`);
+  }
+}
+
 /** Runs the load with each kind of watchers in turn, so that all have the same machine. */
 async function compareLoads(gateway: BenchGateway, context: BrowserContext): Promise<void> {
   const watches = watchesOf(gateway, context);
@@ -114,13 +127,17 @@ async function compareLoads(gateway: BenchGateway, context: BrowserContext): Pro
 }
 
 const upstream = await startHeldUpstream();
-print(`${keys} keys, ${records} records, ${streams} streams, seed ${seed}`);
+print(`${keys} keys, ${records} records, ${audit} lines of the audit, ${streams} streams, seed ${seed}`);
 const gateway = await startBenchGateway({
   keys,
   records,
   // One follows every millisecond, so the last one was made just now.
   startMs: Date.now() - records,
   heldUrl: upstream.url,
+  prepare: async (engine) => {
+    await fillHistory(engine, Date.now(), random);
+    await fillAudit(engine, audit, Date.now());
+  },
 });
 const browser = await launchBrowser();
 try {
@@ -131,6 +148,8 @@ try {
   const page = await context.newPage();
   await login(page, adminUrl, token);
   await timeViews(context, page, consoleUrl(adminUrl));
+  await timeSteps(page, consoleUrl(adminUrl));
+  await page.close();
   await compareLoads(gateway, context);
   print(`streams that were lost: ${held.lost()}`);
   held.close();

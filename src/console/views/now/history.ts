@@ -11,9 +11,10 @@ import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
-import { formatTime } from '../../widgets/format.ts';
+import { Folded } from '../../widgets/folded.ts';
+import { formatCount, formatTime } from '../../widgets/format.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
-import { readMarks } from './marks.ts';
+import { marksOf, maxActs, readActs } from './marks.ts';
 import type { Mark } from './marks.ts';
 import { measures, seriesOf } from './measures.ts';
 import type { Figures, History, Measure, MeasureName } from './measures.ts';
@@ -61,13 +62,18 @@ interface LoadedHistory {
   readonly bounds: Bounds;
   readonly history: History;
   readonly marks: readonly Mark[];
+  /** Whether operators did more than was read. */
+  readonly hasMoreActs: boolean;
 }
 
 function useHistory(time: ChosenTime) {
   return useLoaded<LoadedHistory>(JSON.stringify(time), async (signal) => {
     const bounds = boundsOf(time, Date.now());
-    const history = await callAdmin<History>(adminPath('history', { ...bounds }), { signal });
-    return { bounds, history, marks: await readMarks(history, bounds, signal) };
+    const [history, acts] = await Promise.all([
+      callAdmin<History>(adminPath('history', { ...bounds }), { signal }),
+      readActs(bounds, signal),
+    ]);
+    return { bounds, history, marks: marksOf(history, acts, bounds), hasMoreActs: acts.next !== null };
   });
 }
 
@@ -78,7 +84,7 @@ interface ChartProps {
 }
 
 function HistoryChart({ loaded, measure, onZoom }: ChartProps): VNode {
-  const { history, marks, bounds } = loaded;
+  const { history, marks, hasMoreActs, bounds } = loaded;
   const { times, series } = useMemo(() => seriesOf(history, measure), [history, measure]);
   const lines = useMemo(() => marks.map(({ at }) => Date.parse(at) / 1_000), [marks]);
   const zoom = (from: number, to: number): void =>
@@ -94,11 +100,14 @@ function HistoryChart({ loaded, measure, onZoom }: ChartProps): VNode {
       onZoom=${zoom}
     />
     <p class="note">
-      ${boundsText(bounds)}. Drag over the chart to see a part of it.${' '}
+      ${boundsText(bounds)}. To see a part of it, drag over the chart, or choose another time above.${' '}
       <${TimeLinks} bounds=${bounds} />
     </p>
-    <${FigureTable} history=${history} measure=${measure} />
-    <${EventTable} marks=${marks} />
+    <${Folded} summary="The figures of the chart">
+      ${() => html`<${FigureTable} history=${history} measure=${measure} />`}
+    <//>
+    <${Folded} summary=${eventsText(marks.length)}>${() => html`<${EventTable} marks=${marks} />`}<//>
+    <${LeftOut} count=${history.marks_left_out} hasMoreActs=${hasMoreActs} />
   `;
 }
 
@@ -133,17 +142,14 @@ function FigureTable({ history, measure }: { readonly history: History; readonly
   );
   const rows = useMemo(() => history.points.toReversed(), [history]);
   return html`
-    <details>
-      <summary>The figures of the chart</summary>
-      <${DataTable}
-        caption=${measure.title}
-        columns=${columns}
-        rows=${rows}
-        keyOf=${({ at }: Figures) => at}
-        empty="No process has written figures of this time."
-        paging=${{ ...rowCounts, plural: 'times' }}
-      />
-    </details>
+    <${DataTable}
+      caption=${measure.title}
+      columns=${columns}
+      rows=${rows}
+      keyOf=${({ at }: Figures) => at}
+      empty="No process has written figures of this time."
+      paging=${{ ...rowCounts, plural: 'times' }}
+    />
   `;
 }
 
@@ -155,20 +161,35 @@ const eventColumns: readonly Column<Mark>[] = [
 /** What happened beside the requests: each is a dashed line in the chart. */
 function EventTable({ marks }: { readonly marks: readonly Mark[] }): VNode {
   const rows = useMemo(() => marks.toReversed(), [marks]);
-  return html`
-    <details>
-      <summary>
-        ${marks.length === 0 ? 'No event' : `${marks.length} ${marks.length === 1 ? 'event' : 'events'}`}
-        ${marks.length > 0 && ', the dashed lines'}
-      </summary>
-      <${DataTable}
-        caption="Events"
-        columns=${eventColumns}
-        rows=${rows}
-        keyOf=${({ at, text }: Mark) => `${at} ${text}`}
-        empty="Nothing was configured, no operator changed anything, and no circuit or process began or ended."
-        paging=${{ ...rowCounts, plural: 'events' }}
-      />
-    </details>
-  `;
+  return html`<${DataTable}
+    caption="Events"
+    columns=${eventColumns}
+    rows=${rows}
+    keyOf=${({ at, text }: Mark) => `${at} ${text}`}
+    empty="Nothing was configured, no operator changed anything, and no circuit or process began or ended."
+    paging=${{ ...rowCounts, plural: 'events' }}
+  />`;
+}
+
+/** How many events there are, in words. */
+function eventsText(count: number): string {
+  if (count === 0) return 'No event';
+  return `${formatCount(count)} ${count === 1 ? 'event, the dashed line' : 'events, the dashed lines'}`;
+}
+
+interface LeftOutProps {
+  /** How many events of processes are left out. */
+  readonly count: number;
+  readonly hasMoreActs: boolean;
+}
+
+/** Which events are not among those that are shown; nothing if all are. */
+function LeftOut({ count, hasMoreActs }: LeftOutProps): VNode {
+  const said = [
+    ...(count === 0 ? [] : [`${formatCount(count)} ${count === 1 ? 'event' : 'events'} of processes`]),
+    ...(hasMoreActs ? [`what operators did before the newest ${maxActs} entries of the audit`] : []),
+  ];
+  return html`<p class="notice" hidden=${said.length === 0}>
+    There are too many events. Left out: ${said.join(', and ')}. Choose a shorter time to see more of them.
+  </p>`;
 }

@@ -26,17 +26,19 @@ const texts: Readonly<Record<Event['kind'], string>> = {
   circuit_closed: 'answers again: its circuit closed',
 };
 
-/** How many changes of operators are shown: the newest ones. */
-const maxActs = 200;
+/** How many acts of operators are read: the newest ones. */
+export const maxActs = 200;
+
+/** What operators did in a time. */
+type Acts = PresentedList<PresentedAuditLine>;
+
+/** Reads the newest acts of operators in a time. */
+export function readActs(bounds: Bounds, signal: AbortSignal): Promise<Acts> {
+  return callAdmin<Acts>(adminPath('audit', { ...bounds, limit: maxActs }), { signal });
+}
 
 /** What the processes marked of a time, and what operators changed in it, the earliest first. */
-export async function readMarks(
-  history: History,
-  bounds: Bounds,
-  signal: AbortSignal,
-): Promise<readonly Mark[]> {
-  const path = adminPath('audit', { ...bounds, limit: maxActs });
-  const acts = await callAdmin<PresentedList<PresentedAuditLine>>(path, { signal });
+export function marksOf(history: History, acts: Acts, bounds: Bounds): readonly Mark[] {
   return [
     ...history.marks.map(markOf),
     // A config that was loaded is among the events of the processes; a refused call and a login changed nothing.

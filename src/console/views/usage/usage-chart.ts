@@ -1,9 +1,10 @@
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { Chart } from '../../widgets/chart.ts';
 import type { Series } from '../../widgets/chart.ts';
 import { formatCount, formatShort, formatTime } from '../../widgets/format.ts';
+import { Folded } from '../../widgets/folded.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { groups, measureOf, measureTitles } from './groups.ts';
@@ -40,7 +41,9 @@ export function UsageChart({ course, range, by, show, count }: Props): VNode {
       isUtc=${range.period === 'day'}
       write=${show === 'charge' ? (value: number) => `$${formatShort(value)}` : formatShort}
     />
-    <${CourseTable} caption=${title} series=${series} range=${range} show=${show} />
+    <${Folded} summary="The figures of the chart">
+      ${() => html`<${FigureTable} caption=${title} series=${series} range=${range} show=${show} />`}
+    <//>
   `;
 }
 
@@ -92,17 +95,7 @@ interface Row {
   readonly startMs: number;
 }
 
-/** The figures of the chart, for those who can't see it or want them exactly. It is drawn once it is opened. */
-function CourseTable(props: TableProps): VNode {
-  const [isOpen, setIsOpen] = useState(false);
-  return html`
-    <details onToggle=${(event: Event) => setIsOpen((event.currentTarget as HTMLDetailsElement).open)}>
-      <summary>The figures of the chart</summary>
-      ${isOpen && html`<${FigureTable} ...${props} />`}
-    </details>
-  `;
-}
-
+/** The figures of the chart, for those who can't see it or want them exactly. */
 function FigureTable({ caption, series, range, show }: TableProps): VNode {
   const rows = useMemo(() => range.starts.map((startMs, place) => ({ place, startMs })), [range]);
   const columns = useMemo(() => columnsOf(series, range, show), [series, range, show]);
