@@ -3,7 +3,7 @@ export const viewersZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const count = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
-const moment = new Intl.DateTimeFormat('en', {
+const momentParts = {
   year: 'numeric',
   month: 'short',
   day: 'numeric',
@@ -11,7 +11,9 @@ const moment = new Intl.DateTimeFormat('en', {
   minute: '2-digit',
   second: '2-digit',
   hourCycle: 'h23',
-});
+} as const;
+const moment = new Intl.DateTimeFormat('en', momentParts);
+const momentWithOffset = new Intl.DateTimeFormat('en', { ...momentParts, timeZoneName: 'shortOffset' });
 
 /** A whole number with its thousands apart, as `12,345`. */
 export function formatCount(value: number): string {
@@ -70,9 +72,40 @@ export function shortAmount(usd: string): string {
   return formatAmount(`${sign}${padded.slice(0, -decimals)}.${rest}`);
 }
 
-/** A time in the zone of the viewer, to the second. */
+const hourMs = 3_600_000;
+
+/**
+ * A time in the zone of the viewer, to the second. Within an hour of a change of its clocks with the offset, as `GMT+2`: in the
+ * hour that comes twice, the same words would stand for two times.
+ */
 export function formatTime(iso: string): string {
-  return moment.format(new Date(iso));
+  const at = new Date(iso);
+  const offsetAt = (ms: number): number => new Date(at.getTime() + ms).getTimezoneOffset();
+  return (offsetAt(-hourMs) === offsetAt(hourMs) ? moment : momentWithOffset).format(at);
+}
+
+const minuteMs = 60_000;
+
+/** A time as a field of dates and times has it: in the zone of the viewer, to the second. */
+export function localText(iso: string): string {
+  return withOffset(iso, -1).slice(0, 19);
+}
+
+/**
+ * The time that such a field has, in ISO 8601, `before` being the one that it was made for; `null` for one that is being typed.
+ * Of an hour that comes twice, the pass is kept in which the time before was: the field can't tell them apart.
+ */
+export function readLocal(text: string, before: string): string | null {
+  const read = new Date(text);
+  // A year that is being typed has few digits.
+  if (Number.isNaN(read.getTime()) || read.getTime() < 0) return null;
+  const kept = withOffset(`${text}Z`, 1, before);
+  return localText(kept).startsWith(text) ? kept : read.toISOString();
+}
+
+/** A time that is moved by the offset which the viewer's zone has at a time. */
+function withOffset(iso: string, sign: 1 | -1, at = iso): string {
+  return new Date(Date.parse(iso) + sign * new Date(at).getTimezoneOffset() * minuteMs).toISOString();
 }
 
 /** A length of time, as `340 ms`, `2.4 s`, `3 min 20 s` or `2 h 5 min`. */

@@ -5,7 +5,7 @@ import { boundsOf, timeTitles } from '../chosen-time.ts';
 import type { Bounds, ChosenTime, TimeName } from '../chosen-time.ts';
 import { Fault } from './fault.ts';
 import { Field, Select } from './field.ts';
-import { formatTime, viewersZone } from './format.ts';
+import { formatTime, localText, readLocal, viewersZone } from './format.ts';
 
 interface Props {
   readonly time: ChosenTime;
@@ -39,10 +39,9 @@ interface EndsProps {
 function Ends({ given, onChange }: EndsProps): VNode {
   const [error, setError] = useState<string | null>(null);
   const change = (name: keyof Bounds) => (value: string) => {
-    const atMs = Date.parse(value);
-    // A time that is being typed is not one yet: its year has few digits.
-    if (Number.isNaN(atMs) || atMs < 0) return;
-    const next = { ...given, [name]: new Date(atMs).toISOString() };
+    const read = readLocal(value, given[name]);
+    if (read === null) return;
+    const next = { ...given, [name]: read };
     const isForward = next.from < next.to;
     setError(isForward ? null : 'The first time is not before the last one: nothing has changed yet.');
     if (isForward) onChange({ name: null, given: next });
@@ -56,12 +55,6 @@ function Ends({ given, onChange }: EndsProps): VNode {
       onInput=${change(name)}
     />`;
   return html`${field('From', 'from')} ${field('To', 'to')} <${Fault} text=${error} />`;
-}
-
-/** A time as a field of that type has it: in the zone of the viewer, to the second. */
-function localText(iso: string): string {
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
 /** The two ends of a time in words, with the zone in which they are. */

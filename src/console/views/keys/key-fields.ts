@@ -1,3 +1,4 @@
+import { localText } from '../../widgets/format.ts';
 import type { Key } from './types.ts';
 
 /** The parts of the form, in their order. */
@@ -205,12 +206,9 @@ function writeDuration(milliseconds: number): string {
   return fitting === undefined ? '0s' : `${milliseconds / fitting[1]}${fitting[0]}`;
 }
 
-/** A time as a browser's field shows it, in the zone of the viewer. */
+/** A time as a browser's field shows it, in the zone of the viewer, to the minute. */
 function asLocal(iso: string | null): string {
-  if (iso === null) return '';
-  const time = new Date(iso);
-  const shifted = new Date(time.getTime() - time.getTimezoneOffset() * minuteMs);
-  return shifted.toISOString().slice(0, localLength);
+  return iso === null ? '' : localText(iso).slice(0, localLength);
 }
 
 /** A time of a browser's field as the admin API reads it; `null` for an empty field. */
