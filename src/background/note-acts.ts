@@ -1,24 +1,32 @@
-import type { AuditEntry } from '../domain/audit/audit-line.ts';
+import type { Actor, AuditEntry } from '../domain/audit/audit-line.ts';
 import type { AuditTrail } from '../domain/ports/audit.ts';
 import type { TaskPorts } from './repeat.ts';
 
-/** How many refusals have lines of their own in a window, which begins with the first one, in milliseconds. */
-const maxRefusals = 30;
+/**
+ * How many refusals of one operator, or of all strangers, have lines of their own in a window, which begins with the first
+ * one, and how long it is, in milliseconds.
+ */
+const maxOwnLines = 30;
 const windowMs = 60_000;
 
 /** How many lines wait for the database at most. */
 const maxWaiting = 1_000;
 
+/** The refusals of one operator, or of all strangers, since a moment. */
+interface Window {
+  count: number;
+  readonly end: () => void;
+}
+
 /**
  * Writes down what operators did that changes no key, and what was refused, one line after the other. Calls that are refused
- * need no token: beyond a number in a minute they are counted, and one line says how many there were. Lines that the database
- * does not take are reported and lost.
+ * need no token: beyond a number in a minute they are counted, and one line says how many there were. Each operator is counted
+ * alone, so that no stranger hides what an operator was refused. Lines that the database does not take are reported and lost.
  */
 export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault }: TaskPorts) {
   let writing: Promise<void> = Promise.resolve();
   let waiting = 0;
-  let refused = 0;
-  let cancelWindow: (() => void) | null = null;
+  const windows = new Map<string, Window>();
 
   const write = (entry: AuditEntry): void => {
     if (waiting >= maxWaiting) return onFault(failure, 'too many lines wait');
@@ -29,24 +37,32 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
       .catch((error: unknown) => onFault(failure, error))
       .finally(() => waiting--);
   };
-  const endWindow = (): void => {
-    cancelWindow?.();
-    cancelWindow = null;
-    const more = refused - maxRefusals;
-    refused = 0;
-    if (more > 0) write({ ...moreRefused, times: more });
+  const openWindow = (whose: string, { way, name }: Actor): Window => {
+    const end = (): void => {
+      cancel();
+      windows.delete(whose);
+      const times = window.count - maxOwnLines;
+      if (times > 0) write({ ...moreRefused, actor: { way, name, address: null }, times });
+    };
+    const cancel = clock.schedule(windowMs, end);
+    const window = { count: 0, end };
+    windows.set(whose, window);
+    return window;
   };
   const note = (entry: AuditEntry): void => {
     if (entry.result === 'done') return write(entry);
-    cancelWindow ??= clock.schedule(windowMs, endWindow);
-    refused++;
-    if (refused <= maxRefusals) write(entry);
+    const { way, name } = entry.actor;
+    // A config that is refused is no stranger's.
+    const whose = JSON.stringify([name, way === 'config']);
+    const window = windows.get(whose) ?? openWindow(whose, entry.actor);
+    window.count++;
+    if (window.count <= maxOwnLines) write(entry);
   };
   return {
     note,
     /** Resolves when all is written that was noted, or could not be. */
     stop: async (): Promise<void> => {
-      endWindow();
+      for (const { end } of windows.values()) end();
       await writing;
     },
   };
@@ -54,12 +70,10 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
 
 const failure = 'a line of the audit could not be stored';
 
-const moreRefused: AuditEntry = {
-  actor: { way: 'admin_api', name: null, address: null },
+const moreRefused = {
   action: 'more.refused',
   keyId: null,
   subject: null,
   result: 'refused',
-  times: 0,
   changes: [],
-};
+} as const;

@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest';
 import { noteActs } from '../../src/background/note-acts.ts';
-import type { AuditEntry } from '../../src/domain/audit/audit-line.ts';
-import { entryOf } from '../support/audit-scene.ts';
+import type { Actor, AuditEntry } from '../../src/domain/audit/audit-line.ts';
+import { ada, entryOf } from '../support/audit-scene.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-const refusal: AuditEntry = { ...entryOf(1), action: 'admin.call', result: 'invalid_api_key' };
+const stranger: Actor = { way: 'admin_api', name: null, address: null };
+const refusal: AuditEntry = {
+  ...entryOf(1),
+  actor: stranger,
+  action: 'admin.call',
+  result: 'invalid_api_key',
+};
 
 function keep(add: (entries: readonly AuditEntry[]) => Promise<void>) {
   const clock = createFakeClock();
@@ -24,6 +30,32 @@ test('of the refusals of a minute the first 30 have lines, and one line says how
   const of = (action: string) => lines.filter((line) => line.action === action);
   expect([of('admin.call').length, of('request.cancel').length]).toEqual([31, 40]);
   expect(of('more.refused')).toMatchObject([{ times: 70, result: 'refused', actor: { name: null } }]);
+});
+
+test('a flood of strangers hides no refusal of an operator, and none of a config', async () => {
+  const lines: AuditEntry[] = [];
+  const { note, stop } = keep(async (entries) => void lines.push(...entries));
+  const ofStrangers = {
+    console: { ...stranger, way: 'console' },
+    config: { ...stranger, way: 'config' },
+  } as const;
+  for (let at = 0; at < 100; at++) note({ ...refusal, actor: at < 50 ? stranger : ofStrangers.console });
+  for (let at = 0; at < 40; at++) note({ ...refusal, actor: ada, result: 'key_not_found' });
+  note({ ...refusal, actor: { ...ada, name: 'bob' }, result: 'read_only_token' });
+  note({ ...refusal, actor: ofStrangers.config, result: 'config_invalid' });
+  await stop();
+  const own = lines.filter(({ action }) => action === 'admin.call').map(({ actor }) => actor.name);
+  expect([...Map.groupBy(own, (name) => name)].map(([name, all]) => [name, all.length])).toEqual([
+    [null, 31],
+    ['ada', 30],
+    ['bob', 1],
+  ]);
+  expect(
+    lines.filter(({ action }) => action === 'more.refused').map(({ actor, times }) => [actor.name, times]),
+  ).toEqual([
+    [null, 70],
+    ['ada', 10],
+  ]);
 });
 
 test('lines that wait for a database that is away are bounded, and reported where they are lost', async () => {
