@@ -3,8 +3,8 @@ import type { AuditTrail } from '../domain/ports/audit.ts';
 import type { TaskPorts } from './repeat.ts';
 
 /**
- * How many refusals of one operator, or of all strangers, have lines of their own in a window, which begins with the first
- * one, and how long it is, in milliseconds.
+ * How many refusals of one operator, or of all strangers, and how many try-outs have lines of their own in a window, which
+ * begins with the first one, and how long it is, in milliseconds.
  */
 const maxOwnLines = 30;
 const windowMs = 60_000;
@@ -12,7 +12,7 @@ const windowMs = 60_000;
 /** How many lines wait for the database at most. */
 const maxWaiting = 1_000;
 
-/** The refusals of one operator, or of all strangers, since a moment. */
+/** The refusals of one operator, or of all strangers, or the try-outs of one, since a moment. */
 interface Window {
   count: number;
   readonly end: () => void;
@@ -20,8 +20,9 @@ interface Window {
 
 /**
  * Writes down what operators did that changes no key, and what was refused, one line after the other. Calls that are refused
- * need no token: beyond a number in a minute they are counted, and one line says how many there were. Each operator is counted
- * alone, so that no stranger hides what an operator was refused. Lines that the database does not take are reported and lost.
+ * need no token, and a script may try a model out again and again: beyond a number in a minute they are counted, and one line
+ * says how many there were. Each operator is counted alone, so that no stranger hides what an operator was refused. Lines that
+ * the database does not take are reported and lost.
  */
 export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault }: TaskPorts) {
   let writing: Promise<void> = Promise.resolve();
@@ -37,12 +38,12 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
       .catch((error: unknown) => onFault(failure, error))
       .finally(() => waiting--);
   };
-  const openWindow = (whose: string, { way, name }: Actor): Window => {
+  const openWindow = (whose: string, { way, name }: Actor, more: More): Window => {
     const end = (): void => {
       cancel();
       windows.delete(whose);
       const times = window.count - maxOwnLines;
-      if (times > 0) write({ ...moreRefused, actor: { way, name, address: null }, times });
+      if (times > 0) write({ ...more, actor: { way, name, address: null }, times });
     };
     const cancel = clock.schedule(windowMs, end);
     const window = { count: 0, end };
@@ -50,11 +51,12 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
     return window;
   };
   const note = (entry: AuditEntry): void => {
-    if (entry.result === 'done') return write(entry);
+    const more = moreOf(entry);
+    if (more === null) return write(entry);
     const { way, name } = entry.actor;
     // A config that is refused is no stranger's.
-    const whose = JSON.stringify([name, way === 'config']);
-    const window = windows.get(whose) ?? openWindow(whose, entry.actor);
+    const whose = JSON.stringify([more.action, name, way === 'config']);
+    const window = windows.get(whose) ?? openWindow(whose, entry.actor, more);
     window.count++;
     if (window.count <= maxOwnLines) write(entry);
   };
@@ -70,10 +72,14 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
 
 const failure = 'a line of the audit could not be stored';
 
-const moreRefused = {
-  action: 'more.refused',
-  keyId: null,
-  subject: null,
-  result: 'refused',
-  changes: [],
-} as const;
+/** What one line says of all that have none of their own. */
+type More = Omit<AuditEntry, 'actor' | 'times'>;
+
+const moreTried: More = { action: 'request.try', result: 'done', keyId: null, subject: null, changes: [] };
+const moreRefused: More = { ...moreTried, action: 'more.refused', result: 'refused' };
+
+/** What is said of those like an entry that are too many; `null` where each has a line. */
+function moreOf({ action, result }: AuditEntry): More | null {
+  if (result !== 'done') return moreRefused;
+  return action === 'request.try' ? moreTried : null;
+}

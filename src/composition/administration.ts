@@ -84,9 +84,9 @@ export function composeAdministration(
       clock,
     }),
     tryOut: {
-      ports: { ...ports, keys: withPlaygroundKey(ports.keys, keyManagement, clock) },
-      keys: ports.keys,
-      clock,
+      ports,
+      keysFor: (by) => withPlaygroundKey(by, ports.keys, { management: keyManagement, clock }),
+      note: processServices.administration.note,
       settings: { maxBodyBytes: config.server.maxBody, addresses },
     },
     upstreamReports,

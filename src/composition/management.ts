@@ -1,4 +1,5 @@
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
+import { keyEntry } from '../domain/audit/audit-line.ts';
 import type { Actor } from '../domain/audit/audit-line.ts';
 import { createKeyOperations } from '../http/admin/keys.ts';
 import type {
@@ -119,7 +120,7 @@ export interface Management {
   cancel(requestId: string): Promise<{ readonly request_id: string; readonly cancelled: true }>;
 }
 
-/** An app that manages keys from code. */
+/** An app that does from code what operators do. */
 const byCode: Actor = { way: 'code', name: null, address: null };
 
 /** Builds the methods over the config in force, which has the defaults of keys. All reject after the gateway's end. */
@@ -150,7 +151,12 @@ export function createManagement(current: () => AdminPorts, isClosed: () => bool
     usage: async (query = {}) => presentUsagePage(await orThrow(readUsage(query, administration().usage))),
     status: async (query = {}) => orThrow(readStatusAs(query, administration().status)),
     inFlight: async () => readRunning(records()),
-    cancel: async (requestId) => orThrow(cancelRequest(searchableId(requestId), records())),
+    async cancel(requestId) {
+      const { records: running, note } = administration();
+      const cancelled = await orThrow(cancelRequest(searchableId(requestId), running));
+      note({ ...keyEntry(byCode, 'request.cancel', null, []), subject: cancelled.request_id });
+      return cancelled;
+    },
   };
 }
 

@@ -28,16 +28,17 @@ export function newPlaygroundKey(nowMs: number): ApiKey {
   );
 }
 
-/** By what way the key is made: the try-out that needs it has no line of its own. */
-const byTryOut: Actor = { way: 'admin_api', name: null, address: null };
-
-/** A directory that makes the playground's key when it is named and not there yet. */
-export function withPlaygroundKey(keys: KeyDirectory, management: KeyManagement, clock: Clock): KeyDirectory {
+/** A directory that makes the playground's key when it is named and not there yet: for the operator whose try-out names it. */
+export function withPlaygroundKey(
+  by: Actor,
+  keys: KeyDirectory,
+  { management, clock }: { readonly management: KeyManagement; readonly clock: Clock },
+): KeyDirectory {
   const findById = async (id: string): Promise<NamedKey | null | Refusal> => {
     const found = await keys.findById(id);
     if (found !== null || id !== playgroundKeyId) return found;
     try {
-      await management.storeOnce(byTryOut, newPlaygroundKey(clock.now()));
+      await management.storeOnce(by, newPlaygroundKey(clock.now()));
     } catch {
       return storageUnavailable();
     }

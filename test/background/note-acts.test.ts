@@ -58,6 +58,22 @@ test('a flood of strangers hides no refusal of an operator, and none of a config
   ]);
 });
 
+test('of the try-outs of an operator in a minute the first 30 have lines, and one more stands for the others', async () => {
+  const lines: AuditEntry[] = [];
+  const { note, stop } = keep(async (entries) => void lines.push(...entries));
+  const tryOut: AuditEntry = { ...entryOf(1), action: 'request.try', keyId: 'key_1' };
+  for (let at = 0; at < 100; at++) note(tryOut);
+  note({ ...tryOut, result: 'insufficient_balance' });
+  note({ ...tryOut, actor: { ...ada, name: 'bob' } });
+  await stop();
+  expect(lines.map(({ actor, keyId, result, times }) => [actor.name, keyId, result, times])).toEqual([
+    ...Array.from({ length: 30 }, () => ['ada', 'key_1', 'done', 1]),
+    ['ada', 'key_1', 'insufficient_balance', 1],
+    ['bob', 'key_1', 'done', 1],
+    ['ada', null, 'done', 70],
+  ]);
+});
+
 test('lines that wait for a database that is away are bounded, and reported where they are lost', async () => {
   let isAway = true;
   const lines: AuditEntry[] = [];

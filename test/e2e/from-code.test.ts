@@ -75,6 +75,11 @@ describe('from code', () => {
     const page = await own.records.list({ limit: 1 });
     expect(page.data).toEqual([await own.records.get(id)]);
     expect(page).toEqual(await readAdmin('/records?limit=1'));
+    const ofCode = { way: 'code', actor: null, subject: id, result: 'done', times: 1 };
+    await eventually('the audit has it', async () =>
+      JSON.stringify(await readAdmin('/audit?action=request.cancel')).includes(id),
+    );
+    expect(await readAdmin('/audit?action=request.cancel')).toMatchObject({ data: [ofCode] });
     await expect(own.cancel(id)).rejects.toMatchObject({ code: 'request_not_found', status: 404 });
   });
 

@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import type { PresentedAuditLine } from '../../src/http/present/audit.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { plantPrompts } from '../support/canaries.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
@@ -195,6 +197,50 @@ describe('a try-out is refused', () => {
   });
 });
 
+/** The newest line of the audit about a try-out, once there is one that fits. */
+async function triedLine(fits: Partial<PresentedAuditLine>): Promise<PresentedAuditLine> {
+  let found: PresentedAuditLine | undefined;
+  await eventually('there is a line', async () => {
+    const { body } = await askAdmin(gateway, 'GET', '/audit?limit=200');
+    found = (body.data as readonly PresentedAuditLine[]).find((line) =>
+      isDeepStrictEqual({ ...line, ...fits }, line),
+    );
+    return found !== undefined;
+  });
+  return found as PresentedAuditLine;
+}
+
+test('has one line in the audit: who tried which model as which key, and no word of it', async () => {
+  upstream.play(sayTexts(['hello']));
+  const { key } = await gateway.gateway.createKey('audited', { models: ['small'] });
+  const about = { action: 'request.try', key_id: key.id } as const;
+  const answer = await tryOut(key.id, 'chat/completions', { ...chat, stream: true });
+  await answer.text();
+  expect(await triedLine({ ...about, result: 'done' })).toMatchObject({
+    way: 'admin_api',
+    actor: 'admin.token',
+    subject: 'audited',
+    times: 1,
+    changes: [{ field: 'model', before: null, after: 'small' }],
+  });
+  const secretModel = 'a model name that has a secret';
+  await (await tryOut(key.id, 'responses', { ...asked, model: secretModel })).text();
+  expect(await triedLine({ ...about, result: 'model_not_found' })).toMatchObject({ changes: [] });
+  await (await tryOut('key_of_none', 'responses', asked)).text();
+  expect(await triedLine({ key_id: 'key_of_none' })).toMatchObject({
+    result: 'key_not_found',
+    subject: null,
+  });
+  await (await tryOut(key.id, 'responses', asked, { token: readOnlyToken })).text();
+  expect(await triedLine({ action: 'request.try', result: 'read_only_token' })).toMatchObject({
+    actor: 'admin.readOnlyToken',
+  });
+  const { text } = await askAdmin(gateway, 'GET', '/audit?limit=200');
+  for (const word of [prompt, secretModel]) expect(text).not.toContain(word);
+  const { body } = await askAdmin(gateway, 'GET', `/audit?key=${key.id}&action=request.try`);
+  expect(body.data).toHaveLength(2);
+});
+
 test('a stream is in the list of running requests, and is cancelled there', async () => {
   const { live } = await begin();
   const [shown] = await running();
@@ -256,6 +302,8 @@ describe('without a key, a try-out', () => {
     const [key, ...others] = await listPlayground();
     expect(others).toEqual([]);
     expect(key).toMatchObject({ budget: { amount: '1.00', per: 'day' } });
+    const made = await triedLine({ action: 'key.create', subject: 'playground' });
+    expect(made).toMatchObject({ way: 'admin_api', actor: 'admin.token', key_id: key?.id });
     const ids = answers.map(({ headers: sent }) => sent.get('x-request-id'));
     const records = await Promise.all(ids.map((id) => askAdmin(gateway, 'GET', `/records/${id}`)));
     expect(records.map(({ body }) => body.key_id)).toEqual([key?.id, key?.id]);

@@ -24,6 +24,7 @@ export const auditActions = [
   'key.credit',
   'config.load',
   'request.cancel',
+  'request.try',
   'records.remove',
   'ledger.fold',
   'webhook.resend',
@@ -35,7 +36,7 @@ export const auditActions = [
   'session.end',
   // What is refused beside those: a call without a right token, and what a read-only token may not do.
   'admin.call',
-  // How many refusals of a minute have no line of their own.
+  // How many refusals of a minute have no line of their own. Try-outs that have none share one.
   'more.refused',
 ] as const;
 

@@ -47,8 +47,8 @@ function loggedAddress(request: IncomingMessage, addresses: ClientAddresses): st
 interface Act {
   readonly request: RegExp;
   readonly action: AuditAction;
-  /** Where the line of what was done comes from: the unit that changes a key stores it with the change. */
-  readonly line: 'with the change' | 'noted';
+  /** Where the line of what was done comes from: what changes a key stores it with the change, a try-out notes its end. */
+  readonly line: 'of the act' | 'noted';
 }
 
 const act = (request: RegExp, action: AuditAction, line: Act['line'] = 'noted'): Act => {
@@ -57,13 +57,14 @@ const act = (request: RegExp, action: AuditAction, line: Act['line'] = 'noted'):
 
 /** What operators do below `/admin`. An id in the path is that of the subject. */
 export const adminActs: readonly Act[] = [
-  act(/^POST \/keys\/?$/i, 'key.create', 'with the change'),
-  act(/^POST \/keys\/import\/?$/i, 'key.create', 'with the change'),
-  act(/^PATCH \/keys\/([^/]+)\/?$/i, 'key.change', 'with the change'),
-  act(/^DELETE \/keys\/([^/]+)\/?$/i, 'key.revoke', 'with the change'),
-  act(/^POST \/keys\/([^/]+)\/rotate\/?$/i, 'key.rotate', 'with the change'),
-  act(/^POST \/keys\/([^/]+)\/credits\/?$/i, 'key.credit', 'with the change'),
+  act(/^POST \/keys\/?$/i, 'key.create', 'of the act'),
+  act(/^POST \/keys\/import\/?$/i, 'key.create', 'of the act'),
+  act(/^PATCH \/keys\/([^/]+)\/?$/i, 'key.change', 'of the act'),
+  act(/^DELETE \/keys\/([^/]+)\/?$/i, 'key.revoke', 'of the act'),
+  act(/^POST \/keys\/([^/]+)\/rotate\/?$/i, 'key.rotate', 'of the act'),
+  act(/^POST \/keys\/([^/]+)\/credits\/?$/i, 'key.credit', 'of the act'),
   act(/^POST \/in-flight\/([^/]+)\/cancel\/?$/i, 'request.cancel'),
+  act(/^POST \/try\/(?:chat\/completions|responses)\/?$/, 'request.try', 'of the act'),
   act(/^POST \/archive\/removals\/?$/i, 'records.remove'),
   act(/^POST \/archive\/folds\/?$/i, 'ledger.fold'),
   act(/^POST \/webhooks\/events\/([^/]+)\/resend\/?$/i, 'webhook.resend'),
@@ -112,6 +113,7 @@ export function noteRequests(
   };
 }
 
-function shorten(text: string): string {
+/** What a client sent as an id, as a line has it. */
+export function shorten(text: string): string {
   return searchableId(text.length > maxSubjectLength ? `${text.slice(0, maxSubjectLength)}…` : text);
 }

@@ -16,6 +16,7 @@ const texts: Readonly<Record<PresentedAuditLine['action'], string>> = {
   'key.credit': 'key credited',
   'config.load': 'config loaded',
   'request.cancel': 'request cancelled',
+  'request.try': 'model tried out',
   'records.remove': 'records removed',
   'ledger.fold': 'postings added up',
   'webhook.resend': 'event sent again',
