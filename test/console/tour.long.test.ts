@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { systemClock } from '../../src/composition/clock.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
-import { layoutFaults } from '../support/browser/layout.ts';
+import { countEmptyCharts, layoutFaults } from '../support/browser/layout.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
 import { login } from '../support/browser/login.ts';
 import { screenshots } from '../support/browser/screenshots.ts';
@@ -166,6 +166,7 @@ async function faultsIn(page: Page, place: string): Promise<readonly string[]> {
     const alerts = await page.getByRole('alert').filter({ visible: true }).allInnerTexts();
     const found = [...(await layoutFaults(page)), ...alerts];
     faults.push(...found.map((fault) => `${place} at ${width}: ${fault}`));
+    if ((await countEmptyCharts(page)) > 0) faults.push(`${place} at ${width}: nothing is drawn in a chart`);
   }
   for (const { width, height } of [telephone, usual]) {
     await page.setViewportSize({ width, height });

@@ -3,6 +3,7 @@ import { useMemo, useState, useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
 import { amountOf } from './amount.ts';
 import { formatCount, orDash } from './format.ts';
+import { shownName } from './name.ts';
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -19,7 +20,7 @@ export interface Column<Row> {
 
 /** A column of texts, which is sorted by what it shows. */
 export function textColumn<Row>(title: string, read: (row: Row) => string | null): Column<Row> {
-  return { title, sortBy: read, cell: (row) => read(row) ?? '–' };
+  return { title, sortBy: read, cell: (row) => orDash(read(row), shownName) };
 }
 
 /** A column of numbers. */

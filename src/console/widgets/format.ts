@@ -130,6 +130,22 @@ export function asWords(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
+/** How much of a name is shown: those of keys are no longer, but a provider may offer models with any. */
+const nameLength = 100;
+
+/** A name, cut if it is very long. */
+export function shortName(name: string): string {
+  return name.length > nameLength ? `${name.slice(0, nameLength - 1).toWellFormed()}…` : name;
+}
+
+/** Marks that turn the direction of writing. */
+const turning = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
+
+/** A name within a sentence, without marks that would turn around the words behind it. */
+export function quotedName(name: string): string {
+  return shortName(name.replaceAll(turning, ''));
+}
+
 /** How much of an id is shown where there is little room. */
 const idLength = 10;
 

@@ -1,3 +1,4 @@
+import { quotedName } from '../../widgets/format.ts';
 import type { PresentedAuditLine } from '../../../http/present/audit.ts';
 
 /** What was done, in words: `key changed: bob`. */
@@ -5,7 +6,7 @@ export function writeAct({ action, subject, key_id: keyId, actor, times }: Prese
   const about = subject ?? keyId;
   const by = actor === null ? '' : `, by ${actor}`;
   const often = times > 1 ? ` (${times} times)` : '';
-  return `${actionText(action)}${about === null ? '' : `: ${about}`}${by}${often}`;
+  return `${actionText(action)}${about === null ? '' : `: ${quotedName(about)}`}${by}${often}`;
 }
 
 const texts: Readonly<Record<PresentedAuditLine['action'], string>> = {

@@ -14,6 +14,7 @@ import { Facts } from '../../widgets/facts.ts';
 import type { Fact } from '../../widgets/facts.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { asWords, countsText, formatCount, formatTime, shortId } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
 
 const timeNames: readonly TimeName[] = ['15m', '1h', '24h', 'today', '7d', '30d'];
@@ -92,7 +93,7 @@ function Cause({ group, bounds }: { readonly group: Group; readonly bounds: Boun
         ${
           upstream !== '' &&
           html`<span class="note"
-            >at <a href=${linkTo('upstreams', upstream)}>${upstream}</a>, ${model}</span
+            >at <a href=${linkTo('upstreams', upstream)}>${shownName(upstream)}</a>, ${shownName(model)}</span
           >`
         }
       </h3>

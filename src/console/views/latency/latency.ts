@@ -15,7 +15,8 @@ import { DataTable, numberColumn } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
-import { formatCount, formatDuration, formatPart } from '../../widgets/format.ts';
+import { formatCount, formatDuration, formatPart, quotedName, shortName } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
 
 type Latencies = Exclude<Awaited<ReturnType<typeof readLatencies>>, Refusal>;
@@ -92,7 +93,7 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
   const names = new Set(data.map(nameOf));
   const missing = [given.one, given.other].filter((name) => name !== null && !names.has(name));
   const chosen = [one, other].filter((pair) => pair !== null && pair !== undefined);
-  const options = data.map((pair) => [nameOf(pair), nameOf(pair)] as const);
+  const options = data.map((pair) => [nameOf(pair), titleOf(pair)] as const);
   return html`
     <div class="row">
       <${Select}
@@ -110,7 +111,9 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
     </div>
     ${
       missing.length > 0 &&
-      html`<p class="notice">There is no answer of ${missing.join(' and of ')} in this time.</p>`
+      html`<p class="notice">
+        There is no answer of ${missing.map((name) => shortName(name ?? '')).join(' and of ')} in this time.
+      </p>`
     }
     <${Comparison} pairs=${chosen} show=${show} latencies=${latencies} />
     <section>
@@ -132,6 +135,11 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
   `;
 }
 
+/** The two names as they are shown, each cut if it is very long. */
+function titleOf({ model, upstream }: Pair): string {
+  return `${quotedName(model)} at ${quotedName(upstream)}`;
+}
+
 /** A model before the upstream that answered for it: the two may have any names, and are told apart by the whole. */
 function nameOf({ model, upstream }: Pair): string {
   return `${model} at ${upstream}`;
@@ -149,7 +157,7 @@ function Comparison({ pairs, show, latencies }: ComparisonProps): VNode {
   const series = useMemo(
     () =>
       pairs.map((pair) => ({
-        name: `${nameOf(pair)}, half within`,
+        name: `${titleOf(pair)}, half within`,
         values: pair.slots.map((slot) => slot[show].p50),
       })),
     [latencies, show, pairs.map(nameOf).join('\n')],
@@ -166,7 +174,7 @@ function Comparison({ pairs, show, latencies }: ComparisonProps): VNode {
       ${pairs.map(
         (pair) => html`
           <section key=${nameOf(pair)}>
-            <h2>${nameOf(pair)}</h2>
+            <h2>${titleOf(pair)}</h2>
             <p class="note">${quantilesText(pair, show)}</p>
             <${Distribution} pair=${pair} show=${show} />
           </section>
@@ -215,12 +223,12 @@ function columnsOf(show: MeasureName, { from, to }: Bounds): readonly Column<Pai
       isName: true,
       sortBy: ({ model }) => model,
       cell: ({ model, upstream }) =>
-        html`<a href=${linkTo('usage', 'records', { model, upstream, from, to })}>${model}</a>`,
+        html`<a href=${linkTo('usage', 'records', { model, upstream, from, to })}>${shownName(model)}</a>`,
     },
     {
       title: 'Upstream',
       sortBy: ({ upstream }) => upstream,
-      cell: ({ upstream }) => html`<a href=${linkTo('upstreams', upstream)}>${upstream}</a>`,
+      cell: ({ upstream }) => html`<a href=${linkTo('upstreams', upstream)}>${shownName(upstream)}</a>`,
     },
     numberColumn('Requests', ({ requests }) => requests),
     numberColumn('Half within', (pair) => pair[show].p50, formatDuration),

@@ -155,7 +155,11 @@ function FigureTable({ history, measure }: { readonly history: History; readonly
 
 const eventColumns: readonly Column<Mark>[] = [
   { title: 'Time', isName: true, cell: ({ at }) => formatTime(at) },
-  { title: 'What', cell: ({ text, link }) => (link === null ? text : html`<a href=${link}>${text}</a>`) },
+  {
+    title: 'What',
+    isText: true,
+    cell: ({ text, link }) => (link === null ? text : html`<a href=${link}>${text}</a>`),
+  },
 ];
 
 /** What happened beside the requests: each is a dashed line in the chart. */

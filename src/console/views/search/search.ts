@@ -9,6 +9,7 @@ import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { formatCount } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { stateOf } from '../keys/types.ts';
 import type { Group, Key, Page } from '../keys/types.ts';
@@ -79,7 +80,7 @@ export function Search({ route }: { readonly route: Route }): VNode {
 
 const columns: readonly Column<Found>[] = [
   { title: 'Kind', cell: ({ kind }) => kind },
-  { title: 'Name', isName: true, cell: ({ name, link }) => html`<a href=${link}>${name}</a>` },
+  { title: 'Name', isName: true, cell: ({ name, link }) => html`<a href=${link}>${shownName(name)}</a>` },
   { title: 'What', cell: ({ note }) => note },
 ];
 

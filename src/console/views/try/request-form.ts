@@ -8,6 +8,7 @@ import { CopyButton } from '../../widgets/copy-button.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { languages, writeCode } from './code.ts';
+import { shortName } from '../../widgets/format.ts';
 import type { Language } from './code.ts';
 import { protocols } from './request.ts';
 import type { Protocol, TryRequest } from './request.ts';
@@ -96,7 +97,7 @@ function Choices({
       <${Select}
         label="Model"
         value=${model}
-        options=${models.map((id) => [id, id])}
+        options=${models.map((id) => [id, shortName(id)])}
         onChange=${choose('model')}
       />
       ${
@@ -104,7 +105,7 @@ function Choices({
         html`<${Select}
           label="Compare with"
           value=${other ?? ''}
-          options=${[['', 'No other model'], ...models.filter((id) => id !== model).map((id) => [id, id])]}
+          options=${[['', 'No other model'], ...models.filter((id) => id !== model).map((id) => [id, shortName(id)])]}
           onChange=${choose('with')}
         />`
       }

@@ -7,6 +7,7 @@ import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
+import { shownName } from '../../widgets/name.ts';
 import { amountOf } from '../../widgets/amount.ts';
 import { FrameTable } from './frame-table.ts';
 import { KeyChoice } from './key-choice.ts';
@@ -73,7 +74,7 @@ function Results({ runs }: { readonly runs: readonly SentRun[] }): VNode | null 
       ${runs.map(
         ({ request: { model }, run }) => html`
           <section key=${model}>
-            <h2>${model}</h2>
+            <h2>${shownName(model)}</h2>
             <${Answer} run=${run} label=${`Text of the answer of ${model}`} />
             <details>
               <summary>Frames<span class="unseen"> of ${model}</span></summary>

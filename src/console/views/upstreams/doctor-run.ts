@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState, useCallback, useEffect, useRef } from 'preact/hooks';
 import type { presentCheck, presentDoctor } from '../../../http/present/doctor.ts';
-import { orDash, formatDuration } from '../../widgets/format.ts';
+import { orDash, formatDuration, shortName } from '../../widgets/format.ts';
 import { useMayChange, stopAtLogout } from '../../api/session.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
@@ -77,7 +77,7 @@ function ModelChoice({ routes, value, onChange }: ChoiceProps): VNode {
     <${Select}
       label="Model to ask"
       value=${value}
-      options=${[['', 'the usual one'], ...names.map((name) => [name, name])]}
+      options=${[['', 'the usual one'], ...names.map((name) => [name, shortName(name)])]}
       onChange=${onChange}
     />
   `;

@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { orDash, asWords, formatAmount, formatCount, formatDuration } from '../../widgets/format.ts';
 import { numberColumn, DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
+import { shownName } from '../../widgets/name.ts';
 import { Field } from '../../widgets/field.ts';
 import type { Upstream } from './use-upstreams.ts';
 
@@ -65,11 +66,11 @@ function columnsOf(rows: readonly UpstreamRoute[]): readonly Column<UpstreamRout
     ([part]) => part === 'input' || part === 'output' || rows.some(({ price }) => Number(price[part]) !== 0),
   );
   return [
-    { title: 'Model', isName: true, sortBy: ({ model }) => model, cell: ({ model }) => model },
+    { title: 'Model', isName: true, sortBy: ({ model }) => model, cell: ({ model }) => shownName(model) },
     {
       title: 'Model there',
       sortBy: ({ upstream_model: there }) => there,
-      cell: ({ upstream_model: there }) => html`<code>${there}</code>`,
+      cell: ({ upstream_model: there }) => html`<code>${shownName(there)}</code>`,
     },
     numberColumn('Place', ({ place }) => place, String),
     ...(rows.some(({ weight }) => weight !== null)

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { linkTo } from '../../route.ts';
 import { asWords, countsText, formatCount, formatTime, formatDuration } from '../../widgets/format.ts';
 import { UpstreamState } from '../../widgets/badges.ts';
+import { shownName } from '../../widgets/name.ts';
 import { Facts } from '../../widgets/facts.ts';
 import { usageOf } from './limit-texts.ts';
 import type { Upstream } from './use-upstreams.ts';
@@ -70,7 +71,7 @@ function TroubledModels({ routes }: Pick<Upstream, 'routes'>): VNode | null {
         .slice(0, maxNamed)
         .map(
           ({ model, place, health }) => html`
-            <li key=${`${place} ${model}`}>${model}: ${health !== null && modelText(health)}</li>
+            <li key=${`${place} ${model}`}>${shownName(model)}: ${health !== null && modelText(health)}</li>
           `,
         )}
       ${troubled.length > maxNamed && html`<li>and ${formatCount(troubled.length - maxNamed)} more</li>`}

@@ -9,6 +9,7 @@ import {
   formatWait,
 } from '../../widgets/format.ts';
 import { Figure, Figures } from '../../widgets/facts.ts';
+import { shownName } from '../../widgets/name.ts';
 import { CountBars } from '../../widgets/count-bars.ts';
 import { CircuitBadge, CircuitText, Health } from './upstream-card.ts';
 import { DoctorRun } from './doctor-run.ts';
@@ -95,14 +96,14 @@ function LimiterText({ limiter }: { readonly limiter: UpstreamLimiter }): VNode 
   return html`
     <ul>
       ${limitsOf(limiter).map(([name, text]) => html`<li key=${name}>${text}</li>`)}
-      ${models.map((limits) => html`<li key=${`model ${limits.model}`}>${limits.model}: ${usageOf(limits)}</li>`)}
+      ${models.map((limits) => html`<li key=${`model ${limits.model}`}>${shownName(limits.model)}: ${usageOf(limits)}</li>`)}
     </ul>
     ${paused > 0 && html`<p>Paused by the provider (retry-after); ends in ${formatDuration(paused)}.</p>`}
     ${pauses.map(
       ({ model, paused_ms: left }) =>
         html`<p key=${model}>
-          ${model ?? 'What is passed on'}: paused by the provider (retry-after); ends in
-          ${formatDuration(left)}.
+          ${model === null ? 'What is passed on' : shownName(model)}: paused by the provider (retry-after);
+          ends in ${formatDuration(left)}.
         </p>`,
     )}
     ${

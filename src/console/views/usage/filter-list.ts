@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { asWords } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { useKeyNames } from '../../api/use-key-names.ts';
 import { groupNames, groups, none } from './groups.ts';
 import type { GroupName } from './groups.ts';
@@ -26,7 +27,7 @@ export function FilterList<Given extends Filters>({ filters, linkOf }: Props<Giv
       ${given.map(
         ({ name, text }) => html`
           <li key=${name}>
-            ${groups[name].title}: <strong>${text}</strong>
+            ${groups[name].title}: <strong>${shownName(text)}</strong>
             <a href=${linkOf({ ...filters, [name]: null })} aria-label=${`Take away the filter by ${name}`}
               >×</a
             >

@@ -4,6 +4,7 @@ import type { PresentedRecord } from '../../../http/present/record.ts';
 import type { ManagedKey } from '../../../http/present/managed-key.ts';
 import { orDash, formatAmount, formatCount, formatTime, shortId, asWords } from '../../widgets/format.ts';
 import { linkTo } from '../../route.ts';
+import { shownName } from '../../widgets/name.ts';
 import { Facts } from '../../widgets/facts.ts';
 import type { Fact } from '../../widgets/facts.ts';
 import { amountOf } from '../../widgets/amount.ts';
@@ -72,7 +73,7 @@ function keyLink(id: string, key: ManagedKey | null): VNode {
 }
 
 function filterLink(name: 'model' | 'group' | 'tag', value: string): VNode {
-  return html`<a href=${recordsLink({ [name]: value }, { from: null, to: null })}>${value}</a>`;
+  return html`<a href=${recordsLink({ [name]: value }, { from: null, to: null })}>${shownName(value)}</a>`;
 }
 
 function limitsOf({ limits }: ManagedKey): string {
