@@ -51,10 +51,8 @@ function Login({ notice, onSession }: LoginProps): VNode {
             aria-describedby="token-hint"
           />
           <p class="hint" id="token-hint">
-            The gateway says at its start in which file it is, unless its config or ${' '}<code
-              >TEXTGATE_ADMIN_TOKEN</code
-            >
-            sets one.
+            The gateway says at its start in which file it is, unless its config or
+            ${' '}<code>TEXTGATE_ADMIN_TOKEN</code>${' '} sets one.
           </p>
         </div>
         <button class="primary">Log in</button>

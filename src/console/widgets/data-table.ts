@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
-import { useMemo, useState, useEffect, useRef } from 'preact/hooks';
-import type { ComponentChildren, VNode } from 'preact';
+import { useMemo, useState, useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { amountOf } from './amount.ts';
 import { formatCount, orDash } from './format.ts';
 import { shownName } from './name.ts';
@@ -78,9 +78,11 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty, paging }:
     () => (isWhole ? sortRows(rows, columns, sorting) : rows.slice(0, limit)),
     [rows, columns, sorting, limit],
   );
-  if (rows.length === 0 && empty !== undefined) return html`<div class="empty">${empty}</div>`;
+  const place = useKeptFocus();
+  if (rows.length === 0 && empty !== undefined)
+    return html`<div class="empty" ref=${place} tabindex="-1">${empty}</div>`;
   return html`
-    <div class="scroll" role="region" aria-label=${caption} tabindex="0">
+    <div class="scroll" ref=${place} role="region" aria-label=${caption} tabindex="0">
       <table>
         <caption class="unseen">
           ${caption}
@@ -110,6 +112,16 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty, paging }:
       />`
     }
   `;
+}
+
+/** A place that gets the focus when it was in a row that is gone: the next key would begin at the page's top otherwise. */
+function useKeptFocus(): RefObject<HTMLDivElement | null> {
+  const place = useRef<HTMLDivElement>(null);
+  const hadFocus = place.current?.contains(document.activeElement) === true;
+  useLayoutEffect(() => {
+    if (hadFocus && document.activeElement === document.body) place.current?.focus();
+  });
+  return place;
 }
 
 function heading<Row>(

@@ -64,10 +64,8 @@ export function GroupList({ asked }: { readonly asked: Asked<Page<Group>> }): VN
       ${
         groups?.length === 0 &&
         html`<p class="empty">
-          There is no group. Keys that share a budget or slots are put into one of the section ${' '}<code
-            >groups</code
-          >
-          of the config.
+          There is no group. Keys that share a budget or slots are put into one of
+          ${' '}<code>groups</code>${' '} in the config.
         </p>`
       }
       ${

@@ -87,7 +87,10 @@ interface ReportProps {
 function Report({ bounds, latencies, given, go }: ReportProps): VNode {
   const { data, other: rest } = latencies;
   const { show } = given;
-  if (data.length === 0) return html`<p class="empty">No upstream has answered in this time.</p>`;
+  if (data.length === 0)
+    return html`<p class="empty">
+      No upstream has answered in this time. Choose a longer one, or <a href=${linkTo('try')}>try a model</a>.
+    </p>`;
   const one = data.find((pair) => nameOf(pair) === given.one) ?? data[0];
   const other = data.find((pair) => nameOf(pair) === given.other && pair !== one) ?? null;
   const names = new Set(data.map(nameOf));

@@ -90,6 +90,13 @@ function HistoryChart({ loaded, measure, onZoom }: ChartProps): VNode {
   const zoom = (from: number, to: number): void =>
     onZoom({ from: new Date(from * 1_000).toISOString(), to: new Date(to * 1_000).toISOString() });
   return html`
+    ${
+      history.points.length === 0 &&
+      html`<p class="empty">
+        There are no figures of this time. While a process runs, they come every ten seconds: wait, or choose
+        another time.
+      </p>`
+    }
     <${Chart}
       label=${`${measure.title}. The figures are in the table below.`}
       times=${times}

@@ -49,7 +49,7 @@ export function Now({ route }: { readonly route: Route }): VNode {
           counts=${status.recent.endings}
           label=${(name: string) => html`<${Outcome} name=${name} />`}
           moodOf=${outcomeMood}
-          empty="No request has ended."
+          empty="No request has ended. How each request ends is counted here."
         />
       </section>
       <section>

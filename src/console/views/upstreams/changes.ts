@@ -86,7 +86,7 @@ export function ChangeLog({ changes }: { readonly changes: readonly Change[] }):
           )}
         </ul>
       </div>
-      ${changes.length === 0 && html`<p class="empty">No upstream has changed its state.</p>`}
+      ${changes.length === 0 && html`<p class="empty">No upstream has changed its state. Changes are listed here as they come.</p>`}
     </section>
   `;
 }

@@ -56,7 +56,8 @@ function Detail({ name, upstreams, now }: Props & { readonly name: string }): VN
     ${
       upstream === undefined
         ? html`<p class="empty">
-            The config has no upstream of this name. It may have been removed or renamed.
+            The config has no upstream of this name. It may have been removed or renamed: look at
+            <a href=${linkTo('upstreams')}> all upstreams</a>.
           </p>`
         : html`<${UpstreamDetail} upstream=${upstream} now=${now} />`
     }
