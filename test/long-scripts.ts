@@ -2,6 +2,7 @@
 export const longScripts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   bench: {
     compare: 'bench/compare.ts',
+    audit: 'bench/audit.ts',
     console: 'bench/console.ts',
     disk: 'bench/disk.ts',
     history: 'bench/history.ts',

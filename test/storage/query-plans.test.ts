@@ -16,6 +16,7 @@ import { createLedgerRoots } from '../../src/storage/ledger/ledger-roots.ts';
 import { createSigningKeys } from '../../src/storage/ledger/signing-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { createAuditTrail } from '../../src/storage/audit/audit-lines.ts';
 import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { foldLedger, selectPostings, createRetention } from '../../src/storage/retention.ts';
@@ -491,6 +492,23 @@ describe('the statements of the product, on a filled database without statistics
       expect(first).toMatch(/^(SEARCH|SCAN) record_rows USING (COVERING )?INDEX records_by_failure\b/);
     }
   });
+
+  test.each([
+    ['actor', 'audit_lines_by_actor (actor=? AND number<?)'],
+    ['keyId', 'audit_lines_by_key (key_id=? AND number<?)'],
+  ])(
+    'find lines of the audit by their %s in the order of a page, whatever the time',
+    async (field, index) => {
+      const asks: Statement[] = [];
+      const read: Engine['read'] = (statements) => (asks.push(...statements), engine.read(statements));
+      await createAuditTrail({ ...engine, read }, () => 7).list(
+        { [field]: 'x', fromMs: 1, search: 'y' },
+        9,
+        5,
+      );
+      expect(asks.flatMap((ask) => planOf(filled, ask))).toEqual([`SEARCH audit_lines USING INDEX ${index}`]);
+    },
+  );
 
   test.each([
     'SELECT sum(hold) FROM records WHERE outcome IS NULL GROUP BY key_id',

@@ -118,9 +118,9 @@ function selectLines(
 
 /** Whether a line has a text in what it says. Upper and lower case are one in ASCII alone, as the databases have them here. */
 function hasText(text: string): Statement {
-  const plain = text.replaceAll(/[\\%_]/g, String.raw`\$&`);
-  const lower = plain.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
-  return sql`said LIKE ${`%${lower}%`} ESCAPE '\\'`;
+  const lower = text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  // No LIKE: it takes twice as long, and PostgreSQL expects so few hits that it reads all lines of the time before the first one.
+  return sql`instr(said, ${lower}) > 0`;
 }
 
 /** The next lines behind one, oldest first. */

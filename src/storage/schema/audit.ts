@@ -21,6 +21,7 @@ CREATE TABLE audit_lines (
 );
 CREATE INDEX audit_lines_by_key ON audit_lines (key_id, number) WHERE key_id IS NOT NULL;
 CREATE INDEX audit_lines_by_time ON audit_lines (created_at);
+CREATE INDEX audit_lines_by_actor ON audit_lines (actor, number) WHERE actor IS NOT NULL;
 
 -- The number of the last line, and of the last one that was removed for its age: one row, once there is a line.
 CREATE TABLE audit_chain (
@@ -31,9 +32,9 @@ CREATE TABLE audit_chain (
 CREATE TABLE audited_config (id INTEGER PRIMARY KEY CHECK (id = 1), settings TEXT NOT NULL);
 `;
 
-/** Counts a line that is added: for a trigger. */
-export const countAuditLine = `INSERT INTO audit_chain (id, last) VALUES (1, NEW.number)
-  ON CONFLICT (id) DO UPDATE SET last = NEW.number;`;
+/** Counts lines that are added, the last of which a query has: for a trigger. */
+export const countAuditLines = (last: string): string => `INSERT INTO audit_chain (id, last) ${last}
+  ON CONFLICT (id) DO UPDATE SET last = excluded.last;`;
 
 /** That lines are to count as removed whose last one is not sealed: for a trigger. */
 export const isUnsealedRemoval = `NEW.removed > OLD.removed AND NOT EXISTS (

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
 import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
-import { auditLines, countAuditLine, isUnsealedRemoval } from '../schema/audit.ts';
+import { auditLines, countAuditLines, isUnsealedRemoval } from '../schema/audit.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
 import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
@@ -67,7 +67,7 @@ CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets
 
 const audit = sql`${auditLines}
 -- The audit only grows, but for lines that are old.
-CREATE TRIGGER audit_line_is_counted AFTER INSERT ON audit_lines BEGIN ${countAuditLine} END;
+CREATE TRIGGER audit_line_is_counted AFTER INSERT ON audit_lines BEGIN ${countAuditLines('VALUES (1, NEW.number)')} END;
 CREATE TRIGGER audit_line_is_never_changed BEFORE UPDATE ON audit_lines ${refuse('the audit is append-only')};
 CREATE TRIGGER audit_is_shortened_by_age_alone BEFORE DELETE ON audit_lines
   WHEN OLD.number > coalesce((SELECT removed FROM audit_chain WHERE id = 1), 0)
