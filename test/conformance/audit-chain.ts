@@ -124,6 +124,23 @@ function describeRetention(database: AuditDatabase): void {
     expect(await faults()).toEqual([]);
   });
 
+  test('are removed some hundred at a time, however many came between two roots', async () => {
+    const { trail, auditChain, makeRoot, faults, pass, lines } = await openAudit(database);
+    await trail.add(entries(700));
+    pass(hourMs);
+    await trail.add(entries(500));
+    await makeRoot();
+    const steps: number[] = [];
+    const archive = { append: async (some: readonly HashedLine[]) => void steps.push(some.length) };
+    // The next seal has young lines before it.
+    expect(await auditChain.removeBefore(startMs + hourMs, archive, noPause)).toBe(500);
+    expect((await lines()).length).toBe(700);
+    expect(await faults()).toEqual([]);
+    expect(await auditChain.removeBefore(startMs + 9 * hourMs, archive, noPause)).toBe(700);
+    expect(steps).toEqual([500, 500, 200]);
+    expect(await faults()).toEqual([]);
+  });
+
   test('stay where one of them was changed, or the archive does not take them', async () => {
     const { trail, auditChain, makeRoot, pass, lines, tamper } = await openAudit(database);
     await trail.add(entries(3));

@@ -48,11 +48,15 @@ export interface AuditArchive {
 
 /** The chain of hashes over all lines. */
 export interface AuditChain {
-  /** Seals the last line for a root; `null` where the last root has it. Rejects with a `ChainError` where a line is missing. */
+  /**
+   * Seals the last line for a root, and some on the way to it; `null` where the last root has it. Rejects with a `ChainError`
+   * where a line is missing.
+   */
   head(pause: Pause): Promise<AccountHead | null>;
   /**
-   * Removes the oldest lines, up to the last sealed one before which none is from a time on, each written to the archive before;
-   * resolves with how many. Lines that were changed are left, with all behind them. Rejects when `pause` does.
+   * Removes the oldest lines, up to the last sealed one before which none is from a time on, each written to the archive before,
+   * a bounded number at a time; resolves with how many. Lines that were changed are left, with all behind them. Rejects when
+   * `pause` does.
    */
   removeBefore(beforeMs: number, archive: AuditArchive | null, pause: Pause): Promise<number>;
 }

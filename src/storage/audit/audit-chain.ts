@@ -7,7 +7,7 @@ import { insertSeal } from '../ledger/ledger-chain.ts';
 import { readRows, sql } from '../statements.ts';
 import { readLine, selectLinesBehind } from './audit-lines.ts';
 
-/** How many lines are read, hashed and removed at once: some milliseconds. */
+/** How many lines are read, hashed, sealed and removed at once: some milliseconds. */
 const linesPerStep = 500;
 
 type Reader = Pick<Engine, 'read'>;
@@ -21,7 +21,8 @@ interface Point {
 /**
  * The chain of hashes over the lines of the audit. Lines are stored without a hash, so that no process waits for the hash of
  * another one: their numbers have no gap, and the chain follows from them. Each root of the ledger has the last line by then,
- * which is sealed; old lines are removed up to such a seal, from which the chain goes on.
+ * which is sealed, and so is one at least of as many lines as one step has: old lines are removed from seal to seal, and the
+ * chain goes on from there.
  */
 export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditChain {
   return {
@@ -34,8 +35,10 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
       const last = Number(chain?.['last'] ?? 0);
       if (last <= Number(head?.['number'] ?? 0)) return null;
       let point = pointOf(seal);
-      for await (const lines of follow(engine, point, last, pause)) point = lines.at(-1) ?? point;
-      await engine.run([insertSeal(auditChainId, { ...point, balanceNanos: 0 })]);
+      for await (const lines of follow(engine, point, last, pause)) {
+        point = lines.at(-1) ?? point;
+        await engine.run([insertSeal(auditChainId, { ...point, balanceNanos: 0 })]);
+      }
       return { keyId: auditChainId, number: point.number, hash: point.hash };
     },
     async removeBefore(beforeMs, archive, pause) {
@@ -43,22 +46,13 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
       for (;;) {
         const [[start] = [], [end] = []] = await engine.read([selectStart, selectRemovable(beforeMs)]);
         if (end === undefined) return count;
-        const lines: HashedLine[] = [];
-        let point = pointOf(start);
-        try {
-          for await (const some of follow(engine, point, Number(end['number']), pause)) {
-            lines.push(...some);
-            point = some.at(-1) ?? point;
-          }
-        } catch (error) {
-          if (error instanceof ChainError) return count;
-          throw error;
-        }
+        const { lines } = await readStep(engine, pointOf(start), Number(end['number']));
+        const last = lines.at(-1);
         // Lines that are not those that were sealed are evidence, and stay; the verification reports them.
-        if (point.hash !== end['hash']) return count;
+        if (last === undefined || last.hash !== end['hash']) return count;
         await archive?.append(lines);
         await engine.run([
-          sql`UPDATE audit_chain SET removed = ${point.number} WHERE id = 1 AND removed < ${point.number}`,
+          sql`UPDATE audit_chain SET removed = ${last.number} WHERE id = 1 AND removed < ${last.number}`,
         ]);
         count += await removeUncounted(engine, pause);
       }
@@ -108,21 +102,28 @@ async function* follow(
   upTo: number,
   pause: Pause,
 ): AsyncGenerator<readonly HashedLine[]> {
-  let { number, hash } = from;
-  while (number < upTo) {
-    const rows = await readRows(engine, selectLinesBehind(number, Math.min(linesPerStep, upTo - number)));
-    const lines: HashedLine[] = [];
-    for (const line of rows.map(readLine)) {
-      if (line.number !== number + 1) break;
-      hash = linkAuditLine(hash, line);
-      number = line.number;
-      lines.push({ ...line, hash });
-    }
+  let point = from;
+  while (point.number < upTo) {
+    const { lines, isBroken } = await readStep(engine, point, upTo);
+    point = lines.at(-1) ?? point;
     if (lines.length > 0) yield lines;
-    if (lines.length < rows.length || rows.length === 0)
-      throw new ChainError(`line ${number + 1} of the audit is missing`);
-    if (number < upTo) await pause();
+    if (isBroken) throw new ChainError(`line ${point.number + 1} of the audit is missing`);
+    if (point.number < upTo) await pause();
   }
+}
+
+/** The next lines of the chain behind a point, up to one, and whether the one behind them is missing. */
+async function readStep(engine: Reader, from: Point, upTo: number) {
+  let { number, hash } = from;
+  const rows = await readRows(engine, selectLinesBehind(number, Math.min(linesPerStep, upTo - number)));
+  const lines: HashedLine[] = [];
+  for (const line of rows.map(readLine)) {
+    if (line.number !== number + 1) break;
+    hash = linkAuditLine(hash, line);
+    number = line.number;
+    lines.push({ ...line, hash });
+  }
+  return { lines, isBroken: lines.length < rows.length || rows.length === 0 };
 }
 
 /** Removes the lines that count as removed, some at a time. Resolves with how many. */
