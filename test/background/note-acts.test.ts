@@ -32,6 +32,14 @@ test('of the refusals of a minute the first 30 have lines, and one line says how
   expect(of('more.refused')).toMatchObject([{ times: 70, result: 'refused', actor: { name: null } }]);
 });
 
+test('each act whose client left before its answer has a line, as each that was answered', async () => {
+  const lines: AuditEntry[] = [];
+  const { note, stop } = keep(async (entries) => void lines.push(...entries));
+  for (let at = 0; at < 40; at++) note({ ...entryOf(at), result: 'unanswered' });
+  await stop();
+  expect(lines.map(({ result }) => result)).toEqual(Array.from({ length: 40 }, () => 'unanswered'));
+});
+
 test('a flood of strangers hides no refusal of an operator, and none of a config', async () => {
   const lines: AuditEntry[] = [];
   const { note, stop } = keep(async (entries) => void lines.push(...entries));

@@ -3,6 +3,7 @@ import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import type { PresentedAuditLine } from '../../src/http/present/audit.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startReceiver } from '../support/webhook-receiver.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
@@ -217,6 +218,35 @@ test('what is refused has a line with its code, and who asked where that is know
   await call(gateway, 'GET', '/admin/records/req_unknown');
   await call(gateway, 'GET', '/admin/keys', undefined, asReader);
   expect(await linesBehind(gateway, last)).toEqual([]);
+});
+
+test('an act whose client leaves before its answer has one line, which says so', async () => {
+  const receiver = await startReceiver();
+  onTestFinished(() => receiver.close());
+  receiver.play('hold');
+  const gateway = await open({ webhooks: { ops: { url: receiver.url, secret: receiver.secret } } });
+  const leaving = new AbortController();
+  const line = await lineOf(gateway, async () => {
+    const left = fetch(`${gateway.adminUrl}/admin/webhooks/ops/test`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adasToken}` },
+      signal: leaving.signal,
+    });
+    await eventually('the test has arrived', () => receiver.seen.length === 1);
+    leaving.abort();
+    await expect(left).rejects.toThrow('aborted');
+  });
+  expect(line).toMatchObject({
+    way: 'admin_api',
+    actor: 'ada',
+    action: 'webhook.test',
+    subject: 'ops',
+    result: 'unanswered',
+  });
+  receiver.letGo();
+  await eventually('the act goes on to its end', () => receiver.handled.length === 1);
+  await lineOf(gateway, () => call(gateway, 'POST', '/admin/keys', { name: 'a later line' }));
+  expect(await linesBehind(gateway, line.number)).toHaveLength(1);
 });
 
 test('addresses are in the audit where they are logged, and nowhere else', async () => {
