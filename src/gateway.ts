@@ -1,5 +1,5 @@
 import { invalidConfig } from './background/note-configs.ts';
-import { adminTokensOf } from './composition/admin-tokens.ts';
+import { followAdminTokens } from './composition/admin-tokens.ts';
 import { createActiveServices } from './composition/active-services.ts';
 import type { ActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
@@ -149,13 +149,14 @@ export function composeGateway(
   const { clock = systemClock, logLevel = 'warn', logDestination, logFormat } = options;
   // Before anything is opened, which would stay open if one of them can't be read.
   const [firstFiles, firstCertificate] = [readUpstreamFiles(config), readCertificate(config)];
+  const tokensOf = followAdminTokens(config, options.adminToken);
   const settings = {
     tracing: readTracingSettings(),
     fastPath: readFastPath(),
     findProxy: readProxyEnvironment(),
     nameSettings,
     workers,
-    access: createAdminAccess(adminTokensOf(config, options.adminToken), clock),
+    access: createAdminAccess(tokensOf(config), clock),
   };
   const log = createLog(logLevel, clock, logDestination, logFormat, workers?.own);
   const processServices = createProcessServices(config, settings, clock, log);
@@ -168,7 +169,8 @@ export function composeGateway(
   const declaresKeys = (): boolean => current().declaredKeys.length > 0;
   const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
-    const needRestart = active.replace(next);
+    const [nextTokens, needRestart] = [tokensOf(next), active.replace(next)];
+    settings.access.replaceTokens(nextTokens);
     if (isCounted) reloads.succeeded();
     return needRestart;
   };

@@ -4,7 +4,7 @@ import type { Config } from '../config/schema/schema.ts';
 /** Settings of ports, connections, processes and files, which only a restart changes. */
 const fixedSettings = [
   ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers', 'maxHead', 'timeouts']],
-  ['admin', ['host', 'port', 'token', 'readOnlyToken', 'tokens', 'tokenFolder']],
+  ['admin', ['host', 'port', 'token', 'tokenFolder']],
   ['resume', ['nodes']],
   ['storage', ['url', 'durability', 'allowMigrated', 'spool']],
 ] as const;

@@ -67,3 +67,18 @@ test('a token has its holder, and a wrong one has none', () => {
   ]);
   expect(access.holderOf(ada.token)).toEqual({ name: 'ada', role: 'admin' });
 });
+
+test('other tokens end the sessions of those that are no more, and none that was logged out counts again', () => {
+  const access = createAdminAccess(tokens, createFakeClock());
+  const sessions = [...tokens, ada].map((token) => access.openSession(token));
+  const counting = () => sessions.map(({ proof }) => access.findSession(proof)?.name ?? null);
+  const ended: string[] = [];
+  for (const { session } of sessions) access.whenEnded(session, () => ended.push(session.name));
+  access.whenEnded(reader, () => ended.push('what has the token of the reader'));
+  const last = sessions.at(-1)?.session;
+  if (last !== undefined) access.endSession(last);
+  expect(ended).toEqual(['ada']);
+  access.replaceTokens([{ ...ada, name: 'ada of sales' }, admin]);
+  expect(counting()).toEqual(['admin.token', null, 'ada of sales', null]);
+  expect(ended.slice(1)).toEqual(['admin.readOnlyToken', 'what has the token of the reader']);
+});

@@ -53,11 +53,9 @@ export type AdminAccess = ReturnType<typeof createAdminAccess>;
  * it, behind any balancer, and another token ends all sessions of the former one. Only the logout is state, and of this
  * process alone.
  */
-export function createAdminAccess(tokens: readonly AdminToken[], clock: Clock) {
+export function createAdminAccess(first: readonly AdminToken[], clock: Clock) {
   const failures = new LRUCache<string, number>({ ...atMost(maxWatchedNetworks), ttl: failureWindowMs });
-  const known = tokens.map(credentialOf);
-  /** What waits for the end of a session, by its nonce: as much as there are answers in progress. */
-  const waiting = new Map<string, Set<() => void>>();
+  let known = first.map((token) => credentialOf(token, []));
   const credentialNamed = (name: string): Credential | undefined =>
     known.find(({ holder }) => holder.name === name);
   return {
@@ -94,24 +92,38 @@ export function createAdminAccess(tokens: readonly AdminToken[], clock: Clock) {
     },
     /** Lets a session count no longer on this process. */
     endSession({ name, nonce }: Session): void {
-      credentialNamed(name)?.ended.set(nonce, true);
-      for (const onEnd of waiting.get(nonce) ?? []) onEnd();
+      const credential = credentialNamed(name);
+      credential?.ended.set(nonce, true);
+      for (const onEnd of credential?.waiting.get(nonce) ?? []) onEnd();
     },
-    /** Calls back once when a session ends here: by its logout on this process, or by its time. The result cancels that. */
-    whenEnded({ expiresAtMs, nonce }: Session, onEnd: () => void): () => void {
-      const own = waiting.get(nonce) ?? new Set();
-      waiting.set(nonce, own);
-      const cancel = (): void => {
-        cancelTimer();
-        own.delete(end);
-        if (own.size === 0) waiting.delete(nonce);
-      };
+    /** Lets these tokens count, and no others. What was begun with another one, or in a session of it, ends here. */
+    replaceTokens(tokens: readonly AdminToken[]): void {
+      const former = known;
+      known = tokens.map((token) => credentialOf(token, former));
+      const kept = new Set(known.map(({ waiting }) => waiting));
+      for (const { waiting } of former)
+        if (!kept.has(waiting)) for (const own of waiting.values()) for (const onEnd of own) onEnd();
+    },
+    /**
+     * Calls back once when a session ends here, by its logout on this process or by its time, or when its token counts no
+     * longer, which may be all that was given. The result cancels that.
+     */
+    whenEnded(
+      { name, expiresAtMs, nonce = '' }: TokenHolder & Partial<Session>,
+      onEnd: () => void,
+    ): () => void {
+      const waiting: Waiting = credentialNamed(name)?.waiting ?? new Map();
+      if (expiresAtMs === undefined) return addWaiting(waiting, nonce, onEnd);
       const end = (): void => {
         cancel();
         onEnd();
       };
       const cancelTimer = clock.schedule(Math.max(0, expiresAtMs - clock.now()), end);
-      own.add(end);
+      const leave = addWaiting(waiting, nonce, end);
+      const cancel = (): void => {
+        cancelTimer();
+        leave();
+      };
       return cancel;
     },
     /** Whether an address has tried too many wrong tokens. */
@@ -127,15 +139,38 @@ export function createAdminAccess(tokens: readonly AdminToken[], clock: Clock) {
 /** The text of a session: what it claims, and the HMAC over that, which has the length of SHA-256 in Base64. */
 const proofForm = /^((admin|read_only)\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/;
 
-type Credential = ReturnType<typeof credentialOf>;
+/** A token, and what is known here of what was begun with it. */
+interface Credential {
+  readonly holder: TokenHolder;
+  readonly digest: Buffer;
+  readonly sessionKey: Buffer;
+  /** The nonces of sessions that were logged out. */
+  readonly ended: LRUCache<string, true>;
+  readonly waiting: Waiting;
+}
 
-function credentialOf({ name, role, token }: AdminToken) {
+/** What waits for the end of a session, by its nonce, or of the token, by an empty one: as much as there are answers. */
+type Waiting = Map<string, Set<() => void>>;
+
+/** Adds what waits; the result takes it away. */
+function addWaiting(waiting: Waiting, nonce: string, onEnd: () => void): () => void {
+  const own = waiting.get(nonce) ?? new Set();
+  waiting.set(nonce, own.add(onEnd));
+  return () => {
+    if (own.delete(onEnd) && own.size === 0) waiting.delete(nonce);
+  };
+}
+
+/** One that was there before keeps what is known of it: a session that was logged out must not count again. */
+function credentialOf({ name, role, token }: AdminToken, former: readonly Credential[]): Credential {
+  const sessionKey = createHmac('sha256', token).update(`textgate console session: ${role}`).digest();
+  const same = former.find((one) => one.sessionKey.equals(sessionKey));
   return {
     holder: { name, role },
     digest: digest(token),
-    sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
-    /** The nonces of sessions that were logged out. */
-    ended: new LRUCache<string, true>({ ...atMost(maxEndedSessions), ttl: sessionMs }),
+    sessionKey,
+    ended: same?.ended ?? new LRUCache<string, true>({ ...atMost(maxEndedSessions), ttl: sessionMs }),
+    waiting: same?.waiting ?? new Map(),
   };
 }
 

@@ -9,7 +9,7 @@ import type { OwnPages } from '../pages/own-pages.ts';
 import { sendRefusal } from '../answers/respond.ts';
 import type { Request, RequestHandler, Response } from '../router.ts';
 import { failureWindowMs } from './access.ts';
-import type { AdminAccess, Session } from './access.ts';
+import type { AdminAccess, Session, TokenHolder } from './access.ts';
 import { identify } from './acts.ts';
 import { readSession, sessionOf } from './session-cookie.ts';
 
@@ -23,26 +23,24 @@ export interface GuardPorts {
 /** The requests with a read-only token or with a session of one. */
 const readers = new WeakSet<IncomingMessage>();
 
-/** How the session of a request is looked up again, and what calls back when it ends; a request with a token has none. */
-const sessions = new WeakMap<
+/** How the token or the session of a request is looked up again, and what calls back when it counts no longer. */
+const proofs = new WeakMap<
   IncomingMessage,
-  { lookUp(): Session | Refusal | null; whenEnded(onEnd: () => void): () => void }
+  { lookUp(): TokenHolder | Refusal | null; whenEnded(onEnd: () => void): () => void }
 >();
 
-/** Whether a request that was let through would be so now: a long answer must not outlast the session that asked for it. */
+/** Whether a request that was let through would be so now: a long answer must not outlast what was allowed to ask for it. */
 export function isStillAllowed(request: IncomingMessage): boolean {
-  const session = sessions.get(request);
-  if (session === undefined) return true;
-  const found = session.lookUp();
+  const found = proofs.get(request)?.lookUp() ?? null;
   return found !== null && !isRefusal(found);
 }
 
 /**
- * Cuts the answer off as soon as the session that asked for it ends, as if its client had left: what costs money at a provider
- * must not go on after a logout.
+ * Cuts the answer off as soon as the session that asked for it ends, or its token counts no longer, as if its client had left:
+ * what costs money at a provider must not go on after a logout.
  */
-export function endWithSession(request: IncomingMessage, response: Response): void {
-  const cancel = sessions.get(request)?.whenEnded(() => response.destroy());
+export function endWithProof(request: IncomingMessage, response: Response): void {
+  const cancel = proofs.get(request)?.whenEnded(() => response.destroy());
   if (cancel !== undefined) response.once('close', cancel);
 }
 
@@ -63,11 +61,14 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     const fault = pages.foreignFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const presented = readBearer(request.headers.authorization);
-    const found = presented === null ? findSession(request, pages, access) : access.holderOf(presented);
+    const lookUp = (): Session | TokenHolder | Refusal | null =>
+      presented === null ? readSession(request, pages, access) : access.holderOf(presented);
+    const found = lookUp();
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();
       identify(request, found, presented === null, addresses);
+      proofs.set(request, { lookUp, whenEnded: (onEnd) => access.whenEnded(found, onEnd) });
       if (found.role === 'admin') return next();
       readers.add(request);
       return isReading(request) ? next() : sendRefusal(response, readOnly());
@@ -83,15 +84,6 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
 export function hasProof(request: Request, { access, pages }: GuardPorts): boolean {
   const presented = readBearer(request.headers.authorization);
   return (presented === null ? sessionOf(request, pages, access) : access.holderOf(presented)) !== null;
-}
-
-/** The session of a request, which is noted for what outlasts this moment. */
-function findSession(request: Request, pages: OwnPages, access: AdminAccess): Session | Refusal | null {
-  const lookUp = (): Session | Refusal | null => readSession(request, pages, access);
-  const session = lookUp();
-  if (session === null || isRefusal(session)) return session;
-  sessions.set(request, { lookUp, whenEnded: (onEnd) => access.whenEnded(session, onEnd) });
-  return session;
 }
 
 /** The refusal of a request without a right token. */

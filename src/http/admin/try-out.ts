@@ -22,7 +22,7 @@ import { createRouter } from '../router.ts';
 import type { Request, Router } from '../router.ts';
 import { actorOf, shorten } from './acts.ts';
 import type { NoteAct } from './acts.ts';
-import { endWithSession } from './guard.ts';
+import { endWithProof } from './guard.ts';
 
 /** What a try-out needs: all that a request of a client does. */
 export interface TryOutPorts {
@@ -44,7 +44,7 @@ export function createTryOutRoutes({ ports, keysFor, note, settings }: TryOutPor
   const generate =
     (protocol: Protocol, path: string): Route =>
     (request, response) => {
-      endWithSession(request, response);
+      endWithProof(request, response);
       const keyId = readKeyId(request);
       if (isRefusal(keyId)) return keyId;
       const client = new HttpClientConnection(request, response, path, settings, ports.fastPath, keyId);

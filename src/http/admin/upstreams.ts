@@ -17,7 +17,7 @@ import { addRoutes } from '../route-table.ts';
 import type { RouteAnswer } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Request, Response, Router } from '../router.ts';
-import { endWithSession } from './guard.ts';
+import { endWithProof } from './guard.ts';
 
 /** How an upstream is to be examined. */
 export interface DoctorRun {
@@ -52,7 +52,7 @@ export function createUpstreamRoutes(upstreams: UpstreamAdministration): Router 
   return addRoutes(createRouter(), {
     'GET /': async () => presentList((await upstreams.list()).map(presentUpstream), null),
     'POST /:id/doctor': async (request, response) => {
-      endWithSession(request, response);
+      endWithProof(request, response);
       const body = await readExamination(request, response);
       if (isRefusal(body)) return body;
       const { model = null } = body;
