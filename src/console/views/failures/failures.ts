@@ -66,8 +66,10 @@ function Report({ bounds, failures }: Loaded): VNode {
       ${
         data.length === 0
           ? html`<p class="empty">
-              No request has failed in this time. Choose a longer one, or look at
-              <a href=${linkTo('usage', 'records', { ...bounds })}> all requests of it</a>.
+              No request has failed in this time. Choose a longer one, or look at ${' '}<a
+                href=${linkTo('usage', 'records', { ...bounds })}
+                >all requests of it</a
+              >.
             </p>`
           : html`<ol class="cards wide">
               ${data.map((group, index) => html`<${Cause} key=${index} group=${group} bounds=${bounds} />`)}

@@ -38,7 +38,7 @@ export function RequestForm({ keyId, query, isRunning, onSend, onStop }: Props):
     return html`
       <div class="empty">
         No model is offered to this key. Add one to <code>models</code> in the config, or see whether the
-        <a href=${linkTo('keys', keyId)}> key</a> is restricted to models that the config does not have.
+        ${' '}<a href=${linkTo('keys', keyId)}>key</a> is restricted to models that the config does not have.
       </div>
     `;
   const request: TryRequest = { keyId, ...typed, ...choicesOf(query, models) };

@@ -56,8 +56,10 @@ function Detail({ name, upstreams, now }: Props & { readonly name: string }): VN
     ${
       upstream === undefined
         ? html`<p class="empty">
-            The config has no upstream of this name. It may have been removed or renamed: look at
-            <a href=${linkTo('upstreams')}> all upstreams</a>.
+            The config has no upstream of this name. It may have been removed or renamed: look at ${' '}<a
+              href=${linkTo('upstreams')}
+              >all upstreams</a
+            >.
           </p>`
         : html`<${UpstreamDetail} upstream=${upstream} now=${now} />`
     }

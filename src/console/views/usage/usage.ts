@@ -99,8 +99,9 @@ function Sums({ query, range, totals, before, course }: SumsProps): VNode {
   if (all === null || totals.groups.length === 0)
     return html`
       <p class="empty">
-        No request has ended in this period. Choose another one, look at
-        <a href=${linkTo('now')}> what runs now</a>, or <a href=${linkTo('try')}>try a model</a>.
+        No request has ended in this period. Choose another one, look at ${' '}<a href=${linkTo('now')}
+          >what runs now</a
+        >, or <a href=${linkTo('try')}>try a model</a>.
       </p>
     `;
   return html`
