@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { linkAuditLine, startOfAudit } from '../../src/domain/audit/audit-line.ts';
 import { noPause } from '../../src/domain/pause.ts';
 import type { HashedLine } from '../../src/domain/ports/audit.ts';
+import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import { entries, openAudit, startMs } from '../support/audit-scene.ts';
 import type { AuditDatabase } from '../support/audit-scene.ts';
 
@@ -141,6 +142,24 @@ function describeRetention(database: AuditDatabase): void {
     expect(await faults()).toEqual([]);
   });
 
+  test('are no fault where another process removes them at the same time', async () => {
+    const { trail, auditChain, makeRoot, engine, lines } = await openAudit(database);
+    await trail.add(entries(700));
+    await makeRoot();
+    const removeAll = (chain: typeof auditChain) => chain.removeBefore(startMs + hourMs, null, noPause);
+    let others: Promise<number> | null = null;
+    const late = createAuditChain({
+      run: (unit) => engine.run(unit),
+      async read(statements) {
+        const found = await engine.read(statements);
+        await (others ??= removeAll(auditChain));
+        return found;
+      },
+    });
+    expect([await removeAll(late), await others]).toEqual([0, 700]);
+    expect(await lines()).toEqual([]);
+  });
+
   test('stay where one of them was changed, or the archive does not take them', async () => {
     const { trail, auditChain, makeRoot, pass, lines, tamper } = await openAudit(database);
     await trail.add(entries(3));
@@ -149,7 +168,9 @@ function describeRetention(database: AuditDatabase): void {
     const full = { append: () => Promise.reject(new Error('the disk is full')) };
     await expect(auditChain.removeBefore(startMs + 9, full, noPause)).rejects.toThrow('the disk is full');
     await tamper("UPDATE audit_lines SET actor = 'eve' WHERE number = 2");
-    expect(await auditChain.removeBefore(startMs + 9, null, noPause)).toBe(0);
+    await expect(auditChain.removeBefore(startMs + 9, null, noPause)).rejects.toThrow(
+      'the lines of the audit up to 3 are not those that were sealed',
+    );
     expect(await lines()).toHaveLength(3);
   });
 }

@@ -4,6 +4,7 @@ import { oldBefore } from '../../background/remove-old-records.ts';
 import type { TaskPorts } from '../../background/repeat.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditArchive } from '../../domain/ports/audit.ts';
+import { ChainError } from '../../domain/ports/ledger-chain.ts';
 import { createAuditChain } from '../../storage/audit/audit-chain.ts';
 import { createAuditTrail } from '../../storage/audit/audit-lines.ts';
 import type { Engine } from '../../storage/engine.ts';
@@ -20,10 +21,15 @@ export function composeAudit(
   return {
     trail,
     chain,
-    /** Removes lines that are older than the config says. */
-    removeOld(this: void, pause: Pause): Promise<number> {
+    /** Removes lines that are older than the config says. Those that don't fit the chain stay, and are reported. */
+    async removeOld(this: void, pause: Pause): Promise<void> {
       const { keepMs, archive } = retention();
-      return chain.removeBefore(oldBefore(basics.clock.now(), keepMs), archive, pause);
+      try {
+        await chain.removeBefore(oldBefore(basics.clock.now(), keepMs), archive, pause);
+      } catch (error) {
+        if (!(error instanceof ChainError)) throw error;
+        basics.onFault('old lines of the audit are kept', error);
+      }
     },
     /** Takes lines about what changes no key. */
     noteAct: acts.note,

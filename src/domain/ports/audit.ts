@@ -55,8 +55,8 @@ export interface AuditChain {
   head(pause: Pause): Promise<AccountHead | null>;
   /**
    * Removes the oldest lines, up to the last sealed one before which none is from a time on, each written to the archive before,
-   * a bounded number at a time; resolves with how many. Lines that were changed are left, with all behind them. Rejects when
-   * `pause` does.
+   * a bounded number at a time; resolves with how many. Rejects with a `ChainError` where lines were changed, which are left
+   * with all behind them, and when `pause` does.
    */
   removeBefore(beforeMs: number, archive: AuditArchive | null, pause: Pause): Promise<number>;
 }

@@ -46,10 +46,17 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
       for (;;) {
         const [[start] = [], [end] = []] = await engine.read([selectStart, selectRemovable(beforeMs)]);
         if (end === undefined) return count;
-        const { lines } = await readStep(engine, pointOf(start), Number(end['number']));
+        const from = pointOf(start);
+        const { lines } = await readStep(engine, from, Number(end['number']));
         const last = lines.at(-1);
-        // Lines that are not those that were sealed are evidence, and stay; the verification reports them.
-        if (last === undefined || last.hash !== end['hash']) return count;
+        // Lines that are not those that were sealed are evidence, and stay, with all behind them.
+        if (last === undefined || last.hash !== end['hash']) {
+          // Another process that had the duty before may have removed them meanwhile.
+          if (pointOf((await readRows(engine, selectStart))[0]).number > from.number) continue;
+          throw new ChainError(
+            `the lines of the audit up to ${end['number']} are not those that were sealed`,
+          );
+        }
         await archive?.append(lines);
         await engine.run([
           sql`UPDATE audit_chain SET removed = ${last.number} WHERE id = 1 AND removed < ${last.number}`,
