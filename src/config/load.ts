@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { plainDecimal } from '../shared/money.ts';
 import { defaultHost } from './default-addresses.ts';
 import {
@@ -16,7 +15,7 @@ import { writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
 import { readConfig, schemaOf } from './read-config.ts';
 import type { ConfigReading } from './read-config.ts';
-import { describeReadFault } from './read-file.ts';
+import { describeReadFault, readText } from './read-file.ts';
 import { allKeys, mapValues, schemaAt } from './schema/schema-walk.ts';
 import { anyConfig } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';
@@ -215,10 +214,13 @@ function withoutRepeated(references: readonly Problem[], others: readonly Proble
   return [...references, ...others.filter(({ path }) => !known.has(JSON.stringify(path)))];
 }
 
+/** The largest config file, in bytes. */
+const maxConfigBytes = 16_777_216;
+
 /** The text of a config file. Throws `ConfigError`. */
 export function readConfigText(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readText(file, maxConfigBytes);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new ConfigError(file, [describeReadFault(code) ?? message]);

@@ -1,4 +1,4 @@
-import { promises, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, promises, readFileSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 
 /** Why a file can't be read, in words for the operator; `null` for an unusual code of a system call. */
@@ -6,6 +6,31 @@ export function describeReadFault(code: string | undefined): string | null {
   if (code === 'ENOENT') return 'there is no such file';
   if (code === 'EISDIR') return 'this is a folder, and not a file';
   return code === 'EACCES' ? 'this user may not read the file' : null;
+}
+
+/** Reads a file or a pipe of UTF-8 to its end. Throws beyond `maxBytes`, as a device may never end, and for other encodings. */
+export function readText(file: string, maxBytes: number): string {
+  const opened = openSync(file, 'r');
+  try {
+    const bytes = Buffer.allocUnsafe(maxBytes + 1);
+    let length = 0;
+    for (let read = 1; read > 0 && length <= maxBytes; length += read)
+      read = readSync(opened, bytes, length, bytes.length - length, null);
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    return decode(bytes.subarray(0, length));
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** A character of another encoding would be a damaged one, and UTF-16 has zeros. */
+function decode(bytes: Buffer): string {
+  try {
+    if (!bytes.includes(0)) return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    // As for zeros.
+  }
+  throw new Error('the file is not in UTF-8: save it in that encoding');
 }
 
 /** Reads a file that holds a secret. Throws with the reason, which quotes neither its path nor its content. */
@@ -31,7 +56,11 @@ export async function readSmallFileAgain(file: string, maxBytes: number): Promis
 /** A pipe can't be read twice, and a device may never end. */
 function checkFile(stats: Stats, maxBytes: number): void {
   if (!stats.isFile()) throw new Error('this is no regular file');
-  if (stats.size > maxBytes) throw new Error(`the file has more than ${maxBytes} bytes`);
+  if (stats.size > maxBytes) throw tooLarge(maxBytes);
+}
+
+function tooLarge(maxBytes: number): Error {
+  return new Error(`the file has more than ${maxBytes} bytes`);
 }
 
 /** The reason without the path and the stack, which begins with the message of a system call and so has the path, too. */

@@ -99,8 +99,17 @@ describe('a config file', () => {
   test.each([
     ['does not exist', join(tmpdir(), 'no-such-folder', 'none.yaml'), 'there is no such file'],
     ['is a folder', tmpdir(), 'this is a folder, and not a file'],
+    ['has no end', '/dev/zero', 'the file has more than 16777216 bytes'],
   ])('is refused when it %s', (_name, file, problem) => {
     expect(problemsOf(() => loadConfigFile(file, {}))).toEqual([problem]);
+  });
+
+  test.each(['latin1', 'utf16le'] as const)('is refused in the encoding %s', (encoding) => {
+    const file = join(makeTemporaryFolder(), 'textgate.yaml');
+    writeFileSync(file, Buffer.from(`${models}# caf\u{e9}\n`, encoding));
+    expect(problemsOf(() => loadConfigFile(file, {}))).toEqual([
+      'the file is not in UTF-8: save it in that encoding',
+    ]);
   });
 
   test('is refused for a wrong variable of a setting that it leaves out, by the name of the variable', () => {

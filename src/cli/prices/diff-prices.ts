@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { findListedPrices } from '../../composition/upstreams/prices.ts';
-import { describeReadFault } from '../../config/read-file.ts';
+import { describeReadFault, readText } from '../../config/read-file.ts';
 import { loadConfigFile } from '../../config/load.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import type { ListedTerms } from '../../prices/list-price.ts';
@@ -53,10 +52,13 @@ function readLaterPrices(file: string, config: Config): ListedPrices {
   }
 }
 
+/** The largest list of prices, in bytes. */
+const maxListBytes = 67_108_864;
+
 function readLaterList(file: string): unknown {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readText(file, maxListBytes);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new Error(`${file} can't be read: ${describeReadFault(code) ?? message}`, { cause: error });

@@ -147,6 +147,9 @@ interface ExportRows {
   readonly isCut: boolean;
 }
 
+/** The most blanks before the first character of an export, in UTF-16 code units: a device may have nothing else. */
+const maxBlankChars = 1_048_576;
+
 /** Opens an export: JSON if it begins like that, and else CSV, which is read as it is used. Throws if it is empty. */
 export async function openExport(file: string): Promise<ExportRows> {
   const stream = createReadStream(file, 'utf8');
@@ -155,6 +158,8 @@ export async function openExport(file: string): Promise<ExportRows> {
   for (let next = await pieces.next(); next.done !== true; next = await pieces.next()) {
     head += next.value;
     if (/[^\s\ufeff]/.test(head)) break;
+    if (head.length > maxBlankChars)
+      throw new Error(`the file begins with more than ${maxBlankChars} blanks`);
   }
   if (/^[\s\ufeff]*[[{]/.test(head)) return jsonRows(await readRest(head, pieces));
   return csvRows(head, pieces);

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { systemClock } from '../../composition/clock.ts';
-import { ConfigError } from '../../config/load.ts';
+import { ConfigError, readConfigText } from '../../config/load.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { openStandardStream } from '../../telemetry/log/log-destination.ts';
 import { describeError } from '../describe-error.ts';
@@ -74,7 +74,7 @@ const lastLinesMs = 1_000;
 /** The text of a config file; empty if it can't be read, which the start reports, or only once, as a pipe. */
 function textOf(file: string | undefined): string {
   try {
-    return file !== undefined && statSync(file).isFile() ? readFileSync(file, 'utf8') : '';
+    return file !== undefined && statSync(file).isFile() ? readConfigText(file) : '';
   } catch {
     return '';
   }

@@ -17,7 +17,7 @@ const bomb = [
 ].join('\n');
 
 describe('a config that can not be taken over', () => {
-  test.each([
+  test.each<[string, string | Uint8Array, string]>([
     ['an empty file', '', 'line 1: the file is empty'],
     ['a text', 'hello', 'line 1: not a config of LiteLLM’s proxy'],
     [
@@ -81,6 +81,12 @@ describe('a config that can not be taken over', () => {
       'line 3, column 7: << merges settings: expected an alias',
     ],
     ['a tag', 'model_list: !ENV x\n', 'line 1, column 13: a value that begins with ! is a tag'],
+    [
+      'a tag of bytes',
+      'model_list: [{ model_name: a, litellm_params: { model: a, api_key: !!binary c2s= } }]\n',
+      'line 1, column 68: a value that begins with ! is a tag',
+    ],
+    ['another encoding', Buffer.from(`${one}# caf\u{e9}`, 'latin1'), 'the file is not in UTF-8'],
     ['two documents', `${one}---\n${one}`, 'the file has several documents'],
     ['wrong indentation', 'model_list:\n  - model_name: a\n   litellm_params: {}\n', 'line 3'],
     ['a YAML bomb in its list', `${bomb}\nmodel_list: *l9\n`, 'line 9: model_list[0]: expected model_name'],
@@ -98,6 +104,11 @@ describe('a config that can not be taken over', () => {
     const faulty = await importText('model_list:\n  - api_key: sk-canary: x\n');
     expect(faulty.stderr).toContain('line 2');
     expect(faulty.stderr).not.toContain('canary');
+  });
+
+  test('is read no further than it may be long', async () => {
+    const { stderr } = await runCommand(['import', 'litellm', '/dev/zero'], makeTemporaryFolder());
+    expect(stderr).toBe("textgate: /dev/zero can't be used:\n  - the file has more than 16777216 bytes\n");
   });
 
   test('names up to ten entries with faults at once', async () => {

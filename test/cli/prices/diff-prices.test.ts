@@ -148,6 +148,12 @@ describe('textgate prices diff', () => {
     );
   });
 
+  test('refuses a list without end', async () => {
+    write(cheaper());
+    const { stderr } = await runCommand(['prices', 'diff', '/dev/zero', '--config', 'textgate.yaml'], folder);
+    expect(stderr).toBe("textgate: /dev/zero can't be read: the file has more than 67108864 bytes\n");
+  });
+
   test.each([
     ['{"a":1}', 'later.json is no list of prices: expected the data.json of genai-prices'],
     ['[]', 'later.json is no list of prices'],

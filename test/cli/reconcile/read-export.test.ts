@@ -82,6 +82,7 @@ describe('an export that can not be read', () => {
   const plain = 'date,model,input_tokens,output_tokens\n';
   test.each<[string, string, string]>([
     ['is empty', '', 'the file is empty'],
+    ['has blanks alone', '\n'.repeat(2_000_000), 'the file begins with more than 1048576 blanks'],
     [
       'has no known fields',
       'a,b\n1,2\n',

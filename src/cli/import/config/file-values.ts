@@ -23,7 +23,8 @@ const shownKeys = new Set(['model_list', 'model_name', 'litellm_params', 'model'
  * copy, so that a file can't grow by aliases of aliases. Throws `ConfigError` with the faults and their lines.
  */
 export function readValues(file: string, text: string): Value {
-  const options = { schema: 'failsafe', merge: true } as const;
+  // A tag such as !!binary would make another value than a text.
+  const options = { schema: 'failsafe', merge: true, resolveKnownTags: false } as const;
   const { document, lineCounter, place, faults } = parseSyntax(text, shownKeys, options);
   if (faults.length > 0) throw new ConfigError(file, faults);
   const refuse = (node: Node, message: string): never => {

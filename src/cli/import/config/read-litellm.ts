@@ -22,9 +22,6 @@ export interface LitellmConfig {
   readonly variables: ReadonlySet<string>;
 }
 
-/** The largest file that is read, in UTF-16 code units. */
-const maxFileChars = 16_777_216;
-
 /** The most problems of one file that are reported. */
 const maxProblems = 10;
 
@@ -33,8 +30,6 @@ const empty: Settings = new Map();
 /** Reads a config file of LiteLLM's proxy. Throws `ConfigError` with its problems and their lines. */
 export function readLitellm(file: string): LitellmConfig {
   const text = readConfigText(file);
-  if (text.length > maxFileChars)
-    throw new ConfigError(file, [`expected ${maxFileChars} characters or less: split the file`]);
   const value = readValues(file, text);
   const root = settingsOf(value);
   const problem = findMistake(value, root);
