@@ -1,5 +1,6 @@
 import { formatUsd } from '../../shared/money.ts';
 import { reserved } from '../../config/cross-checks.ts';
+import { chosenName } from '../../config/schema/values.ts';
 import { findListPrice, findPriceAt, modelsAt } from '../../prices/find-price.ts';
 import type { ListedTerms } from '../../prices/list-price.ts';
 import type { AskedUpstream } from './known-upstreams.ts';
@@ -74,9 +75,10 @@ function ofText(url: string, listed: readonly string[]): readonly string[] {
   return [named, priced].find((some) => some.length > 0) ?? others;
 }
 
-/** Whether a config can have a name: a $ in it would begin a reference, and a key on one line of YAML has an end. */
+/** Whether a config can have a name: a $ would begin a reference, << merges objects, and other blanks than spaces get lost. */
 export function isWritable(model: string): boolean {
-  return !/[$\p{Cc}]/u.test(model) && model !== reserved && model.length <= maxNameLength;
+  const isName = chosenName.safeParse(model).success && model.length <= maxNameLength;
+  return isName && !/\$|[^\S ]/.test(model) && model !== reserved && model !== '<<';
 }
 
 function priceOf(url: string, model: string, named: string | null): ChosenPrice {

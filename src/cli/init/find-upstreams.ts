@@ -7,6 +7,7 @@ import { isLocalHost } from '../../config/proxy-environment.ts';
 import type { Config } from '../../config/schema/schema.ts';
 import { namesInAnyConfig } from '../../config/setting-names.ts';
 import type { SettingNames } from '../../domain/diagnosis/call-target.ts';
+import { keyPrefix } from '../../protocol/upstream/words/secret-shapes.ts';
 import { providers, referenceTo, variableOf } from './known-upstreams.ts';
 import type { AskedUpstream, FoundUpstream } from './known-upstreams.ts';
 import { writeDiscovery } from './write-config.ts';
@@ -36,12 +37,13 @@ export interface UpstreamPlace {
   readonly foundBy: string;
 }
 
-/** Names of headers, and of a query's parameters, that are those of keys; `api-version` is none. */
-export const secretNames = /key|token|secret|sig|password|auth|cookie|credential|session|jwt|^code$/i;
+/** Names of a query's parameters that are those of keys; `api-version` is none. */
+const secretNames = /key|token|secret|sig|password|auth|cookie|credential|session|jwt|^code$/i;
 
-/** Whether the query of an address has a key. */
-export function hasKey({ searchParams }: URL): boolean {
-  return [...searchParams.keys()].some((name) => secretNames.test(name));
+/** Whether the query of an address has a key, or a step of its path begins as one: ids of hex digits do not. */
+export function hasKey({ pathname, search, searchParams }: URL): boolean {
+  const hasForm = [keyPrefix, /[/=]eyJ/].some((form) => form.test(pathname + search));
+  return hasForm || [...searchParams.keys()].some((name) => secretNames.test(name));
 }
 
 /** The upstream at a URL, with the settings of the provider whose address it is. Throws for a URL that has a key in it. */

@@ -100,7 +100,7 @@ environment_variables: { OPENAI_API_KEY: ${secret} }
     expect(left).toMatch(/general_settings\.master_key: not carried over/);
     expect(left).toMatch(/general_settings\.database_url: not carried over/);
     expect(left).toMatch(/environment_variables: not carried over/);
-    expect(left).toMatch(/model: api_base has a key in its query: .* \(e\)/);
+    expect(left).toMatch(/model: api_base has a key in its query or path: .* \(e\)/);
     expect(left).toMatch(/model: api_base: expected an address without a user and password: .* \(f\)/);
   });
 

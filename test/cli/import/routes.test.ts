@@ -100,6 +100,44 @@ litellm_settings: { default_fallbacks: [small] }
     );
   });
 
+  test('are those of an alias, and aliases may be fallbacks', async () => {
+    const { config, stdout } = await importEntries(
+      entries,
+      `router_settings:
+  model_group_alias: { al: small, big: large }
+  fallbacks: [{ large: [al] }, { al: [chat] }]
+`,
+    );
+    const upstreamsOf = (model: string): readonly unknown[] => {
+      const routes = config.models[model]?.['routes'] as readonly { readonly upstream: string }[] | undefined;
+      return (routes ?? []).map(({ upstream }) => upstream);
+    };
+    expect(upstreamsOf('large')).toEqual(['anthropic', 'groq']);
+    // It has none of its own name.
+    expect(upstreamsOf('big')).toEqual(['anthropic', 'groq']);
+    expect(upstreamsOf('al')).toEqual(['groq', 'openai-a', 'openai-b']);
+    expect(upstreamsOf('small')).toEqual(['groq']);
+    expect(partOf(stdout, 'Taken')).toContain('router_settings.fallbacks: routes behind those of the model');
+    expect(partOf(stdout, 'No counterpart')).toBe('  nothing\n');
+  });
+
+  test.each([
+    ['fallbacks: [{ gone: [small] }]', 'those of a model that is not taken over are left out (gone)'],
+    ['fallbacks: [{ small: [{ model: groq/y, api_key: x }] }]', 'one of them has settings of its own'],
+    ['fallbacks: [small]', 'left out: expected names of models with lists'],
+    ['default_fallbacks: [zzz]', 'one of them is no model that is taken over\n'],
+    [
+      'fallbacks: [{ small: [small] }, { small: [large] }]',
+      'only the first list of a model is taken (small)',
+    ],
+  ])('that lead nowhere are named, and not as taken: %s', async (fallbacks, why) => {
+    const { config, stdout } = await importEntries(entries, `litellm_settings: { ${fallbacks} }\n`);
+    expect(config.models['small']?.['routes']).toHaveLength(1);
+    const [name = ''] = fallbacks.split(':');
+    expect(partOf(stdout, 'No counterpart')).toContain(`litellm_settings.${name}: ${why}`);
+    expect(partOf(stdout, 'Taken')).not.toContain('fallbacks');
+  });
+
   test('for long texts and refused ones have no counterpart', async () => {
     const { config, stdout } = await importEntries(
       entries,

@@ -35,6 +35,7 @@ describe('an upstream', () => {
     ['hosted_vllm/a', 'api_base: "http://box:8000/v1/"', 'http://box:8000/v1', undefined, 'a'],
     ['openai/a', 'api_base: "http://box:8000/v1/chat/completions"', 'http://box:8000/v1', undefined, 'a'],
     ['a', 'custom_llm_provider: openai, api_base: os.environ/BASE', '${BASE}', undefined, 'a'],
+    ['openai/a', 'api_base: "http://${HOST}:80/v1"', 'http://${HOST}:80/v1', undefined, 'a'],
     [
       'openai/a',
       'api_base: "https://api.groq.com/openai/v1"',
@@ -192,12 +193,12 @@ describe('an upstream', () => {
     const { config, written } = await importEntries([
       entry(
         'a',
-        'model: openai/a, organization: os.environ/ORG, extra_headers: { X-Team: "blue$", X-Auth: abcdef, "not a name": x }',
+        'model: openai/a, organization: os.environ/ORG, extra_headers: { X-Title: "blue$", X-Auth: abcdef, "not a name": x }',
       ),
     ]);
     expect(config.upstreams['openai']?.['headers']).toEqual({
       'OpenAI-Organization': '${ORG}',
-      'X-Team': 'blue$$',
+      'X-Title': 'blue$$',
       'X-Auth': '${X_AUTH}',
     });
     expect(written).not.toContain('abcdef');

@@ -108,13 +108,12 @@ describe('textgate init', () => {
     expect(upstream.seen.at(-1)?.headers['authorization']).toBe(`Bearer ${key}`);
     expect(textOf(folder)).toContain('apiKey: "${MY_KEY}"');
     expect(textOf(folder) + stdout + stderr).not.toContain(key);
-    const inUrl = await runCommand(
-      ['init', '--upstream', `${upstream.url}?api_key=${key}`, '--output', 'b.yaml'],
-      folder,
-    );
-    expect(inUrl.stderr).toBe(
-      'textgate: --upstream: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env\n',
-    );
+    for (const place of [`?api_key=${key}`, `/${key}`, `?v=${key}`])
+      expect(
+        (await runCommand(['init', '--upstream', upstream.url + place, '--output', 'b.yaml'], folder)).stderr,
+      ).toBe(
+        'textgate: --upstream: a key in the URL would stand in the file: put it into a variable, and name that with --api-key-env\n',
+      );
   });
 
   test.each([

@@ -4,15 +4,15 @@ import { hasOtherThresholds, hasOwnPrice, listPrice, ownPrice } from './find-pri
 import type { ImportedPrice, Taken } from './find-price.ts';
 import { findTarget } from './find-target.ts';
 import type { ImportedLine, Target } from './find-target.ts';
+import { readAliases, readFallbacks, unwritable } from './other-routes.ts';
 import { Notes } from './notes.ts';
 import { expandPattern, isPattern, unlistedModels } from './patterns.ts';
-import { isOn, listOf, numberOf, settingsOf, textOf, textsOf } from './read-litellm.ts';
+import { isOn, numberOf, settingsOf, textOf } from './read-litellm.ts';
 import type { Deployment, LitellmConfig } from './read-litellm.ts';
-import type { Settings } from './file-values.ts';
-import { KeyNames, variablesIn } from './references.ts';
+import { keyNames, variablesIn } from './references.ts';
 import { noteDeployment, noteSettings } from './settings.ts';
 import { Upstreams } from './upstreams.ts';
-import { policies, weigh } from './weigh-routes.ts';
+import { weigh } from './weigh-routes.ts';
 import type { Route } from './weigh-routes.ts';
 
 /** A model of the config. */
@@ -27,17 +27,10 @@ export interface ImportedModel {
 export interface Imported {
   readonly upstreams: ReadonlyMap<string, ImportedLine>;
   readonly models: readonly ImportedModel[];
-  /** The upstream whose list is offered in place of models; `null` where there are some. */
-  readonly discovery: Discovery | null;
+  /** What stands in place of models where the list of an upstream is offered; `null` where there are some. */
+  readonly discovery: object | null;
   readonly ignoresUnknownFields: boolean;
   readonly notes: Notes;
-}
-
-/** `models` of a config that offers what an upstream lists. */
-interface Discovery {
-  readonly from: string;
-  readonly allow?: readonly string[];
-  readonly rename?: Readonly<Record<string, string>>;
 }
 
 /** The most routes that are tried for a request. */
@@ -48,45 +41,64 @@ export function convert({ deployments, root, variables }: LitellmConfig): Import
   const notes = new Notes();
   const module = settingsOf(root.get('litellm_settings'));
   const router = settingsOf(root.get('router_settings'));
+  const found = deployments.map((deployment) => ({ deployment, target: findTarget(deployment) }));
   const upstreams = new Upstreams(
-    new KeyNames([...variables, ...usualVariables(deployments)]),
+    keyNames([...variables, ...found.flatMap(usualVariables)]),
     notes,
-    secondsOf(router, module),
+    numberOf(router, 'stream_timeout') ?? numberOf(router, 'timeout') ?? numberOf(module, 'request_timeout'),
   );
-  const { groups, unlisted } = groupDeployments(deployments, upstreams, notes);
+  const { taken: served, unlisted } = chooseServed(found, notes);
+  const place = ({ deployment, target }: Taken): Taken => ({
+    deployment,
+    target: upstreams.add(target, deployment),
+  });
+  const groups = Map.groupBy(served.map(place), ({ deployment }) => deployment.name);
   const [pattern] =
-    groups.size === 0 ? unlisted.toSorted((one, other) => lengthOf(one) - lengthOf(other)) : [];
-  const discovered = pattern && { ...pattern, target: upstreams.add(pattern.target, pattern.deployment) };
-  for (const { deployment } of unlisted)
-    if (deployment !== pattern?.deployment) notes.none('model', unlistedModels, deployment.name);
+    groups.size > 0
+      ? []
+      : unlisted
+          .filter(isListable)
+          .toSorted((one, other) => one.target.model.length - other.target.model.length);
+  const offered = pattern && place(pattern);
+  for (const one of unlisted)
+    if (one === pattern) noteDeployment(one, notes);
+    else notes.none('model', unlistedModels, one.deployment.name);
   noteSettings(root, notes);
   const { lines, nameOf } = upstreams.finish();
-  const strategy = strategyOf(router, notes);
-  const fallbacksOf = readFallbacks([router, module]);
-  const models = [...groups].map(([name, taken]) => {
-    const behind = fallbacksOf(name).flatMap((other) => groups.get(other) ?? noteMissing(name, notes));
+  const aliases = readAliases(router, groups, notes);
+  const all = new Map([
+    ...groups,
+    ...Array.from(aliases, ([alias, name]) => [alias, groups.get(name) ?? []] as const),
+  ]);
+  const behindOf = readFallbacks(root, { groups: all, aliases }, notes);
+  const strategy = textOf(router, 'routing_strategy') ?? '';
+  const models = Array.from(all, ([name, taken]) => {
+    const behind = behindOf(name);
     const { policy, routes } = weigh({ taken, behind, strategy, nameOf }, notes);
     if (routes.length > maxAttempts)
       notes.changed('model_list', `a request is tried at ${maxAttempts} routes at the most`, name);
     return { name, policy, routes, price: priceOf(name, taken, behind, notes) };
   });
-  const aliases = aliasesOf(settingsOf(router.get('model_group_alias')), models, notes);
   const ignoresUnknownFields = isOn(module, 'drop_params');
-  const discovery = discovered === undefined ? null : discoveryOf(discovered, nameOf, notes);
-  return { upstreams: lines, models: [...models, ...aliases], discovery, ignoresUnknownFields, notes };
+  const discovery = offered === undefined ? null : discoveryOf(offered, nameOf, notes);
+  return { upstreams: lines, models, discovery, ignoresUnknownFields, notes };
 }
 
-/** The variables that entries without a key of their own read it from. */
-function usualVariables(deployments: readonly Deployment[]): readonly string[] {
-  return deployments.flatMap((deployment) => {
-    const target = deployment.params.has('api_key') ? '' : findTarget(deployment);
-    const apiKey = typeof target === 'string' ? undefined : target.line['apiKey'];
-    return typeof apiKey === 'string' ? [...variablesIn(apiKey)] : [];
-  });
+/** A deployment, and where it is served, or why it is not. */
+interface Found {
+  readonly deployment: Deployment;
+  readonly target: Target | string;
 }
 
-function lengthOf({ target }: Taken): number {
-  return target.model.length;
+/** The variable from which an entry without a key of its own reads it. */
+function usualVariables({ deployment: { params }, target }: Found): readonly string[] {
+  const apiKey = typeof target === 'string' || params.has('api_key') ? null : target.line['apiKey'];
+  return typeof apiKey === 'string' ? [...variablesIn(apiKey)] : [];
+}
+
+/** Whether a config can have a pattern: one * there, and one in its name. */
+function isListable({ deployment: { name }, target: { model } }: Taken): boolean {
+  return [name, model].every((text) => isWritable(text) && text.split('*').length === 2);
 }
 
 /** The list of an upstream in the place of a pattern, with the same names. */
@@ -94,7 +106,7 @@ function discoveryOf(
   { deployment: { name }, target }: Taken,
   nameOf: (target: Target) => string,
   notes: Notes,
-): Discovery {
+) {
   notes.changed('model', 'a pattern: what the upstream lists is offered, and costs nothing', name);
   return {
     from: nameOf(target),
@@ -103,70 +115,26 @@ function discoveryOf(
   };
 }
 
-/** The timeout of deployments that have none, in seconds. */
-function secondsOf(router: Settings, module: Settings): number | null {
-  const own = numberOf(router, 'stream_timeout') ?? numberOf(router, 'timeout');
-  return own ?? numberOf(module, 'request_timeout');
-}
-
-function strategyOf(router: Settings, notes: Notes): string {
-  const strategy = textOf(router, 'routing_strategy') ?? 'simple-shuffle';
-  if (strategy !== 'simple-shuffle' && !policies.has(strategy))
-    notes.changed('router_settings.routing_strategy', 'not known here: requests are shared by weight');
-  return strategy;
-}
-
-/** The served deployments by their names, patterns whose models no list has, and notes of all others. */
-function groupDeployments(deployments: readonly Deployment[], upstreams: Upstreams, notes: Notes) {
-  const groups = new Map<string, Taken[]>();
+/** The deployments that are served, with those of patterns; patterns whose models no list has; and notes of all others. */
+function chooseServed(found: readonly Found[], notes: Notes) {
+  const taken: Taken[] = [];
   const unlisted: Taken[] = [];
-  const named = new Set(deployments.map(({ name }) => name));
-  for (const deployment of deployments) {
+  const named = new Set(found.map(({ deployment }) => deployment.name));
+  for (const { deployment, target } of found) {
     const { name } = deployment;
-    const target = findTarget(deployment);
     if (typeof target === 'string') notes.none('model', target, name);
-    else if (!isWritable(name)) notes.none('model', 'no model can have this name here', name);
+    else if (!isWritable(name)) notes.none('model', unwritable, name);
     else {
-      const found = isPattern(deployment)
-        ? expandPattern(deployment, target, named)
-        : [{ deployment, target }];
-      if (found === null) unlisted.push({ deployment, target });
-      else if (isPattern(deployment))
+      const one = { deployment, target };
+      const models = isPattern(deployment) ? expandPattern(deployment, target, named) : [one];
+      (models === null ? unlisted : taken).push(...(models ?? [one]));
+      if (models === null) continue;
+      noteDeployment(one, notes);
+      if (isPattern(deployment))
         notes.changed('model', 'a pattern: its models with a public price are written by name', name);
-      noteDeployment(deployment, notes);
-      for (const taken of found ?? []) {
-        const placed = {
-          deployment: taken.deployment,
-          target: upstreams.add(taken.target, taken.deployment),
-        };
-        const group = groups.get(taken.deployment.name);
-        if (group === undefined) groups.set(taken.deployment.name, [placed]);
-        else group.push(placed);
-      }
     }
   }
-  return { groups, unlisted };
-}
-
-/** The names of the groups that LiteLLM tries when one fails: those of its name, or those of all. */
-function readFallbacks(sections: readonly Settings[]): (name: string) => readonly string[] {
-  const byName = new Map<string, readonly string[]>();
-  for (const section of sections) {
-    for (const entry of listOf(section.get('fallbacks')))
-      for (const [name, names] of settingsOf(entry)) if (!byName.has(name)) byName.set(name, textsOf(names));
-    const usual = textsOf(section.get('default_fallbacks'));
-    if (usual.length > 0 && !byName.has('*')) byName.set('*', usual);
-  }
-  return (name) => {
-    const withoutProvider = name.slice(name.indexOf('/') + 1);
-    const names = byName.get(name) ?? byName.get(withoutProvider) ?? byName.get('*') ?? [];
-    return names.filter((other) => other !== name);
-  };
-}
-
-function noteMissing(name: string, notes: Notes): readonly Taken[] {
-  notes.none('fallbacks', 'one of them is no model that is taken over', name);
-  return [];
+  return { taken, unlisted };
 }
 
 function priceOf(
@@ -194,21 +162,4 @@ function priceOf(
   if (first.origin === 'unknown' || first.origin === 'unlisted')
     notes.changed('price', 'not in the list: clients pay nothing until you write one', name);
   return first;
-}
-
-/** Further names of models, as models of their own. */
-function aliasesOf(
-  aliases: Settings,
-  models: readonly ImportedModel[],
-  notes: Notes,
-): readonly ImportedModel[] {
-  const byName = new Map(models.map((model) => [model.name, model]));
-  return [...aliases].flatMap(([name, value]) => {
-    const meant = value.kind === 'text' ? value.text : textOf(settingsOf(value), 'model');
-    const model = byName.get(meant ?? '');
-    if (model !== undefined && isWritable(name) && !byName.has(name))
-      return [Object.assign({}, model, { name })];
-    notes.none('model_group_alias', 'leads to no model, or is the name of one', name);
-    return [];
-  });
 }

@@ -1,5 +1,5 @@
-import { isAlias, isMap, isPair, isScalar, isSeq } from 'yaml';
-import type { LineCounter, Node, Pair } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq } from 'yaml';
+import type { Node, Pair } from 'yaml';
 import { parseSyntax, unknownAlias } from '../../../config/file/yaml-file.ts';
 import { ConfigError } from '../../../config/load.ts';
 
@@ -30,75 +30,49 @@ export function readValues(file: string, text: string): Value {
   const refuse = (node: Node, message: string): never => {
     throw new ConfigError(file, [place(node.range?.[0] ?? 0, message)]);
   };
-  const { contents } = document;
-  const value = contents === null ? null : new Reader(lineCounter, refuse).read(contents);
+  const lineOf = (node: Node): number => lineCounter.linePos(node.range?.[0] ?? 0).line;
+  const anchors = new Map<string, Value | null>();
+  /** The value of a node; `null` for an empty one. An alias finds the anchors before it, and not the one that it is in. */
+  const read = (node: Node): Value | null => {
+    if (isAlias(node)) {
+      const known = anchors.get(node.source);
+      return known === undefined ? refuse(node, unknownAlias) : known;
+    }
+    const value = readNew(node);
+    const { anchor } = node as { readonly anchor?: string };
+    if (anchor !== undefined) anchors.set(anchor, value);
+    return value;
+  };
+  const readNew = (node: Node): Value | null => {
+    const line = lineOf(node);
+    if (isSeq(node))
+      return { kind: 'list', line, items: node.items.flatMap((item) => read(item as Node) ?? []) };
+    if (isMap(node)) return { kind: 'settings', line, settings: readSettings(node.items) };
+    if (!isScalar(node)) return null;
+    const written = node.value as string;
+    return node.type === 'PLAIN' && nothing.test(written) ? null : { kind: 'text', line, text: written };
+  };
+  const readSettings = (pairs: readonly Pair[]): Settings => {
+    const own = new Map<string, Value>();
+    const merged: Settings[] = [];
+    for (const pair of pairs) {
+      const { key, value: node } = pair as Pair<Node, Node | null>;
+      const value = node === null ? null : read(node);
+      if (isMergeKey(key))
+        for (const source of value?.kind === 'list' ? value.items : [value])
+          merged.push(source?.kind === 'settings' ? source.settings : refuse(key, mergedOthers));
+      else if (isScalar(key) && value !== null)
+        own.set(String(key.value), Object.assign({}, value, { line: lineOf(key) }));
+    }
+    // What is written has precedence over what is merged, and that over what is merged later.
+    return new Map([...merged.toReversed().flatMap((settings) => Array.from(settings)), ...own]);
+  };
+  const value = document.contents === null ? null : read(document.contents);
   if (value === null) throw new ConfigError(file, ['line 1: the file is empty']);
   return value;
 }
 
-/** Reads nodes in their order, so that an alias finds the anchors before it, and not the one that it is in. */
-class Reader {
-  readonly #lines: LineCounter;
-  readonly #refuse: (node: Node, message: string) => never;
-  readonly #anchors = new Map<string, Value | null>();
-
-  constructor(lines: LineCounter, refuse: (node: Node, message: string) => never) {
-    this.#lines = lines;
-    this.#refuse = refuse;
-  }
-
-  /** The value of a node; `null` for an empty one. */
-  read(node: Node): Value | null {
-    if (isAlias(node)) {
-      const value = this.#anchors.get(node.source);
-      return value === undefined ? this.#refuse(node, unknownAlias) : value;
-    }
-    const value = this.#readNew(node);
-    const { anchor } = node as { readonly anchor?: string };
-    if (anchor !== undefined) this.#anchors.set(anchor, value);
-    return value;
-  }
-
-  #readNew(node: Node): Value | null {
-    const line = this.#lineOf(node);
-    if (isSeq(node)) {
-      const items = node.items.flatMap((item) => this.read(item as Node) ?? []);
-      return { kind: 'list', line, items };
-    }
-    if (isMap(node)) return { kind: 'settings', line, settings: this.#readSettings(node.items) };
-    if (!isScalar(node)) return null;
-    const text = node.value as string;
-    return node.type === 'PLAIN' && nothing.test(text) ? null : { kind: 'text', line, text };
-  }
-
-  #readSettings(pairs: readonly unknown[]): Settings {
-    const own = new Map<string, Value>();
-    const merged: Settings[] = [];
-    for (const pair of pairs) {
-      if (!isPair(pair)) continue;
-      const { key, value: node } = pair as Pair<Node, Node | null>;
-      const value = node === null ? null : this.read(node);
-      if (isMergeKey(key)) merged.push(...this.#mergedSettings(key, value));
-      else if (isScalar(key) && value !== null)
-        own.set(String(key.value), Object.assign({}, value, { line: this.#lineOf(key) }));
-    }
-    // What is written has precedence over what is merged, and that over what is merged later.
-    return new Map([...merged.toReversed().flatMap((settings) => Array.from(settings)), ...own]);
-  }
-
-  #lineOf(node: Node): number {
-    return this.#lines.linePos(node.range?.[0] ?? 0).line;
-  }
-
-  #mergedSettings(key: Node, value: Value | null): readonly Settings[] {
-    const sources = value?.kind === 'list' ? value.items : [value];
-    return sources.map((source) =>
-      source?.kind === 'settings'
-        ? source.settings
-        : this.#refuse(key, '<< merges settings: expected an alias (*name) of some, or a list of such'),
-    );
-  }
-}
+const mergedOthers = '<< merges settings: expected an alias (*name) of some, or a list of such';
 
 function isMergeKey(key: Node): boolean {
   return isScalar(key) && key.source === '<<' && key.type === 'PLAIN';

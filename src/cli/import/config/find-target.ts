@@ -1,4 +1,5 @@
-import { upstreamUrl } from '../../../config/schema/address-values.ts';
+import { upstream as schema } from '../../../config/schema/upstream-schema.ts';
+import { chosenName } from '../../../config/schema/values.ts';
 import { hasKey, upstreamAt } from '../../init/find-upstreams.ts';
 import {
   localServers,
@@ -99,7 +100,10 @@ export function findTarget(deployment: Deployment): Target | string {
   const find = Object.hasOwn(finders, provider) ? finders[provider] : known.has(name) ? at(name) : undefined;
   if (find === undefined)
     return `there is no tested line for ${provider}: add an upstream with its address, if it speaks a protocol that is spoken here`;
-  return findAddressFault(deployment) ?? find(deployment, withReferences(model));
+  const target = findFault('api_base', addressOf(deployment)) ?? find(deployment, withReferences(model));
+  if (typeof target === 'string') return target;
+  const { error } = chosenName.safeParse(target.model);
+  return error?.issues[0]?.message ?? findFault('its address', target.line.url, target.line) ?? target;
 }
 
 /** Why a model does not answer with text, by its mode, or else by its name; `null` if it may. */
@@ -110,16 +114,19 @@ export function otherThanText(model: string, mode: string | null): string | null
   return kind === undefined ? null : kind[2];
 }
 
-/** Why the address of a deployment can't be that of an upstream; `null` if it can. It is not quoted: it may hold a key. */
-function findAddressFault(deployment: Deployment): string | null {
-  const address = addressOf(deployment);
+/** Why an address can't be that of an upstream; `null` if it can. It is not quoted: it may hold a key, as may defaults in it. */
+function findFault(setting: string, address: string | null, line: object = {}): string | null {
   if (address === null) return null;
-  const filled = address.replace(/^\$\{[^}]*\}/, 'http://address.invalid').replaceAll(/\$\{[^}]*\}/g, '1');
+  const filled = address.replaceAll(
+    /\$\{\w+(?::-([^}]*))?\}/g,
+    (_reference, usual: string | undefined, start: number) =>
+      usual || (start === 0 ? 'http://address.invalid' : '1'),
+  );
   const url = URL.parse(filled);
   if (url !== null && hasKey(url))
-    return 'api_base has a key in its query: put the whole address into a variable';
-  const { error } = upstreamUrl.safeParse(filled);
-  return error === undefined ? null : `api_base: ${error.issues.map(({ message }) => message).join(', ')}`;
+    return `${setting} has a key in its query or path: put the whole address into a variable`;
+  const { error } = schema.safeParse({ ...line, url: filled });
+  return error === undefined ? null : `${setting}: ${error.issues.map(({ message }) => message).join(', ')}`;
 }
 
 /** The provider of a deployment and its name of the model; the provider is `null` if none is named or known. */
@@ -168,15 +175,15 @@ function findOpenai(deployment: Deployment, model: string): Target | string {
 function findAnyServer(variable: string): Find {
   return (deployment, model) => {
     const url = addressOf(deployment) ?? referenceTo(variable);
-    if (url.startsWith('${')) return { name: nameOfVariable(url), line: { url }, model };
+    if (/^(?:https?:\/\/)?[^/]*\$\{/.test(url)) return { name: nameOfVariable(url), line: { url }, model };
     const { name, line } = upstreamAt({ url, variable: null, foundBy: 'api_base' });
     return { name: /^[\d.]+$|^\[/.test(name) ? 'server' : name, line, model };
   };
 }
 
-/** A name for the upstream whose address is in a variable: `VLLM_API_BASE` is that of `vllm`. */
+/** A name for the upstream whose host is in a variable: `VLLM_API_BASE` is that of `vllm`. */
 function nameOfVariable(url: string): string {
-  const [, variable = ''] = /^\$\{(\w+)/.exec(url) ?? [];
+  const [, variable = ''] = /\$\{(\w+)/.exec(url) ?? [];
   const words = variable.toLowerCase().split('_');
   return (
     words.filter((word) => !/^(?:api|base|url|host|endpoint|server|address)$/.test(word)).join('-') ||
@@ -208,36 +215,35 @@ function findAzure(deployment: Deployment, model: string): Target | string {
   const place = isResource
     ? `${url?.origin ?? base}/openai/v1`
     : `${base}/openai/deployments/${name}?api-version=${version}`;
+  const isResponses = isByResponses(deployment, model);
   const { apiKey, authHeader } = settingsBesideAddress.azure;
-  const listName = `azure/${name}`;
-  if (isByResponses(deployment, model))
-    return {
-      name: 'azure-responses',
-      line: { url: place, apiKey, authHeader, dialects: ['responses'] },
-      model: name,
-      listName,
-    };
-  const line = { url: place, ...settingsBesideAddress.azure };
-  return { name: 'azure', line, model: name, listName };
+  const settings = isResponses
+    ? { apiKey, authHeader, dialects: ['responses'] }
+    : settingsBesideAddress.azure;
+  const line = { url: place, ...settings };
+  return { name: isResponses ? 'azure-responses' : 'azure', line, model: name, listName: `azure/${name}` };
 }
 
-function findBedrock({ params }: Deployment, model: string): Target | string {
+/** A setting of a deployment that is a part of its address, or the variable from which LiteLLM reads it. */
+function partOf({ params }: Deployment, name: string, variable: string): string {
+  return withReferences(textOf(params, name) ?? `os.environ/${variable}`);
+}
+
+function findBedrock(deployment: Deployment, model: string): Target | string {
   const [, name] = /(?:^|\/)(openai\.gpt-oss-.+)$/.exec(model) ?? [];
   if (name === undefined)
     return "of Bedrock's models only gpt-oss is served by a protocol that is spoken here: the others have Converse";
-  const region = withReferences(textOf(params, 'aws_region_name') ?? 'os.environ/AWS_REGION_NAME');
+  const region = partOf(deployment, 'aws_region_name', 'AWS_REGION_NAME');
   const url = `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`;
   return { name: 'bedrock', line: { url, ...settingsBesideAddress.bedrock }, model: name };
 }
 
-function findVertex({ params }: Deployment, model: string): Target | string {
+function findVertex(deployment: Deployment, model: string): Target | string {
   const isGoogles = /^(?:gemini|gemma|\$\{)/.test(model);
   if (/claude/i.test(model) || (!isGoogles && !model.includes('/')))
     return 'Vertex serves it by another protocol than its Chat Completions, which have Gemini and open models';
-  const setting = (name: string, variable: string): string =>
-    withReferences(textOf(params, name) ?? `os.environ/${variable}`);
-  const project = setting('vertex_project', 'VERTEXAI_PROJECT');
-  const location = setting('vertex_location', 'VERTEXAI_LOCATION');
+  const project = partOf(deployment, 'vertex_project', 'VERTEXAI_PROJECT');
+  const location = partOf(deployment, 'vertex_location', 'VERTEXAI_LOCATION');
   const host = location === 'global' ? '' : `${location}-`;
   const url = `https://${host}aiplatform.googleapis.com/v1/projects/${project}/locations/${location}/endpoints/openapi`;
   const line = { url, ...settingsBesideAddress.vertex };
@@ -252,9 +258,7 @@ function findDatabricks(deployment: Deployment, model: string): Target {
 
 function findSnowflake(deployment: Deployment, model: string): Target | string {
   const { origin = '' } = URL.parse(addressOf(deployment) ?? '') ?? {};
-  const account = withReferences(
-    textOf(deployment.params, 'account_id') ?? 'os.environ/SNOWFLAKE_ACCOUNT_ID',
-  );
+  const account = partOf(deployment, 'account_id', 'SNOWFLAKE_ACCOUNT_ID');
   const host = origin === '' ? `https://${account}.snowflakecomputing.com` : origin;
   const line = { url: `${host}/api/v2/cortex/v1`, ...settingsBesideAddress.snowflake };
   return { name: 'snowflake', line, model };

@@ -1,11 +1,13 @@
-import { loadConfigFile } from '../../../config/load.ts';
+import type { Environment } from '../../../config/environment.ts';
+import { ConfigError, loadConfigFile } from '../../../config/load.ts';
 import { escapeControlCharacters } from '../../../shared/control-characters.ts';
 import { count } from '../../../shared/count.ts';
 import { maxColumns, wrap } from '../../output.ts';
 import { command } from '../../serve/greeting.ts';
 import { refuseOutput, shellWord, writeConfigFile } from '../../write-config-file.ts';
 import { convert } from './convert.ts';
-import type { Note, Notes, Result } from './notes.ts';
+import type { Imported } from './convert.ts';
+import type { Note, Notes } from './notes.ts';
 import { readLitellm } from './read-litellm.ts';
 import { variablesIn } from './references.ts';
 import { writeImport } from './write-import.ts';
@@ -25,37 +27,53 @@ export function importConfig(file: string, { output, force = false }: ImportOpti
   if (models.length === 0 && discovery === null)
     throw new Error(`no model of ${file} has a counterpart, and nothing is written\n${report}`);
   const text = writeImport(imported);
-  loadConfigFile(output, placeholdersFor(text), {}, text);
+  // The text itself has names of variables in comments, too.
+  const variables = [...variablesIn(JSON.stringify([...upstreams.values(), ...models]))];
+  check(output, text, placeholdersFor(variables, upstreams));
   writeConfigFile(output, text, force);
   const name = escapeControlCharacters(output);
   const offered = discovery === null ? count(models.length, 'model') : 'all models';
   const first = `${name} is written: ${offered} at ${count(upstreams.size, 'upstream')}`;
-  console.log([first, report, nextSteps(escapeControlCharacters(shellWord(output)), text)].join('\n\n'));
+  console.log([first, report, nextSteps(escapeControlCharacters(shellWord(output)), variables)].join('\n\n'));
   return Promise.resolve();
 }
 
 /** Values for the variables of a config: it is checked as it is written, whatever variables are set here. */
-function placeholdersFor(text: string): Readonly<Record<string, string>> {
-  const address = new Set([...text.matchAll(/url: "\$\{(\w+)/g)].map(([, name = '']) => name));
-  return Object.fromEntries(
-    [...variablesIn(text)].map((name) => [name, address.has(name) ? 'http://address.invalid' : '1']),
-  );
+function placeholdersFor(variables: readonly string[], upstreams: Imported['upstreams']): Environment {
+  const addresses = [...upstreams.values()].flatMap(({ url }) => /^\$\{(\w+)/.exec(url)?.[1] ?? []);
+  return Object.fromEntries([
+    ...variables.map((name) => [name, '1']),
+    ...addresses.map((name) => [name, 'http://address.invalid']),
+  ]);
 }
 
-const titles: Readonly<Record<Result, string>> = {
-  taken: 'Taken',
-  changed: 'Changed',
-  none: 'No counterpart',
-};
+/** Throws where a config can't be used, without the lines of a file that is not there. */
+function check(output: string, text: string, environment: Environment): void {
+  try {
+    loadConfigFile('', environment, {}, text);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const problems = error.problems.map((problem) =>
+      problem.replace(/^line \d+(?:, column \d+)?: /, '').replace(/\n.*/s, ''),
+    );
+    throw new ConfigError(`nothing is written: the new ${output}`, problems);
+  }
+}
+
+const titles = [
+  ['Taken', 'taken'],
+  ['Changed', 'changed'],
+  ['No counterpart', 'none'],
+] as const;
 
 /** The most models that are named with a setting. */
 const maxNamed = 3;
 
 /** The settings in three parts: what is taken, what is changed and how, and what has no counterpart and why. */
 function writeReport(notes: Notes): string {
-  const parts = (['taken', 'changed', 'none'] as const).map((result) => {
+  const parts = titles.map(([title, result]) => {
     const lines = notes.of(result).flatMap(writeNote);
-    return [titles[result], ...(lines.length === 0 ? ['  nothing'] : lines)].join('\n');
+    return [title, ...(lines.length === 0 ? ['  nothing'] : lines)].join('\n');
   });
   return parts.join('\n\n');
 }
@@ -69,8 +87,7 @@ function writeNote({ settings, text, models }: Note): readonly string[] {
 }
 
 /** The variables that a config needs, and the commands that come next. */
-function nextSteps(output: string, text: string): string {
-  const variables = [...variablesIn(text)].filter((name) => name !== 'NAME');
+function nextSteps(output: string, variables: readonly string[]): string {
   return [
     ...(variables.length === 0 ? [] : [`The gateway reads ${variables.join(', ')}.`, '']),
     'Next:',

@@ -1,4 +1,5 @@
 import { ConfigError, readConfigText } from '../../../config/load.ts';
+import { maxLimit, within } from '../../../shared/schema-values.ts';
 import { readValues } from './file-values.ts';
 import type { Settings, Value } from './file-values.ts';
 import { variablesIn } from './references.ts';
@@ -96,11 +97,6 @@ export function listOf(value: Value | undefined): readonly Value[] {
   return value === undefined ? [] : value.kind === 'list' ? value.items : [value];
 }
 
-/** The texts of a list. */
-export function textsOf(value: Value | undefined): readonly string[] {
-  return listOf(value).flatMap((item) => (item.kind === 'text' ? [item.text] : []));
-}
-
 /** A setting that is a text, without blanks around it; `null` for any other, and for one that is not there. */
 export function textOf(settings: Settings, name: string): string | null {
   const value = settings.get(name);
@@ -108,10 +104,14 @@ export function textOf(settings: Settings, name: string): string | null {
   return text === '' ? null : text;
 }
 
-/** A setting that is a number above zero; `null` for anything else. */
-export function numberOf(settings: Settings, name: string): number | null {
-  const number = Number(textOf(settings, name) ?? Number.NaN);
-  return number > 0 && Number.isFinite(number) ? number : null;
+/** A setting that is a number, of `least` or more, by default above zero; `null` for anything else. */
+export function numberOf(settings: Settings, name: string, least = Number.MIN_VALUE): number | null {
+  return within(Number(textOf(settings, name) ?? Number.NaN), least, Number.MAX_VALUE);
+}
+
+/** A limit, of which a fraction is left out; `null` for what is none here. */
+export function limitOf(settings: Settings, name: string): number | null {
+  return within(Math.floor(numberOf(settings, name) ?? 0), 1, maxLimit);
 }
 
 /** Whether a value leaves a setting off: `false`, an empty list or no settings. */

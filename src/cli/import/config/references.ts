@@ -26,26 +26,23 @@ export function variablesIn(text: string): ReadonlySet<string> {
   return new Set([...references].map(([, litellms, other]) => litellms ?? other ?? ''));
 }
 
-/** Names variables for keys that stand in a file themselves: the same key gets the same name. */
-export class KeyNames {
-  readonly #taken: Set<string>;
-  readonly #names = new Map<string, string>();
-
-  /** `taken` has variables that the file refers to, whose values may be other keys. */
-  constructor(taken: readonly string[]) {
-    this.#taken = new Set(taken);
-  }
-
-  /** The variable for a key: the wished name, or one with a number behind it. */
-  nameFor(key: string, wished: string): string {
-    const known = this.#names.get(key);
-    if (known !== undefined) return known;
-    const name = firstFree(wished, '_', (one) => this.#taken.has(one));
-    this.#taken.add(name);
-    this.#names.set(key, name);
+/**
+ * Names variables for keys that stand in a file themselves: the wished name, or one with a number behind it, and the same for the
+ * same key. `taken` has variables that the file refers to, whose values may be other keys.
+ */
+export function keyNames(taken: readonly string[]): NameKey {
+  const others = new Set(taken);
+  const names = new Map<string, string>();
+  return (key, wished) => {
+    const name = names.get(key) ?? firstFree(wished, '_', (one) => others.has(one));
+    names.set(key, name);
+    others.add(name);
     return name;
-  }
+  };
 }
+
+/** Names the variable of a key, by the wished name if that is free. */
+export type NameKey = (key: string, wished: string) => string;
 
 /** A name that is free: the wished one, or that with the first free number from 2 on behind it. */
 export function firstFree(wished: string, separator: string, isTaken: (name: string) => boolean): string {

@@ -1,19 +1,23 @@
 import { formatDuration } from '../../../shared/duration.ts';
-import { secretNames } from '../../init/find-upstreams.ts';
+import { headerName, upstreamHeaders } from '../../../config/schema/address-values.ts';
+import { keyPrefix } from '../../../protocol/upstream/words/secret-shapes.ts';
+import { isWritable } from '../../init/choose-models.ts';
+import { hasKey } from '../../init/find-upstreams.ts';
 import { referenceTo, variableOf } from '../../init/known-upstreams.ts';
 import type { ImportedLine, Target } from './find-target.ts';
 import type { Notes } from './notes.ts';
-import { numberOf, settingsOf, textOf } from './read-litellm.ts';
+import { isOff, limitOf, numberOf, settingsOf, textOf } from './read-litellm.ts';
 import type { Deployment } from './read-litellm.ts';
 import { firstFree, variableIn, variableNamed, withReferences } from './references.ts';
-import type { KeyNames } from './references.ts';
+import type { NameKey } from './references.ts';
 
 /** Keys for servers that ask for none: examples write them because LiteLLM's client wants one. */
 const placeholder =
   /^(?:none|null|empty|dummy|fake|any(?:thing)?|ignored?|unused|local|ollama|lm-?studio|vllm|x+|na|n\/a|sk-(?:none|dummy|fake|x+|1234|no-?key.*)|.*(?:fake|dummy)[-_]?key|no[-_ ]?(?:api[-_ ]?)?key.*|not[-_ ]?(?:needed|required|used).*)$/i;
 
-/** Headers that a config may set, as far as their names go. */
-const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** Headers whose values are no secrets, and so are copied. */
+const harmlessHeaders =
+  /^(?:(?:http-)?referer|x-title|user-agent|accept-language|openai-(?:organization|project|beta)|anthropic-(?:beta|version)|editor-(?:plugin-)?version|copilot-integration-id|x-github-api-version)$/i;
 
 /** The longest time for a whole call, where none is set, in milliseconds; and the longest of any timeout. */
 const usualTotalMs = 600_000;
@@ -39,13 +43,13 @@ interface Upstream {
 /** The upstreams of a config: deployments with the same address, key and headers share one. */
 export class Upstreams {
   readonly #byIdentity = new Map<string, Upstream>();
-  readonly #keyNames: KeyNames;
+  readonly #variableFor: NameKey;
   readonly #notes: Notes;
   readonly #seconds: number | null;
 
   /** `seconds` is the timeout of deployments without one. */
-  constructor(keyNames: KeyNames, notes: Notes, seconds: number | null) {
-    this.#keyNames = keyNames;
+  constructor(variableFor: NameKey, notes: Notes, seconds: number | null) {
+    this.#variableFor = variableFor;
     this.#notes = notes;
     this.#seconds = seconds;
   }
@@ -54,7 +58,7 @@ export class Upstreams {
   add(target: Target, deployment: Deployment): Target {
     const { name, line: found, model } = target;
     const line = this.#withKey(name, found, deployment);
-    const identity = identityOf(line);
+    const identity = JSON.stringify(line);
     const upstream = this.#byIdentity.get(identity) ?? { name, line, limits: new Map(), silenceMs: 0 };
     this.#byIdentity.set(identity, upstream);
     const { params } = deployment;
@@ -62,37 +66,36 @@ export class Upstreams {
     upstream.silenceMs = Math.max(upstream.silenceMs, Math.min(Math.ceil(silence * 1_000), maxTimeoutMs));
     const limits = upstream.limits.get(model) ?? {};
     for (const [litellms, ours] of limitNames) {
-      const limit = Math.floor(numberOf(params, litellms) ?? 0);
-      if (limit > 0) limits[ours] = Math.max(limits[ours] ?? 0, limit);
+      const limit = limitOf(params, litellms);
+      if (limit !== null) limits[ours] = Math.max(limits[ours] ?? 0, limit);
     }
-    // A key of a config has no reference to a variable.
-    if (Object.keys(limits).length > 0 && !model.includes('${')) upstream.limits.set(model, limits);
+    if (Object.keys(limits).length > 0 && isWritable(model)) upstream.limits.set(model, limits);
     if (/^\$\{\w+\}\//.test(line.url))
       this.#notes.changed('api_base', 'the variable is to end without a slash', deployment.name);
-    return Object.assign({}, target, { line });
+    return Object.assign({}, target, { line: upstream.line });
   }
 
-  /** The upstreams as they are written, by their names, and the names by what tells upstreams apart. */
+  /** The upstreams as they are written, by their names, and the names of those of targets that were added. */
   finish(): {
     readonly lines: ReadonlyMap<string, ImportedLine>;
     readonly nameOf: (target: Target) => string;
   } {
     const lines = new Map<string, ImportedLine>();
-    const names = new Map<string, string>();
+    const names = new Map<ImportedLine, string>();
     for (const alike of Map.groupBy(this.#byIdentity.values(), ({ name }) => name).values())
       for (const [upstream, wished] of qualifiedNames(alike)) {
         const name = firstFree(wished, '-', (one) => lines.has(one));
         lines.set(name, settingsOfUpstream(upstream));
-        names.set(identityOf(upstream.line), name);
+        names.set(upstream.line, name);
       }
-    return { lines, nameOf: ({ name, line }) => names.get(identityOf(line)) ?? name };
+    return { lines, nameOf: ({ name, line }) => names.get(line) ?? name };
   }
 
   /** The settings of an upstream with the key and the headers of a deployment. */
   #withKey(name: string, line: ImportedLine, deployment: Deployment): ImportedLine {
     const { apiKey: usual, headers: usualHeaders, url, ...settings } = line;
     const apiKey = this.#keyOf(name, usual, deployment);
-    const headers = { ...(usualHeaders as object | undefined), ...this.#headersOf(deployment) };
+    const headers = this.#headersOf(usualHeaders as object | undefined, deployment);
     return {
       url,
       ...(apiKey === undefined ? {} : { apiKey }),
@@ -110,45 +113,72 @@ export class Upstreams {
         model,
       );
     if (written === null) return usual;
-    const variable = variableIn(written);
-    if (variable !== null) return referenceTo(variable);
     if (placeholder.test(written)) {
       this.#notes.changed('api_key', 'a placeholder, which is left out', model);
       return usual;
     }
     const wished = typeof usual === 'string' ? variableOf({ apiKey: usual }) : null;
-    const free = this.#keyNames.nameFor(written, wished ?? variableNamed(`${name}_API_KEY`));
-    this.#notes.changed('api_key', `in the file itself: not copied, put it into the variable ${free}`, model);
-    return referenceTo(free);
+    return this.#referTo('api_key', written, wished ?? variableNamed(`${name}_API_KEY`), model);
   }
 
-  #headersOf({ params, name: model }: Deployment): Readonly<Record<string, string>> {
-    const organization = textOf(params, 'organization');
-    const headers: Record<string, string> =
-      organization === null ? {} : { 'OpenAI-Organization': withReferences(organization) };
-    const given = new Map([...settingsOf(params.get('headers')), ...settingsOf(params.get('extra_headers'))]);
-    for (const header of given.keys()) {
-      const text = textOf(given, header);
-      if (text === null || !headerName.test(header)) continue;
-      const named = variableIn(text);
-      if (!secretNames.test(header) && !secretValue.test(text)) headers[header] = withReferences(text);
-      // A default behind its name may be a key.
-      else if (named !== null) headers[header] = referenceTo(named);
-      else {
-        const variable = this.#keyNames.nameFor(text, variableNamed(header));
-        headers[header] = referenceTo(variable);
-        this.#notes.changed('extra_headers', `not copied, put it into the variable ${variable}`, model);
+  /** The headers of a deployment that a config can have, each name once, and with them those that its upstream usually has. */
+  #headersOf(usual: object = {}, { params, name: model }: Deployment): object {
+    const organization = params.get('organization');
+    const given = [
+      ['extra_headers', settingsOf(params.get('extra_headers'))],
+      ['headers', settingsOf(params.get('headers'))],
+      ['organization', new Map(organization && [['OpenAI-Organization', organization]])],
+    ] as const;
+    const headers = new Map<string, readonly string[]>();
+    for (const [setting, settings] of given)
+      for (const [name, value] of settings) {
+        if (isOff(value)) continue;
+        const text = textOf(settings, name) ?? '';
+        const fault = headers.has(name.toLowerCase())
+          ? 'expected each header only once'
+          : headerFault(name, text);
+        if (fault !== null) this.#notes.none(setting, `left out: ${fault}`, model);
+        else headers.set(name.toLowerCase(), [name, this.#headerOf(setting, name, text, model)]);
       }
-    }
-    return headers;
+    for (const header of Object.entries(usual))
+      if (!headers.has(header[0].toLowerCase())) headers.set(header[0].toLowerCase(), header);
+    return Object.fromEntries(headers.values());
+  }
+
+  /** The value of a header: itself where that is harmless. */
+  #headerOf(setting: string, name: string, text: string, model: string): string {
+    if (!isHarmless(name, text)) return this.#referTo(setting, text, variableNamed(name), model);
+    this.#notes.add('taken', setting, 'headers of the upstream', model);
+    return withReferences(text);
+  }
+
+  /** What stands for a value that may be a secret: the variable that it is, without its default, or one for its text. */
+  #referTo(setting: string, text: string, wished: string, model: string): string {
+    const variable = variableIn(text) ?? this.#variableFor(text, wished);
+    const of = `${setting === 'api_key' ? 'apiKey' : 'headers'} of the upstream`;
+    if (variableIn(text) !== null) this.#notes.add('taken', setting, of, model);
+    else
+      this.#notes.changed(
+        setting,
+        `in the file itself: not copied, put it into the variable ${variable}`,
+        model,
+      );
+    return referenceTo(variable);
   }
 }
 
-/** A value that is a key whatever its header is called. */
-const secretValue = /^(?:Bearer|Basic)\s|\bsk-|\beyJ/i;
+function isHarmless(name: string, text: string): boolean {
+  const url = URL.parse(text);
+  const hasSecret = keyPrefix.test(text) || /^(?:Bearer|Basic)\s|:\/\/[^/]*@/i.test(text);
+  return harmlessHeaders.test(name) && !hasSecret && (url === null || !hasKey(url));
+}
 
-function identityOf(line: ImportedLine): string {
-  return JSON.stringify(line);
+/** Why a config can't have a header; `null` if it can. */
+function headerFault(name: string, text: string): string | null {
+  if (text === '') return 'expected a text';
+  if (!isWritable(name) || keyPrefix.test(name)) return 'no header can have this name here';
+  const { error } = headerName.safeParse(name);
+  return (error ?? upstreamHeaders.safeParse({ name: text }).error)?.issues[0]?.message ?? null;
 }
 
 function settingsOfUpstream({ line, limits, silenceMs }: Upstream): ImportedLine {
@@ -177,7 +207,7 @@ const qualifiers: readonly ((upstream: Upstream) => string)[] = [
   ({ line, name }) => {
     const { hostname = '' } = URL.parse(line.url) ?? {};
     const [label = ''] = hostname.split('.');
-    if (hostname === name || label === 'api') return '';
+    if (hostname === name || label === 'api' || label.includes('${')) return '';
     return /^\d+$/.test(label) ? hostname : label.replace(/-?aiplatform$/, '');
   },
   ({ line }) => URL.parse(line.url)?.port ?? '',

@@ -1,7 +1,7 @@
 import type { Taken } from './find-price.ts';
 import type { Target } from './find-target.ts';
 import type { Notes } from './notes.ts';
-import { numberOf, textOf } from './read-litellm.ts';
+import { numberOf } from './read-litellm.ts';
 
 /** A route of a model as it is written, and why it is there. */
 export interface Route {
@@ -11,8 +11,9 @@ export interface Route {
   readonly isFallback: boolean;
 }
 
-/** Strategies of LiteLLM's router, by what orders routes here. */
-export const policies: ReadonlyMap<string, string> = new Map([
+/** Strategies of LiteLLM's router, by what orders routes here; `undefined` for weights. */
+export const policies: ReadonlyMap<string, string | undefined> = new Map([
+  ['simple-shuffle', undefined],
   ['least-busy', 'least_in_flight'],
   ['latency-based-routing', 'fastest'],
   ['usage-based-routing', 'least_in_flight'],
@@ -33,52 +34,50 @@ export function weigh(
   { taken, behind, strategy, nameOf }: Group,
   notes: Notes,
 ): { readonly policy: string | null; readonly routes: readonly Route[] } {
-  const name = taken[0]?.deployment.name;
-  const orders = taken.map(
-    ({ deployment }) => numberOf(deployment.params, 'order') ?? Number.POSITIVE_INFINITY,
+  const byOrder = Map.groupBy(
+    taken,
+    ({ deployment: { params } }) => numberOf(params, 'order', 0) ?? Number.POSITIVE_INFINITY,
   );
-  const least = Math.min(...orders);
-  const first = taken.filter((_one, index) => orders[index] === least);
-  const later = taken
-    .map((one, index) => ({ one, order: orders[index] ?? 0 }))
-    .filter(({ order }) => order !== least)
-    .toSorted((one, other) => one.order - other.order)
-    .map(({ one }) => one);
-  const routeTo = (target: Target) => ({ upstream: nameOf(target), model: target.model });
-  const keyOf = (target: Target): string => JSON.stringify(routeTo(target));
-  const isShared = new Set(first.map(({ target }) => keyOf(target))).size > 1;
+  const [first = [], ...later] = [...byOrder]
+    .toSorted(([one], [other]) => one - other)
+    .map(([, alike]) => alike);
+  const routeTo = ({ target }: Taken) => ({ upstream: nameOf(target), model: target.model });
+  const keyOf = (one: Taken): string => JSON.stringify(routeTo(one));
+  const isShared = new Set(first.map(keyOf)).size > 1;
   const wanted = isShared ? (policies.get(strategy) ?? null) : null;
   const policy = later.length + behind.length === 0 ? wanted : null;
   if (wanted !== policy)
     notes.changed(
       'router_settings.routing_strategy',
       'left out where a model has fallbacks: it would send requests there, too',
-      name,
+      taken[0]?.deployment.name,
     );
-  const weights = isShared && policy === null ? weightsOf(first) : [];
   const routes = new Map<string, Route>();
-  const drawn = first.map(({ target }, index) => ({ target, share: weights[index] ?? 0 }));
+  const add = (one: Taken, isFallback: boolean, share = 0): void => {
+    const known = routes.get(keyOf(one));
+    const weight = share + (known?.weight ?? 0);
+    const more = { ...(weight === 0 ? {} : { weight }), isFallback: known?.isFallback ?? isFallback };
+    routes.set(keyOf(one), { ...routeTo(one), ...more });
+  };
+  const weights = isShared && policy === null ? weightsOf(first) : [];
+  const drawn = first.map((one, index) => ({ one, share: weights[index] ?? 0 }));
   // Routes without a share come behind those with one: between them, they would divide those into two groups.
-  for (const { target, share } of drawn.toSorted(
-    (one, other) => Number(one.share === 0) - Number(other.share === 0),
-  )) {
-    const weight = share + (routes.get(keyOf(target))?.weight ?? 0);
-    routes.set(keyOf(target), { ...routeTo(target), ...(weight === 0 ? {} : { weight }), isFallback: false });
-  }
-  for (const { target } of later)
-    if (!routes.has(keyOf(target))) routes.set(keyOf(target), { ...routeTo(target), isFallback: false });
-  for (const { target } of behind)
-    if (!routes.has(keyOf(target))) routes.set(keyOf(target), { ...routeTo(target), isFallback: true });
+  for (const isLast of [false, true])
+    for (const { one, share } of drawn) if ((share === 0) === isLast) add(one, false, share);
+  for (const one of later.flat()) add(one, false);
+  for (const one of behind) add(one, true);
   return { policy, routes: [...routes.values()] };
 }
 
+/** The largest share that is told from others: a weight is a whole number without an exponent. */
+const maxShare = 1_000_000_000;
+
 /** The shares of deployments as LiteLLM draws them: by the first of these settings that the first one has, or equally. */
 function weightsOf(taken: readonly Taken[]): readonly number[] {
-  const setting = ['weight', 'rpm', 'tpm'].find(
-    (one) => textOf(taken[0]?.deployment.params ?? new Map(), one) !== null,
-  );
+  const { params: ofFirst } = taken[0]?.deployment ?? { params: new Map() };
+  const setting = ['weight', 'rpm', 'tpm'].find((one) => numberOf(ofFirst, one, 0) !== null);
   const weights = taken.map(({ deployment: { params } }) =>
-    setting === undefined ? 1 : Math.round((numberOf(params, setting) ?? 0) * 1_000),
+    setting === undefined ? 1 : Math.round(Math.min(numberOf(params, setting) ?? 0, maxShare) * 1_000),
   );
   const divisor = weights.reduce(greatestCommonDivisor, 0) || 1;
   return weights.map((weight) => weight / divisor);

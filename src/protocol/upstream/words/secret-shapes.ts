@@ -9,7 +9,7 @@ export interface Span {
 }
 
 /** The beginnings of API keys and tokens of providers and code hosts. */
-const keyPrefix =
+export const keyPrefix =
   /(?:^|[^A-Za-z0-9])(?:(?:sk|rk|pk|ak|csk|dsk|sess)[-_][\w*.…•-]|gsk_|xai-|hf_|nvapi-|pplx-|r8_|gh[opsu]_|github_pat_|glpat-|xox[abeprs]-|fw_|tgp_|AIza|ya29\.|(?:AKIA|ASIA)[A-Z0-9]{8}|eyJ[A-Za-z0-9_-]{8})/i;
 
 /** A key with its middle starred out. */
