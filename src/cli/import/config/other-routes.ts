@@ -27,12 +27,6 @@ export function readAliases(router: Settings, groups: Groups, notes: Notes): Rea
   return aliases;
 }
 
-/** The models that are tried when one fails, and the setting that names them. */
-interface Fallbacks {
-  readonly setting: string;
-  readonly names: readonly string[];
-}
-
 /**
  * Finds the deployments that LiteLLM tries when those of a model fail: of the models that its name has as fallbacks, else the
  * name without its provider or that of which it is an alias, else all models. `groups` has the aliases, too.
@@ -42,7 +36,7 @@ export function readFallbacks(
   { groups, aliases }: { readonly groups: Groups; readonly aliases: ReadonlyMap<string, string> },
   notes: Notes,
 ): (name: string) => readonly Taken[] {
-  const lists = new Map<string, Fallbacks>();
+  const lists = new Map<string, { readonly setting: string; readonly names: readonly string[] }>();
   const known = new Set([everyModel, ...[...groups.keys()].flatMap(namesOf)]);
   const add = (setting: string, name: string, others: readonly Value[]): void => {
     const of = name === everyModel ? undefined : name;
