@@ -22,7 +22,7 @@ async function keep(duty: SharedDuty | null = null) {
   const kept = keepRoots({
     chain,
     roots,
-    audit: createAuditChain(engine),
+    audit: createAuditChain(engine, () => 7),
     ready: Promise.resolve(),
     clock,
     duty,

@@ -96,6 +96,20 @@ function describeChain(database: AuditDatabase): void {
 }
 
 function describeRetention(database: AuditDatabase): void {
+  test('are not removed without a line that says so, and are missed where triggers were taken away for it', async () => {
+    const { trail, makeRoot, faults, tamper, engine, lines } = await openAudit(database);
+    await trail.add(entries(5));
+    await makeRoot();
+    const removal = 'UPDATE audit_chain SET removed = 5';
+    await expect(engine.run([{ sql: removal, values: [] }])).rejects.toThrow();
+    await tamper(removal);
+    await tamper('DELETE FROM audit_lines WHERE number <= 5');
+    expect(await lines()).toEqual([]);
+    expect((await faults()).join()).toContain(
+      'the line that says that those of the audit up to 5 were removed is missing',
+    );
+  });
+
   test('are removed up to a seal before which all are old, and are in the archive with their hashes', async () => {
     const { trail, auditChain, makeRoot, faults, pass, lines } = await openAudit(database);
     for (let hour = 0; hour < 5; hour++) {
@@ -110,18 +124,19 @@ function describeRetention(database: AuditDatabase): void {
     expect(archived.map(({ number, hash }) => [number, hash.length])).toEqual(
       [1, 2, 3, 4, 5, 6].map((at) => [at, 64]),
     );
-    expect((await lines()).map(({ number }) => number)).toEqual([7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    expect((await lines()).map(({ number }) => number)).toEqual([7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+    expect((await lines()).at(-1)).toMatchObject({ action: 'audit.remove', subject: '6', times: 6 });
     expect(await faults()).toEqual([]);
     await trail.add(entries(1));
-    expect((await lines()).at(-1)?.number).toBe(16);
-    // The last line is not sealed yet.
+    expect((await lines()).at(-1)?.number).toBe(17);
+    // The last lines are not sealed yet.
     expect(await auditChain.removeBefore(startMs + 90 * hourMs, null, noPause)).toBe(9);
-    expect((await lines()).map(({ number }) => number)).toEqual([16]);
+    expect((await lines()).map(({ number }) => number)).toEqual([16, 17, 18]);
     await makeRoot();
-    expect(await auditChain.removeBefore(startMs + 90 * hourMs, null, noPause)).toBe(1);
+    expect(await auditChain.removeBefore(startMs + 90 * hourMs, null, noPause)).toBe(3);
     expect(await faults()).toEqual([]);
     await trail.add(entries(1));
-    expect((await lines()).map(({ number }) => number)).toEqual([17]);
+    expect((await lines()).map(({ number }) => number)).toEqual([19, 20]);
     expect(await faults()).toEqual([]);
   });
 
@@ -135,7 +150,7 @@ function describeRetention(database: AuditDatabase): void {
     const archive = { append: async (some: readonly HashedLine[]) => void steps.push(some.length) };
     // The next seal has young lines before it.
     expect(await auditChain.removeBefore(startMs + hourMs, archive, noPause)).toBe(500);
-    expect((await lines()).length).toBe(700);
+    expect((await lines()).length).toBe(701);
     expect(await faults()).toEqual([]);
     expect(await auditChain.removeBefore(startMs + 9 * hourMs, archive, noPause)).toBe(700);
     expect(steps).toEqual([500, 500, 200]);
@@ -148,16 +163,19 @@ function describeRetention(database: AuditDatabase): void {
     await makeRoot();
     const removeAll = (chain: typeof auditChain) => chain.removeBefore(startMs + hourMs, null, noPause);
     let others: Promise<number> | null = null;
-    const late = createAuditChain({
-      run: (unit) => engine.run(unit),
-      async read(statements) {
-        const found = await engine.read(statements);
-        await (others ??= removeAll(auditChain));
-        return found;
+    const late = createAuditChain(
+      {
+        run: (unit) => engine.run(unit),
+        async read(statements) {
+          const found = await engine.read(statements);
+          await (others ??= removeAll(auditChain));
+          return found;
+        },
       },
-    });
+      () => startMs,
+    );
     expect([await removeAll(late), await others]).toEqual([0, 700]);
-    expect(await lines()).toEqual([]);
+    expect((await lines()).map(({ subject }) => subject)).toEqual(['500', '700']);
   });
 
   test('stay where one of them was changed, or the archive does not take them', async () => {

@@ -340,7 +340,7 @@ async function stateAll(recording: Engine): Promise<void> {
   const [chain, roots] = [createLedgerChain(recording), createLedgerRoots(recording)];
   const clock = { now: () => 7, monotonicMs: () => 7 };
   const pause = async (): Promise<void> => {};
-  const audit = createAuditChain(recording);
+  const audit = createAuditChain(recording, () => 7);
   await makeRoot({ chain, roots, audit, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
   const statements = createStatements({
     chain,

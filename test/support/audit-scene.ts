@@ -23,7 +23,7 @@ export interface AuditDatabase {
 
 const triggersOf = {
   audit_lines: ['audit_line_is_never_changed', 'audit_is_shortened_by_age_alone', 'audit_line_is_counted'],
-  audit_chain: ['audit_removals_are_sealed'],
+  audit_chain: ['audit_removals_are_told'],
   ledger_seals: ['ledger_seals_refuses_update'],
 };
 
@@ -40,7 +40,7 @@ export async function openAudit({ open, unprotect }: AuditDatabase) {
     trail,
     join,
     store: join(),
-    auditChain: createAuditChain(engine),
+    auditChain: createAuditChain(engine, now),
     makeRoot: statementsOver(engine, now).makeRoot,
     pass: (ms: number) => void (nowMs += ms),
     faults: async (): Promise<readonly string[]> => {

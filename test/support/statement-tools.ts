@@ -47,7 +47,14 @@ export function statementsOver(
       const onFault = (fault: Error): never => {
         throw fault;
       };
-      return makeRoot({ chain, roots, audit: createAuditChain(engine), clock, pause: setImmediate, onFault });
+      return makeRoot({
+        chain,
+        roots,
+        audit: createAuditChain(engine, () => clock.now()),
+        clock,
+        pause: setImmediate,
+        onFault,
+      });
     },
     /** What is wrong with a text, as its reader finds out with the public keys. */
     faultsOf: async (text: string): Promise<readonly string[]> => {

@@ -17,7 +17,7 @@ export function composeAudit(
 ) {
   const trail = createAuditTrail(engine, () => basics.clock.now());
   const [acts, configs] = [noteActs(trail, basics), noteConfigs(trail, basics)];
-  const chain = createAuditChain(engine);
+  const chain = createAuditChain(engine, () => basics.clock.now());
   return {
     trail,
     chain,

@@ -27,6 +27,8 @@ export const auditActions = [
   'request.try',
   'records.remove',
   'ledger.fold',
+  // Lines of the audit itself that are old: the number of the last one is the subject.
+  'audit.remove',
   'webhook.resend',
   'webhook.test',
   'database.backup',

@@ -1,11 +1,12 @@
 import { auditChainId, linkAuditLine, startOfAudit } from '../../domain/audit/audit-line.ts';
+import type { AuditEntry } from '../../domain/audit/audit-line.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditChain, HashedLine } from '../../domain/ports/audit.ts';
 import { ChainError } from '../../domain/ports/ledger-chain.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { insertSeal } from '../ledger/ledger-chain.ts';
 import { readRows, sql } from '../statements.ts';
-import { readLine, selectLinesBehind } from './audit-lines.ts';
+import { addLines, readLine, selectLinesBehind } from './audit-lines.ts';
 
 /** How many lines are read, hashed, sealed and removed at once: some milliseconds. */
 const linesPerStep = 500;
@@ -22,9 +23,9 @@ interface Point {
  * The chain of hashes over the lines of the audit. Lines are stored without a hash, so that no process waits for the hash of
  * another one: their numbers have no gap, and the chain follows from them. Each root of the ledger has the last line by then,
  * which is sealed, and so is one at least of as many lines as one step has: old lines are removed from seal to seal, and the
- * chain goes on from there.
+ * chain goes on from there. A removal leaves a line, without which it is a fault.
  */
-export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditChain {
+export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>, nowMs: () => number): AuditChain {
   return {
     async head(pause) {
       const [[chain] = [], [head] = [], [seal] = []] = await engine.read([
@@ -59,6 +60,7 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
         }
         await archive?.append(lines);
         await engine.run([
+          addLines([removalOf(lines.length, last.number)], nowMs(), isYetToRemove(last.number)),
           sql`UPDATE audit_chain SET removed = ${last.number} WHERE id = 1 AND removed < ${last.number}`,
         ]);
         count += await removeUncounted(engine, pause);
@@ -69,11 +71,12 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>): AuditCha
 
 /** What contradicts the seals and roots of the audit's lines. Lines that are removed meanwhile were held against them then. */
 export async function* auditFaults(engine: Reader, pause: Pause): AsyncGenerator<readonly string[]> {
-  const [[chain] = [], [start] = [], heads = [], seals = []] = await engine.read([
+  const [[chain] = [], [start] = [], heads = [], seals = [], [removal] = []] = await engine.read([
     selectChain,
     selectStart,
     selectHeads,
     selectSeals,
+    selectRemoval,
   ]);
   const sealed = new Map(seals.map(entryOf));
   let last = Number(chain?.['last'] ?? 0);
@@ -85,8 +88,11 @@ export async function* auditFaults(engine: Reader, pause: Pause): AsyncGenerator
     last = Math.max(last, number);
   }
   let good = pointOf(start);
-  if (start === undefined && Number(chain?.['removed'] ?? 0) > 0)
+  const removed = Number(chain?.['removed'] ?? 0);
+  if (start === undefined && removed > 0)
     yield ['the seal of the lines that were removed from the audit is missing'];
+  if (removed > 0 && removal === undefined)
+    yield [`the line that says that those of the audit up to ${removed} were removed is missing`];
   try {
     for await (const lines of follow(engine, good, last, pause))
       for (const line of lines) {
@@ -142,6 +148,18 @@ async function removeUncounted(engine: Pick<Engine, 'run'>, pause: Pause): Promi
   }
 }
 
+/** The line about lines that are removed up to one. */
+function removalOf(times: number, upTo: number): AuditEntry {
+  const actor = { way: 'config', name: null, address: null } as const;
+  const subject = String(upTo);
+  return { actor, action: 'audit.remove', keyId: null, subject, result: 'done', times, changes: [] };
+}
+
+/** Whether another process that had the duty before has not removed them meanwhile. */
+function isYetToRemove(upTo: number): Statement {
+  return sql`(SELECT removed FROM audit_chain WHERE id = 1) < ${upTo}`;
+}
+
 function entryOf(row: Row): readonly [number: number, hash: string] {
   return [Number(row['number']), String(row['hash'])];
 }
@@ -169,13 +187,18 @@ const selectSeals: Statement = sql`SELECT number, hash FROM ledger_seals WHERE k
 const selectStart: Statement = sql`SELECT number, hash FROM ledger_seals
   WHERE key_id = ${auditChainId} AND number = (SELECT removed FROM audit_chain WHERE id = 1)`;
 
-/** The next seal before which all lines that are left are from before a time. */
+/** The line of the last removal. */
+const selectRemoval: Statement = sql`SELECT number FROM audit_lines
+  WHERE action = 'audit.remove' AND subject = (SELECT CAST(removed AS TEXT) FROM audit_chain WHERE id = 1) LIMIT 1`;
+
+/** The furthest seal of a step before which all lines that are left are from before a time. */
 function selectRemovable(beforeMs: number): Statement {
   return sql`SELECT number, hash FROM ledger_seals
     WHERE key_id = ${auditChainId} AND number > (SELECT removed FROM audit_chain WHERE id = 1)
       AND number < coalesce((SELECT min(number) FROM audit_lines WHERE created_at >= ${beforeMs}),
         (SELECT last + 1 FROM audit_chain WHERE id = 1))
-    ORDER BY number LIMIT 1`;
+      AND number <= (SELECT removed FROM audit_chain WHERE id = 1) + ${linesPerStep}
+    ORDER BY number DESC LIMIT 1`;
 }
 
 const deleteRemoved: Statement = sql`DELETE FROM audit_lines WHERE number IN (

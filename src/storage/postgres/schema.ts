@@ -1,5 +1,5 @@
 import type { Migration } from '../migration.ts';
-import { auditLines, countAuditLines, isUnsealedRemoval } from '../schema/audit.ts';
+import { auditLines, countAuditLines, isUntoldRemoval } from '../schema/audit.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
 import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
@@ -219,15 +219,15 @@ CREATE FUNCTION refuse_young_removal() RETURNS trigger LANGUAGE plpgsql AS
   END $$;
 CREATE TRIGGER audit_is_shortened_by_age_alone BEFORE DELETE ON audit_lines
   FOR EACH ROW EXECUTE FUNCTION refuse_young_removal();
-CREATE FUNCTION refuse_unsealed_removal() RETURNS trigger LANGUAGE plpgsql AS
+CREATE FUNCTION refuse_untold_removal() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN
-    IF ${isUnsealedRemoval} THEN
-      RAISE EXCEPTION 'the removed lines are not sealed';
+    IF ${isUntoldRemoval} THEN
+      RAISE EXCEPTION 'the removed lines are not sealed, or no line says that they are removed';
     END IF;
     RETURN NEW;
   END $$;
-CREATE TRIGGER audit_removals_are_sealed BEFORE UPDATE OF removed ON audit_chain
-  FOR EACH ROW EXECUTE FUNCTION refuse_unsealed_removal();
+CREATE TRIGGER audit_removals_are_told BEFORE UPDATE OF removed ON audit_chain
+  FOR EACH ROW EXECUTE FUNCTION refuse_untold_removal();
 `;
 
 /**

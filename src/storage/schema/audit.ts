@@ -21,6 +21,7 @@ CREATE TABLE audit_lines (
 );
 CREATE INDEX audit_lines_by_key ON audit_lines (key_id, number) WHERE key_id IS NOT NULL;
 CREATE INDEX audit_lines_by_time ON audit_lines (created_at);
+CREATE INDEX audit_lines_of_removals ON audit_lines (subject) WHERE action = 'audit.remove';
 CREATE INDEX audit_lines_by_actor ON audit_lines (actor, number) WHERE actor IS NOT NULL;
 
 -- The number of the last line, and of the last one that was removed for its age: one row, once there is a line.
@@ -36,6 +37,7 @@ CREATE TABLE audited_config (id INTEGER PRIMARY KEY CHECK (id = 1), settings TEX
 export const countAuditLines = (last: string): string => `INSERT INTO audit_chain (id, last) ${last}
   ON CONFLICT (id) DO UPDATE SET last = excluded.last;`;
 
-/** That lines are to count as removed whose last one is not sealed: for a trigger. */
-export const isUnsealedRemoval = `NEW.removed > OLD.removed AND NOT EXISTS (
-  SELECT 1 FROM ledger_seals WHERE key_id = 'audit' AND number = NEW.removed)`;
+/** That lines are to count as removed whose last one is not sealed, or of which no line says so: for a trigger. */
+export const isUntoldRemoval = `NEW.removed > OLD.removed AND NOT (
+  EXISTS (SELECT 1 FROM ledger_seals WHERE key_id = 'audit' AND number = NEW.removed) AND EXISTS (
+    SELECT 1 FROM audit_lines WHERE action = 'audit.remove' AND subject = CAST(NEW.removed AS TEXT)))`;

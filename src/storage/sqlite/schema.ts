@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
 import type { MadeMigration, Migration, PendingMigration } from '../migration.ts';
-import { auditLines, countAuditLines, isUnsealedRemoval } from '../schema/audit.ts';
+import { auditLines, countAuditLines, isUntoldRemoval } from '../schema/audit.ts';
 import { claimOwners, claimRows } from '../schema/claims.ts';
 import { historyIntervals } from '../schema/history.ts';
 import { tables } from '../schema/tables.ts';
@@ -68,12 +68,15 @@ CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets
 const audit = sql`${auditLines}
 -- The audit only grows, but for lines that are old.
 CREATE TRIGGER audit_line_is_counted AFTER INSERT ON audit_lines BEGIN ${countAuditLines('VALUES (1, NEW.number)')} END;
+-- A line that replaces another one would be neither an update nor a deletion.
+CREATE TRIGGER audit_line_is_the_next BEFORE INSERT ON audit_lines
+  WHEN NEW.number <> coalesce((SELECT last FROM audit_chain WHERE id = 1), 0) + 1 ${refuse('the audit is append-only')};
 CREATE TRIGGER audit_line_is_never_changed BEFORE UPDATE ON audit_lines ${refuse('the audit is append-only')};
 CREATE TRIGGER audit_is_shortened_by_age_alone BEFORE DELETE ON audit_lines
   WHEN OLD.number > coalesce((SELECT removed FROM audit_chain WHERE id = 1), 0)
   ${refuse('the audit is append-only')};
-CREATE TRIGGER audit_removals_are_sealed BEFORE UPDATE OF removed ON audit_chain WHEN ${isUnsealedRemoval}
-  ${refuse('the removed lines are not sealed')};
+CREATE TRIGGER audit_removals_are_told BEFORE UPDATE OF removed ON audit_chain WHEN ${isUntoldRemoval}
+  ${refuse('the removed lines are not sealed, or no line says that they are removed')};
 `;
 
 /** Every step of the schema, in order. */

@@ -20,6 +20,7 @@ const texts: Readonly<Record<PresentedAuditLine['action'], string>> = {
   'request.try': 'model tried out',
   'records.remove': 'records removed',
   'ledger.fold': 'postings added up',
+  'audit.remove': 'lines of the audit removed up to',
   'webhook.resend': 'event sent again',
   'webhook.test': 'webhook tested',
   'database.backup': 'database copied',
