@@ -4,7 +4,7 @@ import { hasOtherThresholds, hasOwnPrice, listPrice, ownPrice } from './find-pri
 import type { ImportedPrice, Taken } from './find-price.ts';
 import { findTarget } from './find-target.ts';
 import type { ImportedLine, Target } from './find-target.ts';
-import { readAliases, readFallbacks, unwritable } from './other-routes.ts';
+import { readAliases, readFallbacks } from './other-routes.ts';
 import { Notes } from './notes.ts';
 import { expandPattern, isPattern, unlistedModels } from './patterns.ts';
 import { isOn, numberOf, settingsOf, textOf } from './read-litellm.ts';
@@ -123,7 +123,7 @@ function chooseServed(found: readonly Found[], notes: Notes) {
   for (const { deployment, target } of found) {
     const { name } = deployment;
     if (typeof target === 'string') notes.none('model', target, name);
-    else if (!isWritable(name)) notes.none('model', unwritable, name);
+    else if (!isWritable(name)) notes.none('model', 'no model can have this name here', name);
     else {
       const one = { deployment, target };
       const models = isPattern(deployment) ? expandPattern(deployment, target, named) : [one];

@@ -4,9 +4,6 @@ import type { Taken } from './find-price.ts';
 import type { Notes } from './notes.ts';
 import { isOff, listOf, settingsOf, textOf } from './read-litellm.ts';
 
-/** Why a model, or another name for one, is left out. */
-export const unwritable = 'no model can have this name here';
-
 /** The deployments of models by their names. */
 type Groups = ReadonlyMap<string, readonly Taken[]>;
 
@@ -16,9 +13,12 @@ export function readAliases(router: Settings, groups: Groups, notes: Notes): Rea
   const aliases = new Map<string, string>();
   for (const [name, value] of settingsOf(router.get('model_group_alias'))) {
     const meant = value.kind === 'text' ? value.text : (textOf(settingsOf(value), 'model') ?? '');
-    if (!isWritable(name)) notes.none(setting, unwritable, name);
-    else if (groups.has(name) || !groups.has(meant))
-      notes.none(setting, 'leads to no model, or is the name of one', name);
+    if (!isWritable(name) || groups.has(name) || !groups.has(meant))
+      notes.none(
+        setting,
+        'leads to no model, is the name of one, or none that a model can have',
+        name || '""',
+      );
     else {
       aliases.set(name, meant);
       notes.add('taken', setting, 'a model of its own with the same routes');

@@ -76,10 +76,7 @@ export class Upstreams {
   }
 
   /** The upstreams as they are written, by their names, and the names of those of targets that were added. */
-  finish(): {
-    readonly lines: ReadonlyMap<string, ImportedLine>;
-    readonly nameOf: (target: Target) => string;
-  } {
+  finish() {
     const lines = new Map<string, ImportedLine>();
     const names = new Map<ImportedLine, string>();
     for (const alike of Map.groupBy(this.#byIdentity.values(), ({ name }) => name).values())
@@ -88,7 +85,7 @@ export class Upstreams {
         lines.set(name, settingsOfUpstream(upstream));
         names.set(upstream.line, name);
       }
-    return { lines, nameOf: ({ name, line }) => names.get(line) ?? name };
+    return { lines, nameOf: ({ name, line }: Target) => names.get(line) ?? name };
   }
 
   /** The settings of an upstream with the key and the headers of a deployment. */
