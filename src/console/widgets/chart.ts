@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { VNode } from 'preact';
 import uPlot from 'uplot';
 import { formatShort } from './format.ts';
@@ -61,7 +61,8 @@ export function Chart({
   latest.current = data;
   const current = useRef({ marks, onZoom });
   current.current = { marks, onZoom };
-  useEffect(() => {
+  // Before the next frame, which would have an empty chart.
+  useLayoutEffect(() => {
     const element = place.current;
     if (element === null) return;
     const draw = (): void => {
@@ -86,7 +87,7 @@ export function Chart({
       plot.current = null;
     };
   }, [shape]);
-  useEffect(() => plot.current?.setData(data), [times, series, marks]);
+  useLayoutEffect(() => plot.current?.setData(data), [times, series, marks]);
   return html`
     <figure class="chart">
       <div ref=${place} role="img" aria-label=${label}></div>
