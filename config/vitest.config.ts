@@ -13,9 +13,9 @@ const suite = process.env['TEST_SUITE'] ?? 'all';
 const include = [suite === 'long' ? longFiles : 'test/**/*.test.ts'];
 const leftOut = ['**/node_modules/**', ...(suite === 'short' ? [longFiles] : [])];
 
-/** Files that replace a module of src with `vi.mock`: each gets a worker of its own, whose modules Vite loads. */
+/** Files that replace a module of src, or load it anew: each gets a worker of its own, whose modules Vite loads. */
 const filesWithMocks = globSync(include, { cwd: root, exclude: leftOut }).filter((file) =>
-  readFileSync(join(root, file), 'utf8').includes('vi.mock('),
+  /\bvi\.(?:mock|resetModules)\(/.test(readFileSync(join(root, file), 'utf8')),
 );
 
 /** Files that compare what two pieces of code cost. */
