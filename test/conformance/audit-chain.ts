@@ -101,7 +101,9 @@ function describeRetention(database: AuditDatabase): void {
     await trail.add(entries(5));
     await makeRoot();
     const removal = 'UPDATE audit_chain SET removed = 5';
-    await expect(engine.run([{ sql: removal, values: [] }])).rejects.toThrow('no line says that they are removed');
+    await expect(engine.run([{ sql: removal, values: [] }])).rejects.toThrow(
+      'no line says that they are removed',
+    );
     await tamper(removal);
     await tamper('DELETE FROM audit_lines WHERE number <= 5');
     expect(await lines()).toEqual([]);
