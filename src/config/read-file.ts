@@ -8,16 +8,22 @@ export function describeReadFault(code: string | undefined): string | null {
   return code === 'EACCES' ? 'this user may not read the file' : null;
 }
 
+/** How much of a file is read at a time, in bytes: most are shorter. */
+const partBytes = 16_384;
+
 /** Reads a file or a pipe of UTF-8 to its end. Throws beyond `maxBytes`, as a device may never end, and for other encodings. */
 export function readText(file: string, maxBytes: number): string {
   const opened = openSync(file, 'r');
   try {
-    const bytes = Buffer.allocUnsafe(maxBytes + 1);
+    const parts: Buffer[] = [];
     let length = 0;
-    for (let read = 1; read > 0 && length <= maxBytes; length += read)
-      read = readSync(opened, bytes, length, bytes.length - length, null);
+    for (let read = 1; read > 0 && length <= maxBytes; length += read) {
+      const part = Buffer.allocUnsafe(partBytes);
+      read = readSync(opened, part, 0, partBytes, null);
+      parts.push(part.subarray(0, read));
+    }
     if (length > maxBytes) throw tooLarge(maxBytes);
-    return decode(bytes.subarray(0, length));
+    return decode(Buffer.concat(parts, length));
   } finally {
     closeSync(opened);
   }
