@@ -30,7 +30,8 @@ export function isSystemError(error: unknown): error is SystemError {
 /** The message of an error for the person who runs the command. A failed access to a file becomes a sentence. */
 export function describeError(error: unknown): string {
   if (!isSystemError(error)) return error instanceof Error ? error.message : String(error);
-  const { path, syscall, code, message } = error;
+  const { path, address, syscall, code, message } = error;
   if (path !== undefined) return `${path}: ${meanings[code] ?? code} (${syscall})`;
-  return meanings[code] === undefined ? message : `${meanings[code]} (${syscall})`;
+  // That of a socket has its place in its message.
+  return meanings[code] === undefined || address !== undefined ? message : `${meanings[code]} (${syscall})`;
 }

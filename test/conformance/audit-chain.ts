@@ -159,6 +159,15 @@ function describeRetention(database: AuditDatabase): void {
     expect(await faults()).toEqual([]);
   });
 
+  test('are removed with a pause after each step, in which a stop ends it', async () => {
+    const { trail, auditChain, makeRoot, faults } = await openAudit(database);
+    await trail.add(entries(3));
+    await makeRoot();
+    const stopping = (): Promise<void> => Promise.reject(new Error('it stops'));
+    await expect(auditChain.removeBefore(startMs + hourMs, null, stopping)).rejects.toThrow('it stops');
+    expect(await faults()).toEqual([]);
+  });
+
   test('are no fault where another process removes them at the same time', async () => {
     const { trail, auditChain, makeRoot, engine, lines } = await openAudit(database);
     await trail.add(entries(700));

@@ -29,7 +29,7 @@ export function addPricesCommand(program: Command): void {
       const config = configFileOf(undefined, options, command);
       if (config === undefined)
         return command.error('error: no config file: give it with --config or in TEXTGATE_CONFIG');
-      // Where commands look for the gateway that runs.
+      // `findAdminListener` looks there for the gateway that runs.
       process.env['TEXTGATE_CONFIG'] = config;
       return report(async () =>
         (await import('../prices/diff-prices.ts')).diffPrices(list, config, json === true),

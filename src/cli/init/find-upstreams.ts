@@ -40,10 +40,19 @@ export interface UpstreamPlace {
 /** Names of a query's parameters that are those of keys; `api-version` is none. */
 const secretNames = /key|token|secret|sig|password|auth|cookie|credential|session|jwt|^code$/i;
 
-/** Whether the query of an address has a key, or a step of its path begins as one: ids of hex digits do not. */
-export function hasKey({ pathname, search, searchParams }: URL): boolean {
-  const hasForm = [keyPrefix, /[/=]eyJ/].some((form) => form.test(pathname + search));
+/** How long a part of an address is at least that is a key, in characters. */
+const minKeyChars = 16;
+
+/** Whether the query of an address has a key, or a part of it has the form of one: ids of hex digits and names have not. */
+export function hasKey({ host, pathname, search, searchParams }: URL): boolean {
+  const parts = `${host}${pathname}${search}`.split(/[/?&=]/);
+  const hasForm = parts.some(isKeyLike);
   return hasForm || [...searchParams.keys()].some((name) => secretNames.test(name));
+}
+
+function isKeyLike(part: string): boolean {
+  if (part.length < minKeyChars) return false;
+  return part.startsWith('eyJ') || (/\d/.test(part) && keyPrefix.test(part));
 }
 
 /** The upstream at a URL, with the settings of the provider whose address it is. Throws for a URL that has a key in it. */

@@ -7,11 +7,15 @@ import type { ChosenModel, ChosenModels } from './choose-models.ts';
 import type { FoundUpstream } from './known-upstreams.ts';
 import { variableOf } from './known-upstreams.ts';
 
-const head = `# Written by \`textgate init\`. docs/operators/config.md has all settings, \`textgate config schema\` has them for editors.
+/** The beginning of a config file that a command has written. */
+export function headOf(command: string): string {
+  return `# Written by \`textgate ${command}\`. docs/operators/config.md has all settings, \`textgate config schema\` has them for editors.
 # \${NAME} stands for an environment variable. A change takes effect while the gateway runs.
 `;
+}
 
-const foot = `
+/** The end of such a file. */
+export const foot = `
 # What each key may do, unless it has limits of its own:
 # limits: { concurrency: 2, requestsPerMinute: 60, queueWait: 10s }
 `;
@@ -45,7 +49,7 @@ export function writeConfig(chosen: readonly ChosenModels[]): string {
       : [`admin: { port: ${adminPort} } # an upstream has ${defaultAdminPort}`]),
   ];
   return [
-    head,
+    headOf('init'),
     ...listeners,
     ...(listeners.length === 0 ? [] : ['']),
     'upstreams:',

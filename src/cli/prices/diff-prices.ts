@@ -135,6 +135,7 @@ function present(changed: readonly ChangedModel[], charges: readonly KeyCharges[
       now: presentEither(now),
       later: presentEither(later),
     })),
+    ...(typeof charges === 'string' ? { keys_unknown: charges } : {}),
     keys:
       typeof charges === 'string'
         ? null

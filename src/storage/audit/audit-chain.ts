@@ -53,7 +53,10 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>, nowMs: ()
         // Lines that are not those that were sealed are evidence, and stay, with all behind them.
         if (last === undefined || last.hash !== end['hash']) {
           // Another process that had the duty before may have removed them meanwhile.
-          if (pointOf((await readRows(engine, selectStart))[0]).number > from.number) continue;
+          if (pointOf((await readRows(engine, selectStart))[0]).number > from.number) {
+            await pause();
+            continue;
+          }
           throw new ChainError(
             `the lines of the audit up to ${end['number']} are not those that were sealed`,
           );
@@ -64,6 +67,7 @@ export function createAuditChain(engine: Pick<Engine, 'read' | 'run'>, nowMs: ()
           sql`UPDATE audit_chain SET removed = ${last.number} WHERE id = 1 AND removed < ${last.number}`,
         ]);
         count += await removeUncounted(engine, pause);
+        await pause();
       }
     },
   };

@@ -176,8 +176,11 @@ describe('textgate import litellm --keys', () => {
 
   test('makes a key that has spent all of it one with a balance of 0', async () => {
     const gateway = await start();
-    await run(gateway, `${header}\n${rowOf('ann', { spend: '7.5', max_budget: '5' })}\n`);
-    expect(await keyOf(gateway, 'ann')).toMatchObject({ balance: '0.00' });
+    await run(
+      gateway,
+      `${header}\n${rowOf('ann', { key_alias: 'helpdesk-production', spend: '7.5', max_budget: '5' })}\n`,
+    );
+    expect(await keyOf(gateway, 'helpdesk-production')).toMatchObject({ balance: '0.00' });
   });
 
   test('imports nothing where the config takes no imported keys, and says what to set', async () => {

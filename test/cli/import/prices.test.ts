@@ -81,18 +81,49 @@ describe('own prices', () => {
     expect(config.models).toMatchObject({ a: { free: true }, b: { price }, c: { price }, d: { price } });
     expect(partOf(stdout, 'Taken')).toContain('input_cost_per_token: price, in USD per million tokens (a)\n');
     expect(partOf(stdout, 'Changed')).toContain(
-      'input_cost_per_token: not one of input and output, of $9 at most: the public list counts, else what is missing is 0 (b, c, d)\n',
+      'input_cost_per_token: not both of input and output, as numbers up to 9: the public list counts, else what is not there is 0 (b, c, d)\n',
     );
   });
 
   test('of input or output alone count where the list has none, and the other one is 0, as it is there', async () => {
     const at = 'api_base: "http://127.0.0.1:8000/v1"';
-    const { config } = await importEntries([
+    const { config, written: text } = await importEntries([
       entry('a', `model: openai/own, ${at}, output_cost_per_token: 1.5e-6`),
-      entry('b', `model: openai/own, ${at}, input_cost_per_token: 2e-6, output_cost_per_token: much`),
+      entry('b', `model: openai/own, ${at}, input_cost_per_token: 2e-6`),
+      // What can't be read is no 0: the file has a warning.
+      entry('c', `model: openai/own, ${at}, input_cost_per_token: 2e-6, output_cost_per_token: "1,5e-5"`),
     ]);
     expect(config.models['a']?.['price']).toEqual({ input: '0', output: '1.5' });
     expect(config.models['b']?.['price']).toEqual({ input: '2', output: '0' });
+    expect(config.models['c']).toMatchObject({ free: true });
+    expect(text).toMatch(/^ {2}c: .*NO PRICE IS KNOWN/m);
+  });
+
+  test('of nothing below a threshold are prices above it, and a free entry makes no other one free', async () => {
+    const at = 'api_base: "http://127.0.0.1:8000/v1"';
+    const none = 'input_cost_per_token: 0, output_cost_per_token: 0';
+    const { config, stdout } = await importEntries(
+      [
+        entry('a', `model: openai/own, ${at}, ${none}, input_cost_per_token_above_128k_tokens: 1e-6`),
+        entry('b', `model: openai/own, ${at}, ${none}`),
+        entry('b', 'model: openai/gpt-4o, input_cost_per_token: 2.5e-6, output_cost_per_token: 1e-5'),
+        entry('c', `model: openai/own, ${at}, ${none}`),
+        entry('c', 'model: openai/gpt-4o'),
+        entry('d', `model: openai/own, ${at}, ${none}`),
+      ],
+      'litellm_settings: { fallbacks: [{ d: [b] }] }\n',
+    );
+    expect(config.models).toMatchObject({
+      a: { price: { input: '0', output: '0', above: { inputTokens: 128_000, input: '1', output: '0' } } },
+      b: { price: { input: '2.5', output: '10' } },
+      c: { price: { list: 'openai/gpt-4o' } },
+      d: { free: true },
+    });
+    const changed = partOf(stdout, 'Changed');
+    expect(changed).toContain(
+      'price: a model has one price here: that of its first entry with a price (b, c)',
+    );
+    expect(changed).toContain('a fallback answers that has a price (d)');
   });
 
   test('with more digits than an amount has are rounded up, never to nothing', async () => {

@@ -44,12 +44,13 @@ describe('a header', () => {
 
 describe('an address', () => {
   test.each([
-    'https://host/sk-SECRET0123/v1',
+    'https://host/sk-SECRET0123456789/v1',
     'https://host/t/eyJhbGciOi.eyJzdWIiOi.SECRET/v1',
-    'https://host/ghp_SECRET/v1',
-    'https://host/v1?x=AIzaSECRET',
+    'https://host/ghp_SECRET0123456789/v1',
+    'https://host/v1?x=AIzaSECRET0123456789',
     '${BASE:-https://host/v1?api_key=SECRET}',
-    'https://${HOST}/hf_SECRET/v1',
+    'https://${HOST}/hf_SECRET0123456789/v1',
+    'https://${HOST:-sk-SECRET0123456789}/v1',
   ])('with a key in it leaves the model out: %s', async (address) => {
     const { written, stdout } = await importEntries([
       entry('good', 'model: groq/good'),

@@ -108,6 +108,9 @@ describe('textgate prices diff', () => {
     openPriceList().replace(own);
     const { stdout: withoutToken } = await diff({ TEXTGATE_ADMIN_TOKEN: '' });
     expect(withoutToken).toMatch(/^What keys would have paid is not known: no admin token in /m);
+    openPriceList().replace(own);
+    const json = JSON.parse((await diff({ TEXTGATE_ADMIN_TOKEN: '' }, '--json')).stdout) as object;
+    expect(json).toMatchObject({ keys: null, keys_unknown: expect.stringMatching(/^no admin token in /) });
     expect(withoutToken).toContain('1 of 2 models would have another price');
   });
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isWritable } from '../../init/choose-models.ts';
-import { hasOtherThresholds, hasOwnPrice, listPrice, ownPrice } from './find-price.ts';
+import { isPaid, ownPrice, priceOf } from './find-price.ts';
 import type { ImportedPrice, Taken } from './find-price.ts';
 import { findTarget } from './find-target.ts';
 import type { ImportedLine, Target } from './find-target.ts';
@@ -77,7 +77,7 @@ export function convert({ deployments, root, variables }: LitellmConfig): Import
     const { policy, routes } = weigh({ taken, behind, strategy, nameOf }, notes);
     if (routes.length > maxAttempts)
       notes.changed('model_list', `a request is tried at ${maxAttempts} routes at the most`, name);
-    return { name, policy, routes, price: priceOf(name, taken, behind, notes) };
+    return { name, policy, routes, price: notedPrice(name, taken, behind, notes) };
   });
   const ignoresUnknownFields = isOn(module, 'drop_params');
   const discovery = offered === undefined ? null : discoveryOf(offered, nameOf, notes);
@@ -137,29 +137,37 @@ function chooseServed(found: readonly Found[], notes: Notes) {
   return { taken, unlisted };
 }
 
-function priceOf(
+/** The price of a model, with notes of what became of those that its entries have. */
+function notedPrice(
   name: string,
   taken: readonly Taken[],
   behind: readonly Taken[],
   notes: Notes,
 ): ImportedPrice {
   const own = taken.flatMap(({ deployment }) => ownPrice(deployment) ?? []);
-  const given = taken.filter(({ deployment }) => hasOwnPrice(deployment));
-  const [first = listPrice(taken, behind)] = own;
+  const whole = own.filter(({ price, isHalf }) => price !== null && !isHalf);
+  const found = priceOf(taken, behind);
   const isOfAll =
-    own.length === taken.length && own.every(({ value }) => isDeepStrictEqual(value, first.value));
-  if (own.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
-  if (own.length < given.length)
+    whole.length === taken.length && whole.every(({ price }) => isDeepStrictEqual(price, found));
+  if (whole.length > 0) notes.add('taken', 'input_cost_per_token', 'price, in USD per million tokens', name);
+  if (own.length > whole.length)
     notes.changed(
       'input_cost_per_token',
-      'not one of input and output, of $9 at most: the public list counts, else what is missing is 0',
+      'not both of input and output, as numbers up to 9: the public list counts, else what is not there is 0',
       name,
     );
-  if (taken.some(({ deployment }) => hasOtherThresholds(deployment)))
+  if (own.some(({ isCut }) => isCut))
     notes.changed('*_above_*k_tokens', 'only the prices above the first threshold are taken', name);
-  if (taken.length > 1 && !isOfAll && first.value !== 'list' && first.value !== true)
+  const isPriced = found.setting === 'price' && found.value !== 'list';
+  if (taken.length > 1 && !isOfAll && (isPriced || whole.length > 0))
     notes.changed('price', 'a model has one price here: that of its first entry with a price', name);
-  if (first.origin === 'unknown' || first.origin === 'unlisted')
+  if (found.setting === 'free' && behind.some(isPaid))
+    notes.changed(
+      'fallbacks',
+      'the model costs clients nothing, also where a fallback answers that has a price',
+      name,
+    );
+  if (found.origin === 'unknown' || found.origin === 'unlisted')
     notes.changed('price', 'not in the list: clients pay nothing until you write one', name);
-  return first;
+  return found;
 }

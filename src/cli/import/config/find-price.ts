@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { findListPrice, findPriceAt, hasProvider, listNameAt, modelsAt } from '../../../prices/find-price.ts';
 import type { ListedTerms } from '../../../prices/list-price.ts';
 import { formatUsd, parseUsd, plainDecimal } from '../../../shared/money.ts';
-import type { Target } from './find-target.ts';
+import type { Settings } from './file-values.ts';
+import type { ImportedLine, Target } from './find-target.ts';
 import { textOf } from './read-litellm.ts';
 import type { Deployment } from './read-litellm.ts';
 
@@ -29,64 +30,58 @@ const ownNames = [
   ['output_cost_per_token', 'output'],
 ] as const;
 
-/** The price of a deployment that has prices of its own, exact; `null` for any other. */
-export function ownPrice(deployment: Deployment): ImportedPrice | null {
-  const base = pricesOf(deployment, '');
-  return base['input'] === undefined || base['output'] === undefined ? null : withThreshold(base, deployment);
+/** What a deployment says of its price itself. */
+interface OwnPrice {
+  /** Exact; `null` where a part of it can't be read. */
+  readonly price: ImportedPrice | null;
+  /** Whether it has that of input or of output alone: the other one is 0, as it is there. */
+  readonly isHalf: boolean;
+  /** Whether prices above a number of tokens are left out. */
+  readonly isCut: boolean;
 }
 
-/** The price of one that has that of input or output alone: the other is 0, as it is there. */
-function halfPrice(deployment: Deployment): ImportedPrice | null {
-  const { input = '0', output = '0', ...caches } = pricesOf(deployment, '');
-  return input === output ? null : withThreshold({ input, ...caches, output }, deployment);
-}
-
-function withThreshold(base: Readonly<Record<string, string>>, deployment: Deployment): ImportedPrice {
-  if (Object.values(base).every((price) => price === '0')) return free('own');
-  const [first] = thresholdsOf(deployment);
-  const above = first === undefined ? {} : pricesOf(deployment, endingAt(first));
-  // What has no other price there costs what it costs below.
+/** The price that a deployment has itself; `null` for one without. */
+export function ownPrice({ params, info }: Deployment): OwnPrice | null {
+  const all = new Map([...info, ...params]);
+  const base = pricesOf(all, '');
+  const thresholds = thresholdsOf(all);
+  const [first = 0] = thresholds;
+  const above = pricesOf(all, `_above_${first / 1_000}k_tokens`);
+  if (base.size === 0) return null;
+  const isCut = thresholds.length > 1 || [...above.values()].includes(null);
+  const isHalf = !base.has('input') || !base.has('output');
+  const ends = { input: base.get('input') ?? '0', output: base.get('output') ?? '0' };
+  const unread = [...base.values()].includes(null) || (!base.has('input') && !base.has('output'));
+  if (unread) return { price: null, isHalf, isCut };
+  // In the order of a config, and above a number of tokens what has no other price there costs what it costs below.
+  const whole = { ...Object.fromEntries(base), ...ends };
+  const other = Object.fromEntries([...above].filter(([, price]) => price !== null));
+  const isFree = [...Object.values(whole), ...Object.values(other)].every((price) => price === '0');
   const value =
-    Object.keys(above).length === 0 ? base : { ...base, above: { inputTokens: first, ...base, ...above } };
-  return { setting: 'price', value, origin: 'own', terms: null };
-}
-
-/** Whether a deployment has prices above thresholds that `ownPrice` leaves out: those above a second one, or no prices at all. */
-export function hasOtherThresholds(deployment: Deployment): boolean {
-  const [first, ...others] = thresholdsOf(deployment);
-  if (first === undefined) return false;
-  return others.length > 0 || Object.keys(pricesOf(deployment, endingAt(first))).length === 0;
+    Object.keys(other).length === 0 ? whole : { ...whole, above: { inputTokens: first, ...whole, ...other } };
+  const price: ImportedPrice = isFree ? free('own') : { setting: 'price', value, origin: 'own', terms: null };
+  return { price, isHalf, isCut };
 }
 
 /** The thresholds above which a deployment has other prices, in tokens of a prompt, ascending. */
-function thresholdsOf({ params, info }: Deployment): readonly number[] {
-  const found = [...params.keys(), ...info.keys()].flatMap((name) => {
+function thresholdsOf(all: Settings): readonly number[] {
+  const found = [...all.keys()].flatMap((name) => {
     const [, litellms, thousands] = /^(\w+?)_above_(\d{1,6})k_tokens$/.exec(name) ?? [];
     return ownNames.some(([own]) => own === litellms) ? [Number(thousands) * 1_000] : [];
   });
   return [...new Set(found)].toSorted((one, other) => one - other);
 }
 
-function endingAt(threshold: number): string {
-  return `_above_${threshold / 1_000}k_tokens`;
-}
-
-/** Whether a deployment has a price of tokens, be it one that can be read or not. */
-export function hasOwnPrice({ params, info }: Deployment): boolean {
-  return ownNames.some(([name]) => params.has(name) || info.has(name));
-}
-
 function free(origin: 'own' | 'unlisted' | 'unknown'): ImportedPrice {
   return { setting: 'free', value: true, origin, terms: null };
 }
 
-/** The prices per million tokens whose names in LiteLLM end in a certain way. */
-function pricesOf({ params, info }: Deployment, ending: string): Record<string, string> {
-  return Object.fromEntries(
+/** The prices per million tokens whose names in LiteLLM end in a certain way; `null` for one that can't be read. */
+function pricesOf(all: Settings, ending: string): ReadonlyMap<string, string | null> {
+  return new Map(
     ownNames.flatMap(([litellms, ours]) => {
-      const text = textOf(params, litellms + ending) ?? textOf(info, litellms + ending);
-      const price = text === null ? null : perMillion(text);
-      return price === null ? [] : [[ours, price]];
+      const text = textOf(all, litellms + ending);
+      return text === null ? [] : [[ours, perMillion(text)] as const];
     }),
   );
 }
@@ -109,20 +104,54 @@ function perMillion(text: string): string | null {
 }
 
 /**
- * The price of a model by the public list: that of the model that an entry names as its base, or the one that all its routes
- * have, or that of the first route with a price; without one, what an entry says of input or output alone. Else it is free.
+ * The price of a model, by what its entries `own` say of it themselves: the first one that is not free. Else it is that of the
+ * public list: of the model that an entry names as its base, or the one that all its routes have, or that of the first route with
+ * a price. Without one, what an entry says of input or output alone counts; or else it is free.
  */
-export function listPrice(own: readonly Taken[], others: readonly Taken[]): ImportedPrice {
+export function priceOf(taken: readonly Taken[], behind: readonly Taken[]): ImportedPrice {
+  const own = taken.map((one) => ({ one, price: ownPrice(one.deployment) }));
+  const whole = own.flatMap(({ price }) => (price === null || price.isHalf ? [] : (price.price ?? [])));
+  const paid = whole.find(({ setting }) => setting === 'price');
+  if (paid !== undefined) return paid;
+  const others = own.filter(({ price }) => price === null || price.price === null || price.isHalf);
+  if (others.length === 0 && whole[0] !== undefined) return whole[0];
+  const unpriced = others.map(({ one }) => one);
+  const [half] = others.flatMap(({ price }) => price?.price ?? []);
+  const isUnread = others.some(({ price }) => price !== null && price.price === null);
+  return (
+    listPrice(unpriced, [...taken, ...behind]) ??
+    half ??
+    whole[0] ??
+    free(isUnread || isListed(unpriced) ? 'unlisted' : 'unknown')
+  );
+}
+
+/** The price that the public list has for entries, by one name for all `routes` or by that of an entry; `null` for none. */
+function listPrice(own: readonly Taken[], routes: readonly Taken[]): ImportedPrice | null {
   const based = firstListed(own.flatMap(({ deployment }) => baseNames(deployment)));
   if (based !== null) return based;
-  const [first = null, ...more] = [...own, ...others].map(termsAt);
+  const [first = null, ...more] = routes.map(termsAt);
   if (first !== null && more.every((terms) => isDeepStrictEqual(terms, first)))
     return { setting: 'price', value: 'list', origin: 'list', terms: first };
-  const isKnown = own.some(({ target: { line, listName } }) =>
-    listName === undefined ? !line.url.includes('${') && modelsAt(line.url) !== null : hasProvider(listName),
+  return firstListed(own.flatMap(listNames));
+}
+
+/** Whether the list knows the provider of one of these entries. */
+function isListed(own: readonly Taken[]): boolean {
+  return own.some(({ target: { line, listName } }) =>
+    listName === undefined ? modelsAt(listUrl(line)) !== null : hasProvider(listName),
   );
-  const [half = null] = own.flatMap(({ deployment }) => halfPrice(deployment) ?? []);
-  return firstListed(own.flatMap(listNames)) ?? half ?? free(isKnown ? 'unlisted' : 'unknown');
+}
+
+/** Whether an entry costs something, by its own price or by that of its provider. */
+export function isPaid(one: Taken): boolean {
+  const { price } = ownPrice(one.deployment) ?? { price: null };
+  return price === null ? termsAt(one) !== null : price.setting === 'price';
+}
+
+/** The address that the list may know; none where a variable has it. */
+export function listUrl({ url }: ImportedLine): string {
+  return url.includes('${') ? '' : url;
 }
 
 function firstListed(names: readonly string[]): ImportedPrice | null {
@@ -140,12 +169,11 @@ function baseNames({ info }: Deployment): readonly string[] {
 
 /** The names that the list may have for a deployment. */
 function listNames({ deployment, target: { line, model, listName = deployment.model } }: Taken) {
-  const atAddress = line.url.includes('${') ? null : listNameAt(line.url, model);
+  const atAddress = listNameAt(listUrl(line), model);
   return atAddress === null ? [listName] : [atAddress, listName];
 }
 
 function termsAt({ target: { line, model } }: Taken): ListedTerms | null {
-  if (line.url.includes('${')) return null;
-  const terms = findPriceAt(line.url, model);
+  const terms = findPriceAt(listUrl(line), model);
   return typeof terms === 'string' ? null : terms;
 }

@@ -1,5 +1,6 @@
 import { pricedModelsAt } from '../../../prices/find-price.ts';
 import { isWritable } from '../../init/choose-models.ts';
+import { listUrl } from './find-price.ts';
 import type { Taken } from './find-price.ts';
 import { otherThanText } from './find-target.ts';
 import type { Target } from './find-target.ts';
@@ -19,10 +20,9 @@ export function expandPattern(
   target: Target,
   named: ReadonlySet<string>,
 ): readonly Taken[] | null {
-  const { name, params, info, line } = deployment;
+  const { name, params, info } = deployment;
   const [before = '', behind, ...more] = target.model.split('*');
-  const url = target.line.url.includes('${') ? '' : target.line.url;
-  const models = pricedModelsAt(url).filter(
+  const models = pricedModelsAt(listUrl(target.line)).filter(
     (model) => isWritable(model) && otherThanText(model, null) === null,
   );
   if (behind === undefined || more.length > 0 || name.split('*').length !== 2 || models.length === 0)
@@ -30,7 +30,7 @@ export function expandPattern(
   return models.flatMap((model) => {
     if (!model.startsWith(before) || !model.endsWith(behind)) return [];
     const part = model.slice(before.length, model.length - behind.length);
-    const own = { name: name.replace('*', () => part), line, model, params, info };
+    const own = { name: name.replace('*', () => part), model, params, info };
     return named.has(own.name) ? [] : [{ deployment: own, target: Object.assign({}, target, { model }) }];
   });
 }

@@ -7,7 +7,6 @@ import { variablesIn } from './references.ts';
 /** An entry of LiteLLM's `model_list`: one way to serve the model of a name. */
 export interface Deployment {
   readonly name: string;
-  readonly line: number;
   /** LiteLLM's name of the model, in front of which the provider stands as a rule. */
   readonly model: string;
   /** `litellm_params`, with those of the credential that they name. */
@@ -75,7 +74,7 @@ function readDeployment(entry: Value, credentials: ReadonlyMap<string, Settings>
   const params = new Map([...credential, ...own.settings]);
   const model = textOf(params, 'model');
   if (model === null) return `${expectedEntry}: there is no litellm_params.model`;
-  return { name, line: entry.line, model, params, info: settingsOf(settings.get('model_info')) };
+  return { name, model, params, info: settingsOf(settings.get('model_info')) };
 }
 
 function readCredentials(root: Settings): ReadonlyMap<string, Settings> {

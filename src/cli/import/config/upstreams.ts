@@ -146,7 +146,9 @@ export class Upstreams {
   #headerOf(setting: string, name: string, text: string, model: string): string {
     if (!isHarmless(name, text)) return this.#referTo(setting, text, variableNamed(name), model);
     this.#notes.add('taken', setting, 'headers of the upstream', model);
-    return withReferences(text);
+    const variable = variableIn(text);
+    // A default may be a key.
+    return variable === null ? withReferences(text) : referenceTo(variable);
   }
 
   /** What stands for a value that may be a secret: the variable that it is, without its default, or one for its text. */

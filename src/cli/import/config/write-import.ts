@@ -1,22 +1,14 @@
 import { escapeControlCharacters } from '../../../shared/control-characters.ts';
 import { describePrice } from '../../init/choose-models.ts';
 import { variableOf } from '../../init/known-upstreams.ts';
-import { describeFree, entry, flow } from '../../init/write-config.ts';
+import { describeFree, entry, flow, foot, headOf } from '../../init/write-config.ts';
 import type { Imported, ImportedModel } from './convert.ts';
 import type { ImportedPrice } from './find-price.ts';
 import type { ImportedLine } from './find-target.ts';
 import type { Route } from './weigh-routes.ts';
 
-const head = `# Written by \`textgate import litellm\`. docs/operators/config.md has all settings, \`textgate config schema\` has them for editors.
-# \${NAME} stands for an environment variable. A change takes effect while the gateway runs.
-
-# LiteLLM's port, for clients that keep their base URL:
+const ownPort = `# LiteLLM's port, for clients that keep their base URL:
 # server: { port: 4000 }
-`;
-
-const foot = `
-# What each key may do, unless it has limits of its own:
-# limits: { concurrency: 2, requestsPerMinute: 60, queueWait: 10s }
 `;
 
 /** The text of a config file. */
@@ -24,7 +16,8 @@ export function writeImport({ upstreams, models, discovery, ignoresUnknownFields
   const leftOut = notes.of('none').filter(({ settings }) => settings.has('model'));
   const served = new Set(models.map(({ name }) => name));
   return [
-    head,
+    headOf('import litellm'),
+    ownPort,
     ...(ignoresUnknownFields ? ['compatibility: { unknownFields: ignore } # drop_params\n'] : []),
     'upstreams:',
     ...[...upstreams].map(writeUpstream),

@@ -80,7 +80,7 @@ const truths = new Map([
 ]);
 
 const text = cell(
-  (given) => (/sk-[\w-]{8,}/.test(given) ? null : given),
+  (given) => (/(?<![A-Za-z0-9])sk-[\w-]{8,}/.test(given) ? null : given),
   'a name: a key stands in its place',
 );
 const limit = cell((given) => (/^\d{1,15}$/.test(given) ? Number(given) : null), 'a whole number');
