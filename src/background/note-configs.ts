@@ -1,4 +1,4 @@
-import { keyEntry } from '../domain/audit/audit-line.ts';
+import { keyEntry, safeChanges } from '../domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../domain/audit/audit-line.ts';
 import { differencesOf } from '../domain/audit/differences.ts';
 import type { Fields } from '../domain/audit/differences.ts';
@@ -65,5 +65,5 @@ export function noteConfigs(trail: Pick<AuditTrail, 'noteConfig'>, { ready, cloc
 
 function changesSince(before: string | null, settings: Fields) {
   if (before === null) return [];
-  return differencesOf(new Map(JSON.parse(before) as [string, string][]), settings);
+  return safeChanges(differencesOf(new Map(JSON.parse(before) as [string, string][]), settings));
 }

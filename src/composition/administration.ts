@@ -59,7 +59,7 @@ export function composeAdministration(
   own: OwnServices,
   processServices: ProcessServices,
 ): AdminPorts {
-  const { clock, reads, keyManagement, upstreams, workers } = processServices;
+  const { access, clock, reads, keyManagement, upstreams, workers } = processServices;
   const { config, addresses, pages, upstreamReports, webhooks } = own;
   return {
     ...processServices.administration,
@@ -72,6 +72,7 @@ export function composeAdministration(
       ...keyTermsOf(ports, own),
       keys: keyManagement,
       takesImported: own.settings.takesImported,
+      isSecret: (text) => ports.keys.couldBeKey(text) || access.holderOf(text) !== null,
       clock,
       models: ports.models,
       passedPaths: config.passthrough.map(({ path }) => path),

@@ -1,6 +1,7 @@
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import { keyEntry } from '../domain/audit/audit-line.ts';
 import type { Actor } from '../domain/audit/audit-line.ts';
+import { idIn } from '../domain/audit/safe-text.ts';
 import { createKeyOperations } from '../http/admin/keys.ts';
 import type {
   KeyQuery,
@@ -154,7 +155,7 @@ export function createManagement(current: () => AdminPorts, isClosed: () => bool
     async cancel(requestId) {
       const { records: running, note } = administration();
       const cancelled = await orThrow(cancelRequest(searchableId(requestId), running));
-      note({ ...keyEntry(byCode, 'request.cancel', null, []), subject: cancelled.request_id });
+      note(keyEntry(byCode, 'request.cancel', null, [], idIn(cancelled.request_id)));
       return cancelled;
     },
   };

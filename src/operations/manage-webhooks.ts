@@ -21,6 +21,8 @@ export interface WebhookTest {
 /** What an operator does with webhooks. */
 export interface WebhookManagement {
   list(): Promise<readonly WebhookReport[]>;
+  /** Whether the config has a webhook of this name. */
+  has(name: string): boolean;
   /** A page of deliveries, newest first. */
   deliveries: ManagedDeliveries['list'];
   /** Sends one event at once, which is kept nowhere. */
@@ -55,6 +57,7 @@ export function createWebhookManagement({
         ...(counts[at] ?? { waiting: 0, dead: 0 }),
       }));
     },
+    has: (name) => find(name) !== undefined,
     deliveries: (filter, limit, before) => deliveries.list(filter, limit, before),
     async test(name) {
       const webhook = find(name);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { noteActs } from '../../src/background/note-acts.ts';
+import { keyEntry } from '../../src/domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../../src/domain/audit/audit-line.ts';
 import { ada, entryOf } from '../support/audit-scene.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -69,7 +70,7 @@ test('a flood of strangers hides no refusal of an operator, and none of a config
 test('of the try-outs of an operator in a minute the first 30 have lines, and one more stands for the others', async () => {
   const lines: AuditEntry[] = [];
   const { note, stop } = keep(async (entries) => void lines.push(...entries));
-  const tryOut: AuditEntry = { ...entryOf(1), action: 'request.try', keyId: 'key_1' };
+  const tryOut = keyEntry(ada, 'request.try', 'key_1', []);
   for (let at = 0; at < 100; at++) note(tryOut);
   note({ ...tryOut, result: 'insufficient_balance' });
   note({ ...tryOut, actor: { ...ada, name: 'bob' } });

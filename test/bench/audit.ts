@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/composition/clock.ts';
+import { keyEntry } from '../../src/domain/audit/audit-line.ts';
 import type { AuditEntry } from '../../src/domain/audit/audit-line.ts';
+import { nameOf } from '../../src/domain/audit/safe-text.ts';
 import { createAuditTrail } from '../../src/storage/audit/audit-lines.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
@@ -41,23 +43,21 @@ const oneOfMany = (name: string, count: number): string => `${name}${Math.floor(
 /** A change of a key, as most lines are: one of 50 operators has changed some terms of one of 1,000 keys. */
 function someChange(number: number): AuditEntry {
   const before = oneOfMany('', 1_000);
-  return {
-    actor: {
+  return keyEntry(
+    {
       way: 'console',
       name: number === 7 ? 'seldom' : oneOfMany('operator-', 50),
       address: oneOfMany('192.0.2.', 250),
     },
-    action: number % 1_000 === 0 ? 'key.revoke' : 'key.change',
-    keyId: oneOfMany('key_00000000', 1_000),
-    subject: number === 9 ? 'the only one of its name' : oneOfMany('the service of the department ', 1_000),
-    result: 'done',
-    times: 1,
-    changes: ['requestsPerMinute', 'budget.amount', 'tokensPerDay', 'queueWait'].map((field) => ({
+    number % 1_000 === 0 ? 'key.revoke' : 'key.change',
+    oneOfMany('key_00000000', 1_000),
+    ['requestsPerMinute', 'budget.amount', 'tokensPerDay', 'queueWait'].map((field) => ({
       field,
       before,
       after: oneOfMany('', 1_000),
     })),
-  };
+    nameOf(number === 9 ? 'the only one of its name' : oneOfMany('the service of the department ', 1_000)),
+  );
 }
 
 async function fill(database: Engine): Promise<void> {

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { safeChanges } from '../../src/domain/audit/audit-line.ts';
+import { nameOf } from '../../src/domain/audit/safe-text.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { hashKey } from '../../src/shared/digest.ts';
 import { createAuditTrail } from '../../src/storage/audit/audit-lines.ts';
@@ -106,7 +108,7 @@ function describeLines(database: AuditDatabase): void {
   test('of a config are one, whichever of several processes loads it, and none where nothing differs', async () => {
     const { engine, lines } = await openAudit(database);
     const noteAll = async (after: string) => {
-      const changes = [{ field: 'limits', before: null, after }];
+      const changes = safeChanges([{ field: 'limits', before: null, after }]);
       const compare = (before: string | null) => ({ after, changes: before === null ? [] : changes });
       const trails = [1, 2, 3].map(() => createAuditTrail(engine, () => startMs));
       await Promise.all(trails.map((trail) => trail.noteConfig({ ...ada, way: 'config' }, compare)));
@@ -122,7 +124,7 @@ function describeLines(database: AuditDatabase): void {
     const { trail, pass } = await openAudit(database);
     for (const number of [1, 2, 3]) {
       await trail.add([
-        { ...entryOf(number), actor: { ...ada, name: `ada ${number}` }, keyId: `key_${number}` },
+        { ...entryOf(number), actor: { ...ada, name: `ada ${number}` }, keyId: nameOf(`key_${number}`) },
       ]);
       pass(1_000);
     }
@@ -130,7 +132,7 @@ function describeLines(database: AuditDatabase): void {
       {
         ...entryOf(4),
         action: 'key.change',
-        changes: [{ field: 'name', before: 'Bob', after: '100% <b>_\u202e Ключ' }],
+        changes: safeChanges([{ field: 'name', before: 'Bob', after: '100% <b>_\u202e Ключ' }]),
       },
     ]);
     const numbers = async (...[filter, limit, before]: Parameters<typeof trail.list>) =>

@@ -185,10 +185,10 @@ test('what is refused has a line with its code, and who asked where that is know
     key_id: null,
     changes: [],
   });
-  expect(await refused('PATCH', '/admin/keys/key_unknown', { name: 'x' })).toMatchObject({
+  expect(await refused('PATCH', '/admin/keys/key_NoKeyHasThis', { name: 'x' })).toMatchObject({
     action: 'key.change',
     result: 'key_not_found',
-    key_id: 'key_unknown',
+    key_id: 'key_NoKeyHasThis',
   });
   expect(await refused('POST', '/admin/keys', { name: 'x' }, asReader)).toMatchObject({
     actor: 'grafana',
@@ -322,8 +322,18 @@ test('a read-only token reads the audit, as CSV without formulas, too', async ()
   expect(empty.body).toMatchObject({ data: [], next: null });
 });
 
-test('an id of 10,000 characters is in a line with its beginning', async () => {
+test('what has not the form of an id, as a key in its place, is in no line', async () => {
   const gateway = await open();
-  const line = await lineOf(gateway, () => call(gateway, 'DELETE', `/admin/keys/${'x'.repeat(10_000)}`));
-  expect(line.key_id).toBe(`${'x'.repeat(200)}…`);
+  for (const text of [gateway.key, adasToken, 'x'.repeat(10_000), 'bob', '%ff']) {
+    const line = await lineOf(gateway, () => call(gateway, 'DELETE', `/admin/keys/${text}`));
+    expect(line).toMatchObject({ action: 'key.revoke', key_id: null, subject: null });
+  }
+});
+
+test('what looks like the key of a provider is in no value of a change', async () => {
+  const gateway = await open();
+  const line = await lineOf(gateway, () =>
+    call(gateway, 'POST', '/admin/keys', { name: 'a', tags: ['sk-ant-api03-AbCdEfGh12345678', 'team-a'] }),
+  );
+  expect(line.changes).toContainEqual({ field: 'tags', before: null, after: '["[key]","team-a"]' });
 });

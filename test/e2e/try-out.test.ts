@@ -226,19 +226,21 @@ test('has one line in the audit: who tried which model as which key, and no word
   const secretModel = 'a model name that has a secret';
   await (await tryOut(key.id, 'responses', { ...asked, model: secretModel })).text();
   expect(await triedLine({ ...about, result: 'model_not_found' })).toMatchObject({ changes: [] });
-  await (await tryOut('key_of_none', 'responses', asked)).text();
-  expect(await triedLine({ key_id: 'key_of_none' })).toMatchObject({
+  await (await tryOut('key_NoKeyHasThis', 'responses', asked)).text();
+  expect(await triedLine({ key_id: 'key_NoKeyHasThis' })).toMatchObject({
     result: 'key_not_found',
     subject: null,
   });
   await (await tryOut(key.id, 'responses', asked, { token: readOnlyToken })).text();
   expect(await triedLine({ action: 'request.try', result: 'read_only_token' })).toMatchObject({
     actor: 'admin.readOnlyToken',
+    key_id: key.id,
+    subject: 'audited',
   });
   const { text } = await askAdmin(gateway, 'GET', '/audit?limit=200');
   for (const word of [prompt, secretModel]) expect(text).not.toContain(word);
   const { body } = await askAdmin(gateway, 'GET', `/audit?key=${key.id}&action=request.try`);
-  expect(body.data).toHaveLength(2);
+  expect(body.data).toHaveLength(3);
 });
 
 test('a stream is in the list of running requests, and is cancelled there', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { safeChanges } from '../../src/domain/audit/audit-line.ts';
 import { noPause } from '../../src/domain/pause.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
@@ -36,7 +37,7 @@ describe.skipIf(postgresAbsence !== null)(`the audit of two nodes${absent}`, () 
     const tools = { randomBytes, hash: hashKey, now };
     const compare = (before: string | null) => {
       const changes = before === null ? [] : [{ field: 'a', before, after: 'b' }];
-      return { after: before === null ? 'a' : 'b', changes };
+      return { after: before === null ? 'a' : 'b', changes: safeChanges(changes) };
     };
     const config = { ...ada, way: 'config' } as const;
     await one?.trail.noteConfig(config, compare);

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
+import { keyEntry } from '../../src/domain/audit/audit-line.ts';
 import type { Actor, AuditEntry, AuditLine } from '../../src/domain/audit/audit-line.ts';
+import { withoutKeys } from '../../src/domain/audit/safe-text.ts';
 import { noPause } from '../../src/domain/pause.ts';
 import { createAuditChain } from '../../src/storage/audit/audit-chain.ts';
 import { createAuditTrail } from '../../src/storage/audit/audit-lines.ts';
@@ -57,15 +59,8 @@ export async function openAudit({ open, unprotect }: AuditDatabase) {
 }
 
 /** A line about nothing but its number. */
-export const entryOf = (number: number): AuditEntry => ({
-  actor: ada,
-  action: 'request.cancel',
-  keyId: null,
-  subject: `request ${number}`,
-  result: 'done',
-  times: 1,
-  changes: [],
-});
+export const entryOf = (number: number): AuditEntry =>
+  keyEntry(ada, 'request.cancel', null, [], withoutKeys(`request ${number}`));
 
 /** As many of them. */
 export const entries = (count: number): readonly AuditEntry[] =>

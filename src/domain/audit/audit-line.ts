@@ -2,6 +2,8 @@ import { digest } from '../../shared/digest.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import { linkHash } from '../statements/chain.ts';
 import type { FieldChange } from './differences.ts';
+import { withoutKeys } from './safe-text.ts';
+import type { SafeText } from './safe-text.ts';
 
 /** By what way something is changed: `code` is an app that mounts the gateway, `start` the process itself. */
 export const auditWays = ['admin_api', 'console', 'cli', 'code', 'config', 'declared_keys', 'start'] as const;
@@ -51,31 +53,56 @@ export type AuditAction = (typeof auditActions)[number];
 type AuditResult = 'done' | 'unanswered' | 'refused' | 'config_invalid' | ErrorCode;
 
 /** What a line of the audit says. No field has a secret, a prompt or an answer. */
-export interface AuditEntry {
+interface Said<Text extends string> {
   readonly actor: Actor;
   readonly action: AuditAction;
   /** The id of the key that it is about; `null` for none. */
-  readonly keyId: string | null;
+  readonly keyId: Text | null;
   /** What it is about: the name of the key, or of a webhook, the id of a request; `null` for nothing else. */
-  readonly subject: string | null;
+  readonly subject: Text | null;
   readonly result: AuditResult;
   /** How many such acts the line stands for. */
   readonly times: number;
-  readonly changes: readonly FieldChange[];
+  readonly changes: readonly FieldChange<Text>[];
 }
 
-/** An entry of something that was done once to a key, whose name is stored with it. */
+/** What is stored as a line. */
+export type AuditEntry = Said<SafeText>;
+
+/** An entry of something that was done once to a key that is there, whose name is stored with it, or to another thing. */
 export function keyEntry(
   actor: Actor,
   action: AuditAction,
   keyId: string | null,
   changes: readonly FieldChange[],
+  subject: SafeText | null = null,
 ): AuditEntry {
-  return { actor, action, keyId, subject: null, result: 'done', times: 1, changes };
+  return {
+    actor,
+    action,
+    keyId: keyId === null ? null : withoutKeys(keyId),
+    subject,
+    result: 'done',
+    times: 1,
+    changes: safeChanges(changes),
+  };
+}
+
+/** Changes whose values have no key. */
+export function safeChanges(changes: readonly FieldChange[]): AuditEntry['changes'] {
+  return changes.map(({ field, before, after }) => ({
+    field,
+    before: safeValue(before),
+    after: safeValue(after),
+  }));
+}
+
+function safeValue(value: string | null): SafeText | null {
+  return value === null ? null : withoutKeys(value);
 }
 
 /** A stored line. */
-export interface AuditLine extends AuditEntry {
+export interface AuditLine extends Said<string> {
   /** From 1 on, without a gap. */
   readonly number: number;
   /** Milliseconds since 1970. */

@@ -5,10 +5,10 @@ import type { Budget } from '../budgets/budget.ts';
 import type { KeyTerms } from '../keys/api-key.ts';
 
 /** A field before and after a change, as its author would write it; `null` where it is not set. */
-export interface FieldChange {
+export interface FieldChange<Text extends string = string> {
   readonly field: string;
-  readonly before: string | null;
-  readonly after: string | null;
+  readonly before: Text | null;
+  readonly after: Text | null;
 }
 
 /** Fields by their paths, such as `budget.amount`. */

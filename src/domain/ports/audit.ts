@@ -1,5 +1,4 @@
 import type { Actor, AuditEntry, AuditLine } from '../audit/audit-line.ts';
-import type { FieldChange } from '../audit/differences.ts';
 import type { Pause } from '../pause.ts';
 import type { AccountHead } from '../statements/root.ts';
 
@@ -32,7 +31,7 @@ export interface AuditTrail {
    */
   noteConfig(
     actor: Actor,
-    compare: (before: string | null) => { readonly after: string; readonly changes: readonly FieldChange[] },
+    compare: (before: string | null) => { readonly after: string; readonly changes: AuditEntry['changes'] },
   ): Promise<void>;
 }
 

@@ -1,16 +1,17 @@
 import type { IncomingMessage } from 'node:http';
+import { keyEntry } from '../../domain/audit/audit-line.ts';
 import type { Actor, AuditAction, AuditEntry } from '../../domain/audit/audit-line.ts';
+import { idIn, nameOf } from '../../domain/audit/safe-text.ts';
+import type { SafeText } from '../../domain/audit/safe-text.ts';
 import { commandAgent } from '../../shared/command-agent.ts';
 import { decodePart } from '../../shared/decode-part.ts';
-import { searchableId } from '../../shared/storable-text.ts';
 import { refusalOf } from '../answers/respond.ts';
+import { queryOf } from '../checked-input.ts';
 import type { ClientAddresses } from '../heads/client-addresses.ts';
 import { pathOf } from '../router.ts';
 import type { RequestHandler } from '../router.ts';
 import type { TokenHolder } from './access.ts';
-
-/** The longest id or path that a line has, in characters. */
-const maxSubjectLength = 200;
+import { templateOf } from './path-template.ts';
 
 /** What takes lines of the audit. */
 export type NoteAct = (entry: AuditEntry) => void;
@@ -55,7 +56,7 @@ const act = (request: RegExp, action: AuditAction, line: Act['line'] = 'noted'):
   return { request, action, line };
 };
 
-/** What operators do below `/admin`. An id in the path is that of the subject. */
+/** What operators do below `/admin`. An id or a name in the path is that of the subject. */
 export const adminActs: readonly Act[] = [
   act(/^POST \/keys\/?$/i, 'key.create', 'of the act'),
   act(/^POST \/keys\/import\/?$/i, 'key.create', 'of the act'),
@@ -75,45 +76,55 @@ export const adminActs: readonly Act[] = [
 /** What a browser does at `/console/session`. */
 export const sessionActs: readonly Act[] = [act(/^POST /, 'session.open'), act(/^DELETE /, 'session.end')];
 
+/** What is needed to say what a request was about, and where it came from. */
+interface ActPorts {
+  readonly addresses: ClientAddresses;
+  /** Whether there is a webhook of a name: any other text in its place may be a secret. */
+  readonly webhooks?: { has(name: string): boolean };
+}
+
 /**
  * Notes the acts among the requests below a path once they are answered: those that were done, unless they store their lines
  * themselves, and those that were refused; and all other requests below it that had no right token, or only a reading one
  * where that is not enough. An act goes on when its client leaves before it is answered, and so has a line then, too.
  */
-export function noteRequests(
-  acts: readonly Act[],
-  note: NoteAct,
-  { addresses }: { readonly addresses: ClientAddresses },
-): RequestHandler {
+export function noteRequests(acts: readonly Act[], note: NoteAct, ports: ActPorts): RequestHandler {
   return (request, response, next) => {
-    const asked = `${request.method} ${pathOf(request.url)}`;
+    const path = pathOf(request.url);
+    const asked = `${request.method} ${path}`;
     const found = acts.find((each) => each.request.test(asked));
-    const [, id] = found?.request.exec(asked) ?? [];
-    const address = loggedAddress(request, addresses);
+    const about = found === undefined ? null : aboutWhat(found, asked, queryOf(request), ports);
+    const address = loggedAddress(request, ports.addresses);
     response.once('close', () => {
       const code = refusalOf(response);
       const actor = actors.get(request);
       if (code === null && (found?.line !== 'noted' || actor === undefined)) return;
       const isRefusedEntry = actor === undefined || code === 'read_only_token';
       if (found === undefined && (acts !== adminActs || !isRefusedEntry)) return;
-      const isOfKey = found?.action.startsWith('key.') === true;
-      const subject =
-        found === undefined ? shorten(asked) : id === undefined ? null : shorten(decodePart(id) ?? id);
+      const who = actor ?? { way: acts === adminActs ? 'admin_api' : 'console', name: null, address };
+      const entry = keyEntry(who, found?.action ?? 'admin.call', null, []);
       note({
-        actor: actor ?? { way: acts === adminActs ? 'admin_api' : 'console', name: null, address },
-        action: found?.action ?? 'admin.call',
-        keyId: isOfKey ? subject : null,
-        subject: isOfKey ? null : subject,
+        ...entry,
+        ...(about ?? { subject: templateOf(request.method, path) }),
         result: code ?? (response.headersSent ? 'done' : 'unanswered'),
-        times: 1,
-        changes: [],
       });
     });
     next();
   };
 }
 
-/** What a client sent as an id, as a line has it. */
-export function shorten(text: string): string {
-  return searchableId(text.length > maxSubjectLength ? `${text.slice(0, maxSubjectLength)}…` : text);
+/** What an act is about: a text in the place of an id or a name that is none may be a secret, and is left out. */
+function aboutWhat(
+  { request, action }: Act,
+  asked: string,
+  query: string,
+  { webhooks }: ActPorts,
+): { readonly keyId: SafeText | null; readonly subject: SafeText | null } {
+  if (action === 'request.try') return { keyId: idIn(new URLSearchParams(query).get('key')), subject: null };
+  const [, part = ''] = request.exec(asked) ?? [];
+  const text = decodePart(part) ?? '';
+  const id = idIn(text);
+  if (action.startsWith('key.')) return { keyId: id, subject: null };
+  const isWebhook = action === 'webhook.test' && webhooks?.has(text) === true;
+  return { keyId: null, subject: isWebhook ? nameOf(text) : id };
 }

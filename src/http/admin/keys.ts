@@ -19,6 +19,8 @@ import { actorOf } from './acts.ts';
 import { findUnknownGroup } from './groups.ts';
 import type { GroupReads } from './groups.ts';
 import { changedKey, importedKey, keyQuery, newKey, payment, rotation } from './key-inputs.ts';
+import { findSecretText } from './secret-texts.ts';
+import type { IsSecret } from './secret-texts.ts';
 import { findUselessSetting } from './useless-settings.ts';
 import type { UseOfKeys } from './useless-settings.ts';
 
@@ -29,6 +31,7 @@ export interface KeyAdministration extends GroupReads, UseOfKeys {
   /** Whether imported keys may be used. */
   readonly takesImported: boolean;
   readonly refusedToday: ReadRefused;
+  readonly isSecret: IsSecret;
 }
 
 /** The input of the list. */
@@ -102,6 +105,7 @@ export function createKeyOperations(administration: KeyAdministration) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
       const useless =
+        findSecretText(body, administration.isSecret) ??
         findUnknownGroup(body.group, groups) ??
         (await findUselessSetting(body, administration, () => keys.show(id)));
       if (useless !== null) return useless;
@@ -119,6 +123,8 @@ export function createKeyOperations(administration: KeyAdministration) {
     async credit(by: Actor, id: string, input: unknown) {
       const body = check(input, payment);
       if (isRefusal(body)) return body;
+      const secret = findSecretText(body, administration.isSecret);
+      if (secret !== null) return secret;
       const paid = await keys.credit(by, { keyId: id, nanos: body.amount, reference: body.reference });
       return isRefusal(paid) ? paid : { id, booked: paid.booked, ...presentAccount(paid.account) };
     },
@@ -127,10 +133,11 @@ export function createKeyOperations(administration: KeyAdministration) {
 
 /** The settings of a new key in the service's units; a refusal of those with which it could not be used. */
 async function readSettings(
-  { name: _name, ...body }: z.output<typeof newKey>,
+  { name, ...body }: z.output<typeof newKey>,
   administration: KeyAdministration,
 ): Promise<KeySettings | Refusal> {
   const useless =
+    findSecretText({ name, tags: body.tags }, administration.isSecret) ??
     findUnknownGroup(body.group, administration.groups) ??
     (await findUselessSetting(body, administration, async () => null));
   if (useless !== null) return useless;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyEntry } from '../../domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../../domain/audit/audit-line.ts';
+import { idIn } from '../../domain/audit/safe-text.ts';
 import { codeOf } from '../../domain/exchange-summary.ts';
 import type { ExchangeSummary } from '../../domain/exchange-summary.ts';
 import { isRefusal, refuse } from '../../shared/errors.ts';
@@ -20,7 +21,7 @@ import { addRoutes } from '../route-table.ts';
 import type { Route } from '../route-table.ts';
 import { createRouter } from '../router.ts';
 import type { Request, Router } from '../router.ts';
-import { actorOf, shorten } from './acts.ts';
+import { actorOf } from './acts.ts';
 import type { NoteAct } from './acts.ts';
 import { endWithProof } from './guard.ts';
 
@@ -65,7 +66,7 @@ export function createTryOutRoutes({ ports, keysFor, note, settings }: TryOutPor
 function entryOf(by: Actor, keyId: string, summary: ExchangeSummary): AuditEntry {
   const { model } = summary;
   const changes = model === null ? [] : [{ field: 'model', before: null, after: model }];
-  const entry = keyEntry(by, 'request.try', shorten(keyId), changes);
+  const entry = keyEntry(by, 'request.try', idIn(keyId), changes);
   return { ...entry, result: codeOf(summary) ?? 'done' };
 }
 

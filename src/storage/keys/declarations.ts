@@ -2,6 +2,7 @@ import { keyEntry } from '../../domain/audit/audit-line.ts';
 import type { Actor, AuditAction, AuditEntry } from '../../domain/audit/audit-line.ts';
 import { differencesOf, fieldsOfKey, noFields } from '../../domain/audit/differences.ts';
 import type { FieldChange, Fields } from '../../domain/audit/differences.ts';
+import { nameOf } from '../../domain/audit/safe-text.ts';
 import { maxDeclaredKeys } from '../../domain/keys/declared-key.ts';
 import type {
   ChangedDeclaration,
@@ -144,7 +145,7 @@ function linesOf({ changed, removed }: DeclarationChanges, nowMs: number): reado
 }
 
 function entryOf(action: AuditAction, subject: string, changes: readonly FieldChange[]): AuditEntry {
-  return { ...keyEntry(actor, action, null, changes), subject };
+  return keyEntry(actor, action, null, changes, nameOf(subject));
 }
 
 function fieldsBefore(before: ChangedDeclaration['before']): Fields {

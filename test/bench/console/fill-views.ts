@@ -1,6 +1,8 @@
 import { GroupCounts } from '../../../src/domain/history/counts.ts';
 import { beginningOf, longInterval, partsOf } from '../../../src/domain/history/interval.ts';
 import { writePart } from '../../../src/domain/history/part-text.ts';
+import { keyEntry } from '../../../src/domain/audit/audit-line.ts';
+import { nameOf } from '../../../src/domain/audit/safe-text.ts';
 import { createAuditTrail } from '../../../src/storage/audit/audit-lines.ts';
 import type { Engine } from '../../../src/storage/engine.ts';
 import { createHistory } from '../../../src/storage/history.ts';
@@ -68,17 +70,17 @@ export async function fillAudit(engine: Engine, lines: number, nowMs: number): P
   );
   for (; written < lines; written += linesAtOnce)
     await trail.add(
-      Array.from({ length: Math.min(linesAtOnce, lines - written) }, (_none, index) => ({
-        actor: { way: 'console' as const, name: `operator ${index % 7}`, address: '192.0.2.7' },
-        action: 'key.change' as const,
-        keyId: null,
-        subject: `key of team ${written + index}`,
-        result: 'done' as const,
-        times: 1,
-        changes: [
-          { field: 'requests_per_minute', before: String(index), after: String(index + 1) },
-          { field: 'tokens_per_day', before: null, after: '1000000' },
-        ],
-      })),
+      Array.from({ length: Math.min(linesAtOnce, lines - written) }, (_none, index) =>
+        keyEntry(
+          { way: 'console', name: `operator ${index % 7}`, address: '192.0.2.7' },
+          'key.change',
+          null,
+          [
+            { field: 'requests_per_minute', before: String(index), after: String(index + 1) },
+            { field: 'tokens_per_day', before: null, after: '1000000' },
+          ],
+          nameOf(`key of team ${written + index}`),
+        ),
+      ),
     );
 }

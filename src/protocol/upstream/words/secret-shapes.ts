@@ -62,6 +62,11 @@ export function markOfShape(word: string): Mark | null {
   return shapes.find(([, fits]) => fits(word))?.[0] ?? null;
 }
 
+/** Whether a word looks like a key, or has one in it. */
+export function isKeyShaped(word: string): boolean {
+  return keyPrefix.test(word) || markOfShape(word) === '[key]';
+}
+
 /**
  * Whether a name that a client wrote may be shown: it looks like no key, id, address of a page or e-mail address. A path or
  * a host is shown, because names of models look like them, unless there is a key in it.

@@ -1,0 +1,31 @@
+import { isKeyShaped } from '../../protocol/upstream/words/secret-shapes.ts';
+
+declare const safe: unique symbol;
+
+/**
+ * A text of a line of the audit, which the read-only token shows: only this file makes one, so that no act can note what
+ * a client wrote as it is, which may be a key in the place of an id or of a name.
+ */
+export type SafeText = string & { readonly [safe]: true };
+
+/** The forms of ids of keys, requests and events, none of which is a secret. */
+const ownId = /^(?:key_[A-Za-z0-9]{12}|(?:req|evt)_[0-9a-f]{32})$/;
+
+const words = /[^\s"'`()[\]{}<>,;|=&:?#\\]+/g;
+
+/** What a client sent as an id, if it has the form of one; `null` for any other text, which may be a secret. */
+export function idIn(text: unknown): SafeText | null {
+  return typeof text === 'string' && ownId.test(text) ? (text as SafeText) : null;
+}
+
+/** The name of what is there, which operators are shown anyway. */
+export function nameOf(existing: string): SafeText {
+  return existing as SafeText;
+}
+
+/** A text with `[key]` in place of each word that looks like a key. */
+export function withoutKeys(text: string): SafeText {
+  return text.replaceAll(words, (word) =>
+    !ownId.test(word) && isKeyShaped(word) ? '[key]' : word,
+  ) as SafeText;
+}
