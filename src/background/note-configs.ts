@@ -2,6 +2,7 @@ import { keyEntry, safeChanges } from '../domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../domain/audit/audit-line.ts';
 import { differencesOf } from '../domain/audit/differences.ts';
 import type { Fields } from '../domain/audit/differences.ts';
+import { originAlone } from '../domain/audit/safe-text.ts';
 import type { AuditTrail } from '../domain/ports/audit.ts';
 import type { TaskPorts } from './repeat.ts';
 
@@ -65,5 +66,9 @@ export function noteConfigs(trail: Pick<AuditTrail, 'noteConfig'>, { ready, cloc
 
 function changesSince(before: string | null, settings: Fields) {
   if (before === null) return [];
-  return safeChanges(differencesOf(new Map(JSON.parse(before) as [string, string][]), settings));
+  const noted = JSON.parse(before) as [string, string][];
+  // Earlier versions noted addresses with their paths.
+  return safeChanges(
+    differencesOf(new Map(noted.map(([field, value]) => [field, originAlone(value)])), settings),
+  );
 }

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { fingerprintOf } from '../domain/audit/differences.ts';
+import { originAlone } from '../domain/audit/safe-text.ts';
 import { formatByteSize } from '../shared/byte-size.ts';
 import { formatDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
@@ -31,17 +32,16 @@ export function showConfig(config: Config): string {
 }
 
 /**
- * The settings of a config as their author writes them, for comparison: a fingerprint stands for a secret, and behind an
- * address with one. Without the declared keys.
+ * The settings of a config as their author writes them, for comparison: a fingerprint stands for a secret, and behind the
+ * origin of an address for all else of it. Without the declared keys.
  */
 export function auditedSettings({ keys: _declared, ...config }: Config): object {
   return mapValues(schemaOf(config), config, (value, kind) => {
     if (kind === 'unknown' || value === null) return;
     if (kind === 'secret' && typeof value === 'string') return fingerprintOf(value);
-    const [text, shown] = [value, redact(value, kind)].map((each) =>
-      each instanceof URL ? each.href : each,
-    );
-    if (typeof text === 'string' && text !== shown) return `${String(shown)} ${fingerprintOf(text)}`;
+    if (value instanceof URL) return originAlone(value.href);
+    const shown = redact(value, kind);
+    if (typeof value === 'string' && value !== shown) return `${String(shown)} ${fingerprintOf(value)}`;
     return typeof shown === 'number' ? writeValue(shown, kind) : shown;
   }) as object;
 }

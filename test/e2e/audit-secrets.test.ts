@@ -93,7 +93,9 @@ test('a secret in any place of any request to the admin API is nowhere in the au
   for (const secret of [gateway.key, declared, adasToken]) {
     for (const { method, target } of targetsWith(secret))
       // A verification and an archive pause on the clock of the test, which stands still meanwhile.
-      for (const token of target.startsWith('/admin/ledger') ? ['a-wrong-token'] : [adasToken, 'a-wrong-token']) {
+      for (const token of target.startsWith('/admin/ledger')
+        ? ['a-wrong-token']
+        : [adasToken, 'a-wrong-token']) {
         await send(gateway, method, target, token, method === 'GET' ? undefined : {});
         clock.advance(61_000);
       }
@@ -115,6 +117,40 @@ test('a secret in any place of any request to the admin API is nowhere in the au
     expect(lines.length).toBeGreaterThan(100);
     expect(JSON.stringify(lines)).not.toContain(secret);
   }
+});
+
+test('of an address of a config the origin is in the audit, and never its path or its query', async () => {
+  const hook = 'hook-secret-T0S3CR3T';
+  const { gateway } = await open();
+  const reload = (path: string) =>
+    gateway.gateway.reload({
+      server: { port: 0 },
+      admin: { port: 0, token: gateway.adminToken, tokens: [{ name: 'ada', token: adasToken }] },
+      keys: { bob: { key: declared } },
+      models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+      webhooks: {
+        ops: { url: `http://127.0.0.1:9/hook/${path}`, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
+      },
+      upstreams: {
+        local: { url: 'demo:' },
+        far: { url: `http://127.0.0.1:9/${path}/v1`, proxy: `http://user:${path}@127.0.0.1:8/` },
+      },
+    });
+  const loads = async () => (await audit(gateway)).filter(({ action }) => action === 'config.load');
+  const seen = (await loads()).length;
+  reload(hook);
+  await eventually('the first is noted', async () => (await loads()).length === seen + 1);
+  reload(`${hook}-2`);
+  await eventually('the second is noted', async () => (await loads()).length === seen + 2);
+  const [last] = await loads();
+  const origin = (port: string): unknown =>
+    expect.stringMatching(new RegExp(`^http://127\\.0\\.0\\.1${port} sha256:[0-9a-f]{12}$`));
+  expect(last?.changes).toEqual([
+    { field: 'upstreams.far.proxy', before: origin(':8'), after: origin(':8') },
+    { field: 'upstreams.far.url', before: origin(':9'), after: origin(':9') },
+    { field: 'webhooks.ops.url', before: origin(':9'), after: origin(':9') },
+  ]);
+  expect(JSON.stringify(await audit(gateway))).not.toContain(hook);
 });
 
 test('a path of the admin API is told with each part that is a route’s', async () => {

@@ -1,4 +1,5 @@
 import { isKeyShaped } from '../../protocol/upstream/words/secret-shapes.ts';
+import { fingerprintOf } from './differences.ts';
 
 declare const safe: unique symbol;
 
@@ -28,4 +29,19 @@ export function withoutKeys(text: string): SafeText {
   return text.replaceAll(words, (word) =>
     !ownId.test(word) && isKeyShaped(word) ? '[key]' : word,
   ) as SafeText;
+}
+
+/** An address with the fingerprint behind it of what is not shown of it. */
+const withFingerprint = /^(\S+) (sha256:[0-9a-f]{12})$/;
+
+/**
+ * The origin of an address, and a fingerprint of all of it where it has more: user, path and query may be a secret, as those
+ * of a webhook. What was shortened before, also with its path, as earlier versions did it, keeps its fingerprint.
+ */
+export function originAlone(address: string): string {
+  const [, text = address, fingerprint] = withFingerprint.exec(address) ?? [];
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return address;
+  const isWhole = fingerprint === undefined && url.href === `${url.origin}/`;
+  return isWhole ? url.origin : `${url.origin} ${fingerprint ?? fingerprintOf(url.href)}`;
 }
