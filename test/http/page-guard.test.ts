@@ -13,7 +13,11 @@ async function ask(configuredHost: string, head: string): Promise<string> {
     readClientAddresses([], false),
   );
   const app = express().use(
-    createPageGuard(configuredHost, () => pages),
+    createPageGuard(
+      configuredHost,
+      () => pages,
+      (_request, _response, next) => next(),
+    ),
     (_request, response) => void response.end('ok'),
   );
   const server = app.listen(0, '127.0.0.1');

@@ -1,5 +1,6 @@
 import { connectionLimits, readDescriptorLimit } from '../../config/connection-limits.ts';
 import { within } from '../../domain/time-limit.ts';
+import { noteRefused } from '../../http/admin/acts.ts';
 import { hasProof } from '../../http/admin/guard.ts';
 import { keepPlaces } from '../../http/admin/places.ts';
 import { createPageGuard } from '../../http/pages/own-pages.ts';
@@ -121,7 +122,11 @@ function createServers(
     limits: () => limits().public,
     certificate,
   });
-  const guard = createPageGuard(current().config.admin.host, () => current().pages);
+  const guard = createPageGuard(
+    current().config.admin.host,
+    () => current().pages,
+    noteRefused(() => current().administration),
+  );
   const adminRoutes: RunRoutes = (...call) => current().admin(...call);
   const admin = createRouter().use(
     keepPlaces(

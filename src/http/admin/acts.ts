@@ -8,9 +8,11 @@ import { decodePart } from '../../shared/decode-part.ts';
 import { refusalOf } from '../answers/respond.ts';
 import { queryOf } from '../checked-input.ts';
 import type { ClientAddresses } from '../heads/client-addresses.ts';
-import { pathOf } from '../router.ts';
+import { createRouter, pathOf } from '../router.ts';
 import type { RequestHandler } from '../router.ts';
-import type { TokenHolder } from './access.ts';
+import { readBearer } from '../../pipeline/admission/authenticate.ts';
+import type { AdminAccess, TokenHolder } from './access.ts';
+import { ownerOf } from './session-cookie.ts';
 import { templateOf } from './path-template.ts';
 
 /** What takes lines of the audit. */
@@ -22,13 +24,29 @@ const actors = new WeakMap<IncomingMessage, Actor>();
 /** Says whose request one is, with a token or a session. */
 export function identify(
   request: IncomingMessage,
-  { name }: TokenHolder,
+  holder: TokenHolder,
   hasSession: boolean,
   addresses: ClientAddresses,
 ): void {
+  actors.set(request, describeActor(request, holder, hasSession, addresses));
+}
+
+function describeActor(
+  request: IncomingMessage,
+  { name }: TokenHolder,
+  hasSession: boolean,
+  addresses: ClientAddresses,
+): Actor {
   const isCommand = request.headers['user-agent']?.startsWith(commandAgent) === true;
   const way = hasSession ? 'console' : isCommand ? 'cli' : 'admin_api';
-  actors.set(request, { way, name, address: loggedAddress(request, addresses) });
+  return { way, name, address: loggedAddress(request, addresses) };
+}
+
+/** Whose right token or session a request has that was refused all the same, as where another page sent it; or `null`. */
+function findOwner(request: IncomingMessage, { access, addresses }: ActPorts): Actor | null {
+  const presented = readBearer(request.headers.authorization);
+  const holder = presented === null ? ownerOf(request, access) : access.holderOf(presented);
+  return holder && describeActor(request, holder, presented === null, addresses);
 }
 
 /** Who sent a request that the guard has let through. */
@@ -78,6 +96,7 @@ export const sessionActs: readonly Act[] = [act(/^POST /, 'session.open'), act(/
 
 /** What is needed to say what a request was about, and where it came from. */
 interface ActPorts {
+  readonly access: AdminAccess;
   readonly addresses: ClientAddresses;
   /** Whether there is a webhook of a name: any other text in its place may be a secret. */
   readonly webhooks?: { has(name: string): boolean };
@@ -101,7 +120,10 @@ export function noteRequests(acts: readonly Act[], note: NoteAct, ports: ActPort
       if (code === null && (found?.line !== 'noted' || actor === undefined)) return;
       const isRefusedEntry = actor === undefined || code === 'read_only_token';
       if (found === undefined && (acts !== adminActs || !isRefusedEntry)) return;
-      const who = actor ?? { way: acts === adminActs ? 'admin_api' : 'console', name: null, address };
+      // A login counts by the token that it sends, and not by an earlier session.
+      const owner = found?.action === 'session.open' ? null : findOwner(request, ports);
+      const stranger = { way: acts === adminActs ? 'admin_api' : 'console', name: null, address } as const;
+      const who = actor ?? owner ?? stranger;
       const entry = keyEntry(who, found?.action ?? 'admin.call', null, []);
       note({
         ...entry,
@@ -111,6 +133,17 @@ export function noteRequests(acts: readonly Act[], note: NoteAct, ports: ActPort
     });
     next();
   };
+}
+
+/** Notes what is refused before the routes of operators are asked, by its whole path. */
+export function noteRefused(ports: () => ActPorts & { readonly note: NoteAct }): RequestHandler {
+  const noting =
+    (acts: readonly Act[]): RequestHandler =>
+    (...call) =>
+      noteRequests(acts, ports().note, ports())(...call);
+  return createRouter({ caseSensitive: true })
+    .use('/admin', noting(adminActs))
+    .use('/console/session', noting(sessionActs));
 }
 
 /** What an act is about: a text in the place of an id or a name that is none may be a secret, and is left out. */

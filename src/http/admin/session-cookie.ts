@@ -54,6 +54,19 @@ export function readSession(
   return proof.length > maxProofLength ? null : access.findSession(proof);
 }
 
+/** Any cookie of a session, of whatever port, and how many of them are looked at. */
+const anyCookie = /(?:^|; *)(?:__Host-)?textgate-session-\d+=([^;]+)/g;
+const maxCookies = 4;
+
+/** Whose session a request has in a cookie, also where it does not count, as in a request of another page; or `null`. */
+export function ownerOf({ headers }: IncomingMessage, access: AdminAccess): Session | null {
+  for (const [, proof = ''] of [...(headers.cookie ?? '').matchAll(anyCookie)].slice(0, maxCookies)) {
+    const session = access.findSession(proof);
+    if (session !== null) return session;
+  }
+  return null;
+}
+
 /** The session of a request's cookie, where it counts. */
 export function sessionOf(request: IncomingMessage, pages: OwnPages, access: AdminAccess): Session | null {
   const found = readSession(request, pages, access);

@@ -90,15 +90,20 @@ function plainAddress(address = ''): string {
 
 /**
  * Refuses requests from foreign web pages on a listener with a loopback address, including those for metrics and probes,
- * which name models and upstreams. On other addresses, such as in a container, scrapers and probes use any host name.
+ * which name models and upstreams; `note` notes what is refused. On other addresses, such as in a container, scrapers and
+ * probes use any host name.
  */
-export function createPageGuard(configuredHost: string, pages: () => OwnPages): RequestHandler {
+export function createPageGuard(
+  configuredHost: string,
+  pages: () => OwnPages,
+  note: RequestHandler,
+): RequestHandler {
   if (configuredHost.toLowerCase() !== 'localhost' && !isLoopback(configuredHost))
     return (_request, _response, next) => next();
   return (request, response, next) => {
     const fault = pages().foreignFault(request) ?? hostFault(request, pages());
     if (fault === null) next();
-    else sendRefusal(response, fault);
+    else note(request, response, () => sendRefusal(response, fault));
   };
 }
 
