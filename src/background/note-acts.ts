@@ -1,4 +1,5 @@
 import type { Actor, AuditEntry } from '../domain/audit/audit-line.ts';
+import type { LogFields } from '../domain/ports/telemetry.ts';
 import type { AuditTrail } from '../domain/ports/audit.ts';
 import type { TaskPorts } from './repeat.ts';
 
@@ -22,7 +23,7 @@ interface Window {
  * Writes down what operators did that changes no key, and what was refused, one line after the other. Calls that are refused
  * need no token, and a script may try a model out again and again: beyond a number in a minute they are counted, and one line
  * says how many there were. Each operator is counted alone, so that no stranger hides what an operator was refused. Lines that
- * the database does not take are reported and lost.
+ * the database does not take are in the log instead.
  */
 export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault }: TaskPorts) {
   let writing: Promise<void> = Promise.resolve();
@@ -30,12 +31,12 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
   const windows = new Map<string, Window>();
 
   const write = (entry: AuditEntry): void => {
-    if (waiting >= maxWaiting) return onFault(failure, 'too many lines wait');
+    if (waiting >= maxWaiting) return onFault(failure, 'too many lines wait', logged(entry));
     waiting++;
     writing = writing
       .then(() => ready)
       .then(() => trail.add([entry]))
-      .catch((error: unknown) => onFault(failure, error))
+      .catch((error: unknown) => onFault(failure, error, logged(entry)))
       .finally(() => waiting--);
   };
   const openWindow = (whose: string, { way, name }: Actor, more: More): Window => {
@@ -71,6 +72,13 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
 }
 
 const failure = 'a line of the audit could not be stored';
+
+/** What the log says of an entry that is not stored: else nothing would say what was done meanwhile. */
+function logged({ actor, action, keyId, subject, result, times }: AuditEntry): LogFields {
+  const { way, name, address } = actor;
+  const fields = { way, actor: name, action, keyId, subject, result, times };
+  return address === null ? fields : { ...fields, clientAddress: address };
+}
 
 /** What one line says of all that have none of their own. */
 type More = Omit<AuditEntry, 'actor' | 'times'>;

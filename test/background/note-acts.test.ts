@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { noteActs } from '../../src/background/note-acts.ts';
 import { keyEntry } from '../../src/domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../../src/domain/audit/audit-line.ts';
+import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
 import { ada, entryOf } from '../support/audit-scene.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
@@ -15,8 +16,8 @@ const refusal: AuditEntry = {
 
 function keep(add: (entries: readonly AuditEntry[]) => Promise<void>) {
   const clock = createFakeClock();
-  const faults: string[] = [];
-  const onFault = (message: string): void => void faults.push(message);
+  const faults: unknown[] = [];
+  const onFault: ReportFault = (...fault) => void faults.push(fault);
   return { clock, faults, ...noteActs({ add }, { ready: Promise.resolve(), clock, onFault }) };
 }
 
@@ -94,6 +95,20 @@ test('lines that wait for a database that is away are bounded, and reported wher
   expect(faults).toHaveLength(5);
   await stop();
   expect(faults).toHaveLength(1_005);
+  expect(faults.at(-1)).toEqual([
+    'a line of the audit could not be stored',
+    new Error('away'),
+    {
+      way: 'admin_api',
+      actor: 'ada',
+      clientAddress: '192.0.2.7',
+      action: 'request.cancel',
+      keyId: null,
+      subject: 'request 999',
+      result: 'done',
+      times: 1,
+    },
+  ]);
   isAway = false;
   note(entryOf(7));
   await stop();

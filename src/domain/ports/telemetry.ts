@@ -26,6 +26,14 @@ export interface LogFields {
   readonly records?: number;
   readonly postings?: number;
   readonly before?: string;
+  /** What a line of the audit that could not be stored would have said, beside the address. */
+  readonly way?: string;
+  readonly actor?: string | null;
+  readonly action?: string;
+  readonly keyId?: string | null;
+  readonly subject?: string | null;
+  readonly result?: string;
+  readonly times?: number;
   /** The number of a ledger root, the accounts in it, and its hash. */
   readonly root?: number;
   readonly accounts?: number;

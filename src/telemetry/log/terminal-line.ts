@@ -30,6 +30,9 @@ export interface LineFields {
   readonly totalMs?: number;
   readonly keyId?: string | null;
   readonly keyName?: string | null;
+  readonly actor?: string | null;
+  readonly action?: string;
+  readonly subject?: string | null;
   readonly requestId?: string;
   readonly attempts?: readonly AttemptFields[];
   readonly result?: string;
@@ -107,10 +110,22 @@ function messageLines(line: LineFields, { columns, paint }: Terminal): readonly 
   const msg = line.worker === undefined ? line.msg : `${line.msg}: worker ${line.worker}`;
   const root = line.root === undefined ? undefined : `${line.root}: ${line.hash}`;
   const trial = trialAfterMs === undefined ? undefined : `tried again after ${trialAfterMs / 1_000} s`;
+  const act = [line.actor, line.action, line.keyId, line.subject].filter((word) => typeof word === 'string');
+  const done = line.action === undefined ? undefined : act.join(' ');
   const shown = counts === undefined ? lost : JSON.stringify(counts);
-  const words = [msg, root, upstream, trial, result, cause, reason, count, names?.join(', '), shown].filter(
-    (word) => word !== undefined && word !== null,
-  );
+  const words = [
+    msg,
+    root,
+    upstream,
+    trial,
+    done,
+    result,
+    cause,
+    reason,
+    count,
+    names?.join(', '),
+    shown,
+  ].filter((word) => word !== undefined && word !== null);
   const text = words.join(': ');
   const [first = '', ...more] = text
     .split('\n')
