@@ -1,6 +1,6 @@
 import { keyEntry, safeChanges } from '../domain/audit/audit-line.ts';
 import type { Actor, AuditEntry } from '../domain/audit/audit-line.ts';
-import { differencesOf } from '../domain/audit/differences.ts';
+import { differencesOf, withoutEndedWaits } from '../domain/audit/differences.ts';
 import type { Fields } from '../domain/audit/differences.ts';
 import { originAlone } from '../domain/audit/safe-text.ts';
 import type { AuditTrail } from '../domain/ports/audit.ts';
@@ -68,7 +68,6 @@ function changesSince(before: string | null, settings: Fields) {
   if (before === null) return [];
   const noted = JSON.parse(before) as [string, string][];
   // Earlier versions noted addresses with their paths.
-  return safeChanges(
-    differencesOf(new Map(noted.map(([field, value]) => [field, originAlone(value)])), settings),
-  );
+  const known = new Map(noted.map(([field, value]) => [field, originAlone(value)]));
+  return safeChanges(withoutEndedWaits(differencesOf(known, settings)));
 }

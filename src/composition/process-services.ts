@@ -28,6 +28,7 @@ import { nothingActive } from './active-config.ts';
 import { composeClaims } from './claim-services.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { keepDeclaredKeys } from './declared-key-services.ts';
+import { settingsInForce } from './fixed-settings.ts';
 import { createFeatures } from './features.ts';
 import { composeHistory } from './history-services.ts';
 import { watchUpstreams } from './health-and-events.ts';
@@ -131,6 +132,7 @@ export type ProcessServices = ReturnType<typeof createProcessServices>;
 export function createProcessServices(config: Config, settings: ProcessSettings, clock: Clock, log: Log) {
   let isClosed = false;
   let active = nothingActive(config);
+  const atStart = active.audited();
   const parts = makeParts(config, settings, clock, log, () => active);
   const { storage, observability, upstreams, declarations, work, nodes, history, doctorRuns, features } =
     parts;
@@ -176,7 +178,7 @@ export function createProcessServices(config: Config, settings: ProcessSettings,
     attach(next: ActiveConfig): void {
       active = next;
       declarations.declare(next.declaredKeys);
-      work.audit.noteConfig(next.audited());
+      work.audit.noteConfig(settingsInForce(atStart, next.audited()));
       upstreams.follow(next);
     },
     /** Whether `close` was called: nothing can be asked of the process any more. */

@@ -62,6 +62,31 @@ export function differencesOf(before: Fields, after: Fields): readonly FieldChan
   return more === 0 ? told : [...told, { field: `${more} more fields`, before: null, after: null }];
 }
 
+/** Behind the name of a field whose value waits for the next start. */
+const waits = ' (from the next start on)';
+
+/**
+ * The fields of settings that replaced those of the start: one that only a start changes has its value of then, beside the
+ * one that it gets at the next start.
+ */
+export function fieldsInForce(start: Fields, next: Fields, isFixed: (field: string) => boolean): Fields {
+  const inForce = new Map(next);
+  for (const field of [...start.keys(), ...next.keys()].filter(isFixed)) {
+    const [before, after = 'none'] = [start.get(field), next.get(field)];
+    if (before === next.get(field)) continue;
+    if (before === undefined) inForce.delete(field);
+    else inForce.set(field, before);
+    inForce.set(field + waits, after);
+  }
+  return inForce;
+}
+
+/** Changes without the end of a wait where the field has changed by then, which says it. */
+export function withoutEndedWaits(changes: readonly FieldChange[]): readonly FieldChange[] {
+  const ended = new Set(changes.map(({ field }) => field + waits));
+  return changes.filter(({ field, after }) => after !== null || !ended.has(field));
+}
+
 /** No fields, as of what is not there yet. */
 export const noFields: Fields = new Map();
 
