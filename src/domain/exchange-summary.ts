@@ -80,6 +80,6 @@ export interface ExchangeSummary {
 }
 
 /** The error code in the client's answer; `null` for a client that disconnected and got none. */
-export function codeOf({ outcome, refusal }: ExchangeSummary): ErrorCode | null {
+export function codeOf({ outcome, refusal }: Pick<ExchangeSummary, 'outcome' | 'refusal'>): ErrorCode | null {
   return outcome === 'client_closed' ? null : (refusal?.code ?? null);
 }

@@ -1,4 +1,5 @@
 import { ownLimitOf } from '../limits/limits.ts';
+import { codeOf } from '../exchange-summary.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 import { boundOf } from '../../shared/time-bounds.ts';
 
@@ -50,8 +51,9 @@ export class GroupCounts {
     const { counts } = this.#of(summary);
     const { requests, refusals, firstTexts } = counts;
     requests[outcome] = (requests[outcome] ?? 0) + 1;
-    if (refusal !== null) {
-      const cause = ownLimitOf(refusal) ?? refusal.code;
+    const code = codeOf({ outcome, refusal });
+    if (refusal !== null && code !== null) {
+      const cause = ownLimitOf(refusal) ?? code;
       refusals[cause] = (refusals[cause] ?? 0) + 1;
     }
     counts.outputTokens += usage?.outputTokens ?? 0;

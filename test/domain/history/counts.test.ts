@@ -104,6 +104,17 @@ describe('the counts of requests', () => {
     expect(whole.whole().requests).toEqual({ completed: 5 });
   });
 
+  test('have no refusal of a client that left before it got an answer', () => {
+    const whole = new GroupCounts('');
+    const refusal = refuse('server_error', '');
+    whole.count({ ...summary, outcome: 'client_closed', refusal });
+    whole.count({ ...summary, outcome: 'crashed', refusal });
+    expect(whole.whole()).toMatchObject({
+      requests: { client_closed: 1, crashed: 1 },
+      refusals: { server_error: 1 },
+    });
+  });
+
   test('keep the most frequent groups, and one for all others that loses none of them', () => {
     const counts = new GroupCounts('model');
     for (let at = 0; at < 200; at++)
