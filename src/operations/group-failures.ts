@@ -1,5 +1,5 @@
 import { readSentences } from '../domain/diagnosis/diagnose.ts';
-import { isFailed } from '../domain/money/consumption.ts';
+import { isFailed, isUnanswered } from '../domain/money/consumption.ts';
 import type { Attempt, ConsumptionRecord, Outcome, RecordFilter } from '../domain/money/consumption.ts';
 import type { RecordPages } from '../domain/ports/records.ts';
 
@@ -151,7 +151,7 @@ function viewGroup({ newest, failed, keys, ...group }: Growing): FailureGroup {
 function failuresOf({ attempts, model, upstream, failure, outcome }: ConsumptionRecord): readonly Failed[] {
   const calls = attempts.filter(({ result }) => isFailed(result));
   if (calls.length > 0) return calls.map((call) => failureOf(call, model));
-  if (outcome === 'completed' || outcome === 'incomplete') return [];
+  if (!isUnanswered(outcome)) return [];
   const { cause, advice: remedy } = readSentences(failure?.cause ?? null);
   return [
     {

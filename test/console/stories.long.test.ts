@@ -54,6 +54,16 @@ beforeAll(async () => {
   };
   for (const name of ['old', 'new', 'old', 'new', 'wrong', 'wrong']) await ask(bob.key, name);
   for (let sent = 0; sent < 4; sent++) await ask(greedy.key, 'old');
+  const leaving = new AbortController();
+  const left = gateway.post(
+    '/v1/chat/completions',
+    { model: 'new', stream: true, messages: [{ role: 'user', content: 'x' }] },
+    { headers: { authorization: `Bearer ${bob.key}` }, signal: leaving.signal },
+  );
+  await eventually('the request has an upstream', () => slow.running === 1);
+  leaving.abort();
+  await left.catch(() => null);
+  await eventually('the request is given up', () => slow.running === 0);
   await gateway.recorded();
   const changed = await fetch(`${gateway.adminUrl}/admin/keys/${bob.id}`, {
     method: 'PATCH',
@@ -110,7 +120,7 @@ class Person {
   }
 }
 
-describe.skipIf(browserAbsence !== null)(`five questions (${browserAbsence ?? 'Chromium'})`, () => {
+describe.skipIf(browserAbsence !== null)(`six questions (${browserAbsence ?? 'Chromium'})`, () => {
   const visit = useBrowser();
 
   const enter = async (): Promise<Person> => {
@@ -138,6 +148,20 @@ describe.skipIf(browserAbsence !== null)(`five questions (${browserAbsence ?? 'C
     await person.press(cause.getByRole('link', { name: /^those with this cause/ }));
     const rows = page.getByRole('table', { name: 'Requests' }).getByRole('row');
     await expect.poll(() => rows.count()).toBe(3);
+    await end(person);
+  });
+
+  test('which requests were broken off by their clients, which is told as no words of a provider', async () => {
+    const person = await enter();
+    const { page } = person;
+    await person.open('Failures');
+    const cause = page.getByRole('listitem').filter({ hasText: 'client closed' }).first();
+    await cause.waitFor();
+    expect(await cause.textContent()).toMatch(/1 request: client closed/);
+    expect(await cause.getByRole('term').allTextContents()).toEqual(['code', 'when', 'whom', 'requests']);
+    await person.press(cause.getByRole('link', { name: /^those with this cause/ }));
+    const rows = page.getByRole('table', { name: 'Requests' }).getByRole('row');
+    await expect.poll(() => rows.count()).toBe(2);
     await end(person);
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Attempt, RecordFilter, SettledRecord } from '../../src/domain/money/consumption.ts';
+import { groupFailures } from '../../src/operations/group-failures.ts';
 import { createRecordPages } from '../../src/storage/records/record-pages.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';
@@ -18,8 +19,8 @@ interface Use {
   readonly ends: boolean;
   readonly keyId: string;
   readonly tag?: string;
-  /** What its upstream said of a failure; none where it answered. */
-  readonly failure?: string | undefined;
+  /** What its upstream said of a failure; none where it answered, `null` where the client left. */
+  readonly failure?: string | null | undefined;
   readonly totalMs?: number;
 }
 
@@ -33,7 +34,7 @@ const uses = fc.array(
     ends: fc.constantFrom(true, true, true, false),
     keyId: fc.constantFrom('key_a', 'key_b'),
     tag: fc.constantFrom('', '', 'night'),
-    failure: fc.constantFrom(undefined, undefined, ...words),
+    failure: fc.constantFrom(undefined, undefined, null, ...words),
     totalMs: fc.constantFrom(5, 50),
   }),
   { maxLength: 60, size: 'max' },
@@ -67,6 +68,8 @@ async function open(made: readonly Use[]) {
 /** How a request ends, beside what its record has from its beginning. */
 function endOf({ failure, totalMs = 1 }: Use): Partial<SettledRecord> {
   if (failure === undefined) return { totalMs };
+  if (failure === null)
+    return { totalMs, outcome: 'client_closed', status: 499, failure: { code: null, cause: null } };
   const upstreamError = { status: 500, code: null, message: failure };
   const attempt: Attempt = { ...plainAttempt, result: 'error', upstreamError };
   const failed = { code: 'upstream_error', cause: null } as const;
@@ -74,7 +77,8 @@ function endOf({ failure, totalMs = 1 }: Use): Partial<SettledRecord> {
 }
 
 /** All that the record of a failure says of it. */
-function saysOf(failure: string | undefined): readonly string[] {
+function saysOf(failure: string | null | undefined): readonly string[] {
+  if (failure === null) return ['client_closed'];
   return failure === undefined ? [] : [failure, 'error', 'upstream_error'];
 }
 
@@ -83,8 +87,7 @@ function isWanted(
   filter: RecordFilter,
   { model, keyId, tag = '', ends, failure, totalMs = 1 }: Use,
 ): boolean {
-  const status = failure === undefined ? 200 : 502;
-  const outcome = failure === undefined ? 'completed' : 'upstream_failed';
+  const { status = 200, outcome = 'completed' } = endOf({ model, keyId, ends, failure, hours: 0 });
   return (
     (filter.keyId ?? keyId) === keyId &&
     (filter.model ?? model) === model &&
@@ -118,11 +121,11 @@ const filters = fc.record<RecordFilter>(
     keyId: fc.constant('key_a'),
     model: fc.constantFrom('rare', 'usual'),
     tag: fc.constantFrom('', 'night'),
-    outcome: fc.constantFrom('completed', 'upstream_failed'),
-    status: fc.constantFrom(200, 502),
+    outcome: fc.constantFrom('completed', 'upstream_failed', 'client_closed'),
+    status: fc.constantFrom(200, 499, 502),
     minDurationMs: fc.constantFrom(5, 6),
     maxDurationMs: fc.constantFrom(49, 50),
-    cause: fc.constantFrom(...words, '%', '_', 'message'),
+    cause: fc.constantFrom(...words, '%', '_', 'message', 'client_', 'completed'),
   },
   { requiredKeys: [] },
 );
@@ -161,4 +164,29 @@ test('a model of long ago is found without the records since then, and what no r
   for (const filter of [{ model: 'never' }, { outcome: 'lost' }, { status: 404 }, { upstream: 'v' }] as const)
     expect(await readsFor(filter)).toEqual({ found: 0, next: null, isQuick: true });
   expect(await readsFor({ cause: 'refused' })).toEqual({ found: 0, next: null, isQuick: true });
+});
+
+test('requests without a code are found by the cause that the report of failures has for them', async () => {
+  const engine = openTestEngine(':memory:');
+  onTestFinished(() => engine.close());
+  const store = createStore(engine, { nextId: () => 'id', now: () => startMs, report: () => {} });
+  await store.createKey({ ...payingKey, id: 'key_a' }, 'key_a', null);
+  const [left, lost] = [requestIdFor('left', startMs), requestIdFor('lost', startMs)];
+  for (const requestId of [left, lost]) await store.open({ ...openedRecord, requestId, keyId: 'key_a' });
+  const begun = beginningOf({ ...openedRecord, requestId: left, keyId: 'key_a' });
+  const use = { model: 'usual', hours: 0, ends: true, keyId: 'key_a', failure: null } as const;
+  await store.settle({ ...settledRecord, requestId: left, begun, ...endOf(use) });
+  await store.closeAsLost([lost]);
+  const pages = createRecordPages(engine);
+  const { groups } = await groupFailures(pages, {});
+  const found = groups.map(async ({ code, requestId }) => {
+    const page = await pages.listRecords({ cause: String(code) }, 5, null);
+    return [code, page?.records.map((record) => record.requestId === requestId)];
+  });
+  expect(new Set(await Promise.all(found))).toEqual(
+    new Set([
+      ['client_closed', [true]],
+      ['lost', [true]],
+    ]),
+  );
 });

@@ -76,6 +76,8 @@ const filters: readonly RecordFilter[] = [
   ...words.map((cause) => ({ cause })),
   { cause: 'Mend', keyId: 'key_a', from: startMs + 10_000, to: startMs + 50_000 },
   { cause: '%' },
+  { cause: 'lost' },
+  { cause: 'upstream_f' },
 ];
 
 /** All that is read of records by their filters, causes and times, in small reads. */

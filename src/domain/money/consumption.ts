@@ -50,6 +50,11 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
+/** Whether a request got no whole answer. */
+export function isUnanswered(outcome: Outcome | null): outcome is Outcome {
+  return outcome !== null && outcome !== 'completed' && outcome !== 'incomplete';
+}
+
 /** How a request can end that has no record, as it got the answer of another one: while that ran, or afterwards. */
 const joins = ['joined', 'replayed'] as const;
 
@@ -220,13 +225,15 @@ export interface RecordFilter {
 
 /**
  * Whether a text is a part of what a record says of why its request, or a call for it, failed: the code that the client got,
- * the causes, and the result, code and words of each failed call. Upper and lower case differ.
+ * or the outcome where it got none, the causes, and the result, code and words of each failed call. Upper and lower case
+ * differ.
  */
-export function saysCause({ failure, attempts }: ConsumptionRecord, text: string): boolean {
+export function saysCause({ failure, attempts, outcome }: ConsumptionRecord, text: string): boolean {
   const ofCalls = attempts.flatMap(({ result, cause, upstreamError }) =>
     result === 'ok' ? [] : [result, cause, upstreamError?.code, upstreamError?.message],
   );
-  return [failure?.code, failure?.cause, ...ofCalls].some((said) => said?.includes(text) === true);
+  const code = failure?.code ?? (isUnanswered(outcome) ? outcome : null);
+  return [code, failure?.cause, ...ofCalls].some((said) => said?.includes(text) === true);
 }
 
 /** A page of records, newest first; `next` is the cursor of the following page. */

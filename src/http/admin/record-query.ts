@@ -24,7 +24,9 @@ export const recordFilterFields = {
   cause: storedText
     .min(1, 'expected a part of a cause')
     .optional()
-    .describe('A part of a cause, of a result or code of a failed call, or of the words of its provider.'),
+    .describe(
+      'A part of a cause, of the code that the client got or of the outcome if it got none, or of the result, code or words of a failed call.',
+    ),
   tag: storedText.optional().describe('An empty one stands for the requests without a tag.'),
   min_duration_ms: wholeNumberFrom(1, longestMs).optional(),
   max_duration_ms: wholeNumberFrom(1, longestMs).optional(),

@@ -1,7 +1,8 @@
+import { isUnanswered, outcomes } from '../../domain/money/consumption.ts';
 import type { RecordFilter } from '../../domain/money/consumption.ts';
 import type { Statement } from '../engine.ts';
 import { outcomeOf } from '../schema/requests.ts';
-import { raw, sql } from '../statements.ts';
+import { joined, listOf, raw, sql } from '../statements.ts';
 import type { RequestKey } from './request-key.ts';
 
 /** The time of a filter, and a place behind which its records are. */
@@ -62,5 +63,11 @@ export function saysOfFailure(filter: RecordFilter): boolean {
  */
 export function mayHaveCause(cause: string): Statement {
   const asJson = JSON.stringify(cause).slice(1, -1);
-  return sql`(instr(passed.attempts, ${asJson}) > 0 OR instr(passed.failure, ${asJson}) > 0)`;
+  const said = [sql`instr(passed.attempts, ${asJson}) > 0`, sql`instr(passed.failure, ${asJson}) > 0`];
+  const ends = outcomes.filter((outcome) => isUnanswered(outcome) && outcome.includes(cause));
+  if (ends.length > 0)
+    said.push(
+      sql`passed.kind IN (SELECT number FROM record_kinds WHERE ${raw(outcomeOf('record_kinds'))} IN (${listOf(ends)}))`,
+    );
+  return sql`(${joined(said, ' OR ')})`;
 }

@@ -108,13 +108,15 @@ function Cause({ group, bounds }: { readonly group: Group; readonly bounds: Boun
 }
 
 function factsOf(group: Group, { from, to }: Bounds): readonly Fact[] {
-  const { upstream, model, status, code, words, remedy, keys, outcomes, request_id: id } = group;
-  const said = [status, code, words].filter((part) => part !== null && part !== '');
+  const { upstream, model, result, status, code, words, remedy, keys, outcomes, request_id: id } = group;
+  // Without a failed call the code is this gateway's, and no provider's.
+  const said = result === null ? [] : [status, code, words].filter((part) => part !== null && part !== '');
   // The filter by cause finds a part of the words, which may be of a failed call before another one that answered.
-  const cause = group.cause ?? group.result ?? code;
+  const cause = group.cause ?? result ?? code;
   const filter = { model: model || null, cause, from, to };
   return [
     ["the provider's words", said.length === 0 ? null : said.join(', ')],
+    ['code', result === null ? code : null],
     ['what to do', remedy],
     [
       'when',
