@@ -1,5 +1,7 @@
 /** Control and format characters (escape sequences, direction marks) and line separators: they change how a line is displayed. */
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+/** A text without any of them. */
+export const visibleText = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 const everyInvisible = new RegExp(invisible.source, 'gu');
 
 const shortEscapes: ReadonlyMap<string, string> = new Map([

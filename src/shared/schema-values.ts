@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { visibleText } from './control-characters.ts';
 import { parseDuration } from './duration.ts';
 import { maxNanos, nanosPerUsd, parseUsd } from './money.ts';
 import { canonicalNetwork, enclosingNetwork } from './networks.ts';
@@ -112,19 +113,25 @@ export const maxLimit = 2_147_483_647;
 /** A text that is stored, or compared with stored ones. */
 export const storedText = z.string().superRefine(refuseBy(whyNotStorable));
 
-const maxKeyNameLength = 100;
+/** A text without blanks at its ends, which are not seen: with one it would be another text that looks the same. */
+export const withoutEndBlanks = /^(?!\s)(.*\S)?$/su;
 
-/** The name of a key. */
-export const keyName = z
+/** A name that is read by people: what is not seen in it would hide that it is another one, or turn around what is behind it. */
+export const readName = z
   .string()
   .min(1, 'expected a name that is not empty')
-  .max(maxKeyNameLength)
-  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters')
+  .regex(visibleText, 'expected a name without control characters, direction marks and zero-width characters')
+  .regex(withoutEndBlanks, 'expected a name without blanks at its ends: leave them out')
   .refine(
     (name) => name.isWellFormed(),
     'expected a name of whole characters: it has half of a surrogate pair',
-  )
-  .refine((name) => name === '' || /[^\s\p{Cf}]/u.test(name), 'expected a name that can be seen')
+  );
+
+const maxKeyNameLength = 100;
+
+/** The name of a key. */
+export const keyName = readName
+  .max(maxKeyNameLength)
   .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
 /** What keys are searched for: a part of a name, or the beginning of an id. */

@@ -65,6 +65,14 @@ describe('tokens with names', () => {
       'admin.tokens[1].name: another token has this name',
     ],
     [tokens(`{ name: admin.token, token: ${readOnlyToken} }`), 'admin.tokens[0].name: expected another name'],
+    [
+      tokens(`{ name: "ada ", token: ${readOnlyToken} }`),
+      'admin.tokens[0].name: expected a name without blanks',
+    ],
+    [
+      tokens(String.raw`{ name: "\u202Eada", token: ${readOnlyToken} }`),
+      'admin.tokens[0].name: expected a name without control characters, direction marks',
+    ],
     [tokens(`{ name: "", token: ${readOnlyToken} }`), 'admin.tokens[0].name: expected a name'],
     [tokens('{ name: ada, token: short }'), 'admin.tokens[0].token: expected 16 characters or more'],
     [tokens(`{ token: ${readOnlyToken} }`), 'admin.tokens[0].name'],

@@ -244,14 +244,15 @@ describe('declared keys', () => {
     ]);
   });
 
-  test('are refused with names that can not be shown', () => {
-    expect(problemsOf({ 'b\nob': { key } })).toEqual([
+  test.each(['b\nob', 'bob\u202e'])('are refused with the name %j, which can not be shown', (name) => {
+    expect(problemsOf({ [name]: { key } })).toEqual([
       expect.stringContaining('expected a name without control characters'),
     ]);
   });
 
   test.each([
     ['', 'keys."": expected a name that is not empty'],
+    ['bob ', 'keys.bob : expected a name without blanks at its ends: leave them out'],
     ['b\ud83d', 'keys.b\ud83d: expected a name of whole characters: it has half of a surrogate pair'],
   ])('are refused with the name %j', (name, problem) => {
     expect(problemsOf({ [name]: { key } })).toEqual([problem]);
@@ -270,7 +271,7 @@ describe('declared keys', () => {
       'line 1: limits.concurrency: expected 2147483647 or less',
       'line 1: limits.requestsPerMinute: expected 2147483647 or less',
       'line 3: keys.bob.concurrency: expected 2147483647 or less',
-      'line 4: keys.…: expected a name without control characters',
+      'line 4: keys.…: expected a name without control characters, direction marks and zero-width characters',
       'line 6: models.…: expected a text without the character U+0000',
     ]);
   });

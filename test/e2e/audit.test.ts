@@ -296,7 +296,7 @@ test('a reload leaves one line with what differs, secrets as fingerprints; the d
 
 test('a read-only token reads the audit, as CSV without formulas, too', async () => {
   const gateway = await open();
-  const name = '=HYPERLINK("http://evil.example") <b>\u202e,"';
+  const name = '=HYPERLINK("http://evil.example") <b>,"';
   await gateway.gateway.keys.create({ name });
   const headers = [['Authorization', `Bearer ${readersToken}`]] as const;
   const asCsv = await sendRaw(gateway, {

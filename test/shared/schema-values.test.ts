@@ -22,16 +22,24 @@ describe('an amount in USD', () => {
   });
 });
 
+const marks = 'expected a name without control characters, direction marks and zero-width characters';
+const blanks = 'expected a name without blanks at its ends: leave them out';
+
 describe('the name of a key', () => {
   test.each([
     ['bob', undefined],
     ['first key', undefined],
     ['key_of_bob', undefined],
-    ['  ', 'expected a name that can be seen'],
-    ['\u202e\u200b', 'expected a name that can be seen'],
+    ['أحمد', undefined],
+    ['  ', blanks],
+    ['bob ', blanks],
+    ['\u00a0bob', blanks],
+    ['\u202eevil2', marks],
+    ['bob\u200b', marks],
+    ['b\u2028ob', marks],
     ['key_a1B2c3D4e5F6', 'expected a name that is not in the form of an id'],
-    ['a\u001bb', 'expected a name without control characters'],
-    ['a\0b', 'expected a name without control characters'],
+    ['a\u001bb', marks],
+    ['a\0b', marks],
     ['😀', undefined],
     ['a\ud83d', 'expected a name of whole characters: it has half of a surrogate pair'],
     ['', 'expected a name that is not empty'],

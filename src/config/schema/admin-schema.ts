@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { valueKinds } from '../../shared/schema-values.ts';
+import { readName, valueKinds } from '../../shared/schema-values.ts';
 import { minTokenLength } from '../admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../default-addresses.ts';
 import { listenHost } from './address-values.ts';
-import { chosenName, port, trueOrFalse } from './values.ts';
+import { port, trueOrFalse } from './values.ts';
 
 /** The most names of the admin listener. */
 const maxHosts = 32;
@@ -35,7 +35,7 @@ const hostName = z
 
 /** A token of one person or one program. */
 const namedToken = z.strictObject({
-  name: chosenName
+  name: readName
     .max(maxTokenName)
     .refine(
       (name) => name !== adminTokenSetting && name !== readOnlyTokenSetting,

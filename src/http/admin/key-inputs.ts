@@ -10,6 +10,7 @@ import {
   storedText,
   usd,
   wholeNumberWithin,
+  withoutEndBlanks,
 } from '../../shared/schema-values.ts';
 import { keyStates } from '../../domain/ports/key-store.ts';
 import { ownReferences } from '../../domain/ports/accounts.ts';
@@ -68,7 +69,7 @@ export const payment = z.strictObject({
     .max(maxReferenceLength)
     // Another one for each line break or blank, so that a payment would be booked again.
     .regex(/^[^\p{Cc}]*$/u, 'expected a reference without control characters, such as line breaks')
-    .regex(/^(?!\s)(.*\S)?$/su, 'expected a reference without blanks at its ends: leave them out')
+    .regex(withoutEndBlanks, 'expected a reference without blanks at its ends: leave them out')
     .refine(
       (text) => !text.startsWith(ownReferences),
       `expected a reference that does not begin with ${ownReferences}`,

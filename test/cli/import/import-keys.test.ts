@@ -174,6 +174,19 @@ describe('textgate import litellm --keys', () => {
     );
   });
 
+  test('takes no name with what is not seen in it', async () => {
+    const gateway = await start();
+    const rows = [header, rowOf('bob '), rowOf('\u202ebob')].join('\n');
+    expect((await run(gateway, rows)).stdout).toBe(
+      [
+        'line 2: not taken: key_alias: expected a name without blanks at its ends: leave them out.',
+        'line 3: not taken: key_alias: expected a name without control characters, direction marks and zero-width characters.',
+        '2 rows: 0 imported, 0 here already, 0 left out, 2 not taken',
+        '',
+      ].join('\n'),
+    );
+  });
+
   test('makes a key that has spent all of it one with a balance of 0', async () => {
     const gateway = await start();
     await run(
