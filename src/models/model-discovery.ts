@@ -15,6 +15,7 @@ import { hasControlCharacters } from '../shared/control-characters.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { matchName, renameBy } from '../shared/name-pattern.ts';
+import { maxModelNameLength } from '../shared/schema-values.ts';
 
 /** How long a list stays fresh, in milliseconds. */
 const freshMs = 60_000;
@@ -122,7 +123,8 @@ export function createModelDiscovery(
 
 /** What an operator should mend about a list; `null` when nothing. */
 function problemIn({ models, unusable, shared }: FoundModels, { allow }: Offer): string | null {
-  if (unusable > 0) return `${unusable} models left out: control characters in their names`;
+  if (unusable > 0)
+    return `${unusable} models left out: control characters in their names, or more than ${maxModelNameLength} characters`;
   if (shared.length > 0)
     return `models.rename gives several models the same name, and only the first of each in the list is offered: ${shared.slice(0, maxShown).join(', ')}`;
   if (models.size > 0) return null;
@@ -174,7 +176,7 @@ export interface Offer extends ChangingPrice {
 interface FoundModels {
   readonly kind: 'found';
   readonly models: ReadonlyMap<string, OfferedModel>;
-  /** How many names were left out for their control characters. */
+  /** How many names were left out for their control characters or their length. */
   readonly unusable: number;
   /** The public names that `rename` gives to several models, of which the first in the list has it. */
   readonly shared: readonly string[];
@@ -229,8 +231,8 @@ async function readText(answer: UpstreamAnswer): Promise<string | UpstreamFault 
 }
 
 /**
- * The allowed models of a list, under their public names. A name with control characters is left out: it would reach
- * logs and terminals.
+ * The allowed models of a list, under their public names. A name with control characters, or one that is very long, is left
+ * out: it would reach logs, terminals and pages.
  */
 function offerModels(
   listed: readonly ListedModel[],
@@ -241,7 +243,7 @@ function offerModels(
   const shared = new Set<string>();
   let unusable = 0;
   for (const { name, createdAtSeconds: listedSeconds } of listed) {
-    if (hasControlCharacters(name)) {
+    if (hasControlCharacters(name) || name.length > maxModelNameLength) {
       unusable++;
       continue;
     }

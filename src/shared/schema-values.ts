@@ -134,6 +134,9 @@ export const keyName = readName
   .max(maxKeyNameLength)
   .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
+/** The longest name of a model in a list, of prices or of an upstream, in characters. */
+export const maxModelNameLength = 200;
+
 /** What keys are searched for: a part of a name, or the beginning of an id. */
 export const keySearch = storedText.max(maxKeyNameLength);
 

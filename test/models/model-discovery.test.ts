@@ -75,17 +75,20 @@ function discover(
 }
 
 describe('discovered models', () => {
-  test('with control characters in their names are left out, which is reported once', async () => {
+  test('with control characters in their names, or very long ones, are left out, which is reported once', async () => {
     const listing = createListing();
     const clock = createFakeClock();
-    listing.list('good', 'a\u001b[2J', 'b\u202egnp', 'c\nforged: line');
+    const longest = 'm'.repeat(200);
+    listing.list('good', 'a\u001b[2J', 'b\u202egnp', 'c\nforged: line', longest, `${longest}m`);
     const { models, changes } = discover(listing, { clock });
-    expect(await models.list()).toMatchObject([{ id: 'good' }]);
+    expect(await models.list()).toMatchObject([{ id: 'good' }, { id: longest }]);
     expect(await models.find('a\u001b[2J')).toBeNull();
     clock.advance(60_000);
     await models.find('another');
     expect(listing.calls()).toBe(2);
-    expect(changes).toEqual(['3 models left out: control characters in their names']);
+    expect(changes).toEqual([
+      '4 models left out: control characters in their names, or more than 200 characters',
+    ]);
     listing.list('good');
     clock.advance(60_000);
     await models.find('another');

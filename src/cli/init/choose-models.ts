@@ -1,4 +1,5 @@
 import { formatUsd } from '../../shared/money.ts';
+import { maxModelNameLength } from '../../shared/schema-values.ts';
 import { reserved } from '../../config/cross-checks.ts';
 import { chosenName } from '../../config/schema/values.ts';
 import { findListPrice, findPriceAt, modelsAt } from '../../prices/find-price.ts';
@@ -7,9 +8,6 @@ import type { AskedUpstream } from './known-upstreams.ts';
 
 /** How many models of an upstream are written: a list of more is not read by anyone. */
 const maxModels = 50;
-
-/** The longest name of a model that is written, in characters. */
-const maxNameLength = 200;
 
 /** A model for the config. */
 export interface ChosenModel {
@@ -77,7 +75,7 @@ function ofText(url: string, listed: readonly string[]): readonly string[] {
 
 /** Whether a config can have a name: a $ would begin a reference, << merges objects, and other blanks than spaces get lost. */
 export function isWritable(model: string): boolean {
-  const isName = chosenName.safeParse(model).success && model.length <= maxNameLength;
+  const isName = chosenName.safeParse(model).success && model.length <= maxModelNameLength;
   return isName && !/\$|[^\S ]/.test(model) && model !== reserved && model !== '<<';
 }
 

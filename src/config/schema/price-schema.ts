@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ModelPrice, Price } from '../../domain/money/pricing.ts';
 import { readFactor } from '../../prices/list-price.ts';
 import { maxNanos } from '../../shared/money.ts';
-import { storedText, usd } from '../../shared/schema-values.ts';
+import { maxModelNameLength, storedText, usd } from '../../shared/schema-values.ts';
 import { wholeNumber } from './values.ts';
 
 /** The default price of writes to a provider's cache, as a multiple of the input price: as Anthropic bills. */
@@ -69,9 +69,6 @@ interface TokenPrices {
   readonly output: number;
 }
 
-/** The longest name of a model in the list, in characters. */
-const maxNameLength = 200;
-
 /** The price of the public list: of what the route leads to, or of a name. */
 const listed = z.literal('list', {
   error: 'expected "list", or prices such as { input: "0.15", output: "0.60" }',
@@ -79,7 +76,7 @@ const listed = z.literal('list', {
 const listedByName = z.strictObject({
   list: storedText
     .min(1)
-    .max(maxNameLength)
+    .max(maxModelNameLength)
     .meta({
       description:
         'A provider and its name of a model in the public list of prices, as `textgate prices` shows them.',
