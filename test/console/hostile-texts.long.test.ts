@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
@@ -7,6 +9,7 @@ import { useBrowser } from '../support/browser/visit.ts';
 import { plant } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 /** Markup that would run, marks that turn the direction of what follows, and letters that are written from the right. */
@@ -16,7 +19,7 @@ const fromRight = '\u05D0\u05D1\u05D2 (1)';
 const without = (count: number): string => 'W'.repeat(count);
 
 /** The names of models that a provider offers, of which those with marks are left out, and its words for a request that fails. */
-const models = [markup, fromRight, without(10_000)] as const;
+const models = [markup, fromRight, without(200)] as const;
 const words = `${markup} ${turned} ${without(10_000)}`;
 
 /** The longest that names may be. */
@@ -27,7 +30,9 @@ const upstreamName = `${markup} ${turned} ${without(200)}`;
 
 async function open() {
   const [upstream, broken] = [await startUpstream(), await startUpstream()];
-  const list = JSON.stringify({ object: 'list', data: models.map((id) => ({ id, object: 'model' })) });
+  const listed = [...models, without(10_000), turned].map((id) => ({ id, object: 'model' }));
+  const list = JSON.stringify({ object: 'list', data: listed });
+  const storage = join(makeTemporaryFolder(), 'textgate.db');
   upstream.play((response, request) => {
     if (request.path.endsWith('/models')) return sendJson(response, 200, list);
     if (request.body.includes('stick')) return void sendStream(response, chatFrames([words]).slice(0, 2));
@@ -37,6 +42,7 @@ async function open() {
   const gateway = await startGateway({
     upstreamUrl: upstream.url,
     discover: true,
+    storage,
     upstreams: { [upstreamName]: { url: broken.url } },
     groups: { [group]: { budget: { amount: '5', per: 'day' } } },
   });
@@ -48,8 +54,12 @@ async function open() {
     'the models are known',
     async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
   );
-  const { body: key } = await askAdmin(gateway, 'POST', '/keys', { name: keyName, group, tags: [tag] });
+  const { body: key } = await askAdmin(gateway, 'POST', '/keys', { name: 'old', group, tags: [tag] });
   plant(key.key);
+  // Keys of earlier versions may have names that are refused today.
+  const database = new DatabaseSync(storage, { timeout: 5_000 });
+  database.prepare('UPDATE api_keys SET name = ? WHERE id = ?').run(keyName, key.id);
+  database.close();
   const changed = await askAdmin(gateway, 'PATCH', `/keys/${key.id}`, { models: [...models] });
   expect(changed.status).toBe(200);
   const headers = { authorization: `Bearer ${key.key}`, 'x-textgate-tag': tag };
@@ -60,7 +70,7 @@ async function open() {
   for (const model of models)
     for (const content of ['answer', 'fail']) await (await ask(model, content)).text();
   await gateway.recorded();
-  const stuck = await ask(without(10_000), 'stick');
+  const stuck = await ask(models[2], 'stick');
   onTestFinished(() => void stuck.body?.cancel().catch(() => {}));
   return { gateway, keyId: String(key.id) };
 }
@@ -109,9 +119,17 @@ describe.skipIf(browserAbsence !== null)(`texts of others (${browserAbsence ?? '
         const found = await layoutFaults(page);
         faults.push(...found.map((fault) => `${place.slice(0, 30)} at ${width}: ${fault}`));
       }
-      for (const events of await page.getByRole('table', { name: 'Events' }).allInnerTexts())
-        if (/[\u202E\u2067]/.test(events)) faults.push('the words behind a name are turned around');
+      const events = page.getByRole('table', { name: 'Events' });
+      for (const said of await page.locator('main :is(bdi, h2, h3, option)').or(events).allInnerTexts())
+        if (/[\u202E\u2067]/.test(said)) faults.push(`${place.slice(0, 30)}: a mark in a name is not shown`);
     }
+    await page.goto(`${gateway.adminUrl}/console/#/audit`);
+    await page.setViewportSize({ width: 1_300, height: 800 });
+    const audit = page.getByRole('region', { name: 'Audit, newest first' });
+    await audit.getByText('key changed').waitFor();
+    const beyond = await audit.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+    if (beyond > 0) faults.push(`the result of an act is ${beyond} pixels beyond the window`);
+    await page.goto(`${gateway.adminUrl}/console/#/${places.at(-1)?.[0] ?? ''}`);
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('The answer is complete.').first().waitFor();
     faults.push(...(await layoutFaults(page)));

@@ -6,7 +6,7 @@ import { Fault } from './fault.ts';
 import { submitBy } from './field.ts';
 
 interface Props {
-  readonly title: string;
+  readonly title: ComponentChildren;
   /** Called when the dialog is closed, by Escape as well. */
   readonly onClose: () => void;
   /** Called instead when Escape is pressed: the dialog stays open, as it must where its content would be lost. */
@@ -49,7 +49,7 @@ export function Dialog({ title, onClose, onEscape, children }: Props): VNode {
 }
 
 interface FormProps {
-  readonly title: string;
+  readonly title: ComponentChildren;
   readonly submitLabel: string;
   readonly children?: ComponentChildren;
   readonly onClose: () => void;
@@ -82,7 +82,7 @@ interface ConfirmProps {
   /** The words of the button that asks, and of the one that does it. */
   readonly label: string;
   /** What is asked, as the title of the dialog. */
-  readonly question: string;
+  readonly question: ComponentChildren;
   /** Names what the button is about where its label alone does not, for screen readers. */
   readonly subject: string;
   /** What it does and what it does not. */

@@ -133,17 +133,13 @@ export function asWords(name: string): string {
 /** How much of a name is shown: those of keys are no longer, but a provider may offer models with any. */
 const nameLength = 100;
 
-/** A name, cut if it is very long. */
+/** Characters that are not seen: they hide that a name is another one, and some turn around the words behind it. */
+const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A name, cut if it is very long, with escapes for what is not seen. */
 export function shortName(name: string): string {
-  return name.length > nameLength ? `${name.slice(0, nameLength - 1).toWellFormed()}…` : name;
-}
-
-/** Marks that turn the direction of writing. */
-const turning = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
-
-/** A name within a sentence, without marks that would turn around the words behind it. */
-export function quotedName(name: string): string {
-  return shortName(name.replaceAll(turning, ''));
+  const cut = name.length > nameLength ? `${name.slice(0, nameLength - 1).toWellFormed()}…` : name;
+  return cut.replaceAll(invisible, (mark) => `\\u{${mark.codePointAt(0)?.toString(16)}}`);
 }
 
 /** How much of an id is shown where there is little room. */

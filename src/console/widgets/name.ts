@@ -1,9 +1,12 @@
 import { html } from 'htm/preact';
-import type { ComponentChildren } from 'preact';
+import type { VNode } from 'preact';
 import { shortName } from './format.ts';
 
-/** A name, cut where it is very long: its whole is shown on hover. */
-export function shownName(name: string): ComponentChildren {
+/**
+ * A name, cut where it is very long: its whole is shown on hover. Letters that are written from the right turn nothing around
+ * that is beside it.
+ */
+export function shownName(name: string): VNode {
   const short = shortName(name);
-  return short === name ? name : html`<span title=${name}>${short}</span>`;
+  return html`<bdi title=${short === name ? undefined : name}>${short}</bdi>`;
 }

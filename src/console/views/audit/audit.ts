@@ -14,7 +14,8 @@ import { DataTable, textColumn } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
-import { asWords, formatTime } from '../../widgets/format.ts';
+import { asWords, formatTime, orDash } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
 import { actions, actionText } from './write-act.ts';
 
@@ -127,15 +128,22 @@ const columns: readonly Column<Line>[] = [
   },
   {
     title: 'Of',
-    cell: ({ subject, key_id: keyId }) =>
-      keyId === null ? (subject ?? '–') : html`<a href=${linkTo('keys', keyId)}>${subject ?? keyId}</a>`,
+    cell: ({ subject, key_id: keyId }) => {
+      const name = orDash(subject ?? keyId, shownName);
+      return keyId === null
+        ? html`<span class="long">${name}</span>`
+        : html`<a class="long" href=${linkTo('keys', keyId)}>${name}</a>`;
+    },
   },
   {
     title: 'Before and after',
     isText: true,
     cell: ({ changes }) => html`<${Changes} changes=${changes} />`,
   },
-  { title: 'Who', cell: ({ actor, way }) => `${actor ?? 'unnamed'}, ${ways[way]}` },
+  {
+    title: 'Who',
+    cell: ({ actor, way }) => html`<span class="long">${shownName(actor ?? 'unnamed')}, ${ways[way]}</span>`,
+  },
   textColumn('Address', ({ address }) => address),
   {
     title: 'Result',

@@ -1,12 +1,12 @@
-import { quotedName } from '../../widgets/format.ts';
+import { shortName } from '../../widgets/format.ts';
 import type { PresentedAuditLine } from '../../../http/present/audit.ts';
 
 /** What was done, in words: `key changed: bob`. */
 export function writeAct({ action, subject, key_id: keyId, actor, times }: PresentedAuditLine): string {
   const about = subject ?? keyId;
-  const by = actor === null ? '' : `, by ${actor}`;
+  const by = actor === null ? '' : `, by ${shortName(actor)}`;
   const often = times > 1 ? ` (${times} times)` : '';
-  return `${actionText(action)}${about === null ? '' : `: ${quotedName(about)}`}${by}${often}`;
+  return `${actionText(action)}${about === null ? '' : `: ${shortName(about)}`}${by}${often}`;
 }
 
 const texts: Readonly<Record<PresentedAuditLine['action'], string>> = {

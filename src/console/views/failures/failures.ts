@@ -143,7 +143,8 @@ const refusedColumns: readonly Column<RefusedKey>[] = [
   {
     title: 'Key',
     isName: true,
-    cell: ({ key_id: id, key_name: name }) => html`<a href=${linkTo('keys', id)}>${name ?? shortId(id)}</a>`,
+    cell: ({ key_id: id, key_name: name }) =>
+      html`<a href=${linkTo('keys', id)}>${shownName(name ?? shortId(id))}</a>`,
   },
   { title: 'Limit', cell: ({ limit }) => asWords(limit) },
   { title: 'Requests', isNumber: true, cell: ({ requests }) => formatCount(requests) },

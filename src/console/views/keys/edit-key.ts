@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { adminPath, callAdmin, inPath } from '../../api/admin-api.ts';
 import { useMayChange } from '../../api/session.ts';
 import { goTo, linkTo, useIsHere } from '../../route.ts';
+import { shownName } from '../../widgets/name.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { changedLabels, changesBody, emptyValues, valuesOf } from './key-fields.ts';
 import type { FormValues } from './key-fields.ts';
@@ -40,7 +41,7 @@ export function EditKey({ of, onChanged }: Props): VNode {
   };
   return html`
     <section>
-      <${PlaceHeading}>Edit ${of.name}<//>
+      <${PlaceHeading}>Edit ${shownName(of.name)}<//>
       <${KeyForm}
         before=${before}
         isNew=${false}

@@ -6,7 +6,8 @@ import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
 import { Confirm, FormDialog } from '../../widgets/dialog.ts';
 import { Field } from '../../widgets/field.ts';
-import { formatAmount } from '../../widgets/format.ts';
+import { formatAmount, shortName } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import type { Issued, Key } from './types.ts';
 
 interface Props {
@@ -41,7 +42,12 @@ export function KeyActions({ of: key, onChanged, onIssued }: Props): VNode {
         html`
           <a class="button" href=${linkTo('keys', id, { edit: 'yes' })}>Edit</a>
           <${RotateKey} of=${key} onIssued=${onIssued} onChanged=${onChanged} />
-          <${Confirm} label="Revoke" subject=${name} question=${`Revoke ${name}?`} action=${revoke}>
+          <${Confirm}
+            label="Revoke"
+            subject=${shortName(name)}
+            question=${html`Revoke ${shownName(name)}?`}
+            action=${revoke}
+          >
             <p>
               No request begins with it from then on; those in progress go on to their end. This can't be
               undone.
@@ -99,7 +105,7 @@ function CreditKey({ of: { id, name }, onChanged }: Omit<Props, 'onIssued'>): VN
       isOpen &&
       html`
         <${FormDialog}
-          title=${`Credit ${name}`}
+          title=${html`Credit ${shownName(name)}`}
           submitLabel="Book the payment"
           onClose=${() => setIsOpen(false)}
           onSubmit=${credit}
@@ -144,7 +150,7 @@ function RotateKey({ of: { id, name }, onIssued, onChanged }: Props): VNode {
       isOpen &&
       html`
         <${FormDialog}
-          title=${`Rotate the secret of ${name}`}
+          title=${html`Rotate the secret of ${shownName(name)}`}
           submitLabel="Make a new secret"
           onClose=${() => setIsOpen(false)}
           onSubmit=${rotate}

@@ -10,6 +10,7 @@ import { goTo, linkTo } from '../../route.ts';
 import { searchedText } from '../../searched-text.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
+import { shownName } from '../../widgets/name.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { formatCount, formatShort } from '../../widgets/format.ts';
 import { GroupList, BudgetBar, usedPercent } from './budgets.ts';
@@ -130,7 +131,7 @@ const keyColumns: readonly Column<Key>[] = [
     title: 'Name',
     isName: true,
     sortBy: ({ name }) => name,
-    cell: ({ id, name }) => html`<a class="long" href=${linkTo('keys', id)}>${name}</a>`,
+    cell: ({ id, name }) => html`<a class="long" href=${linkTo('keys', id)}>${shownName(name)}</a>`,
   },
   { title: 'State', sortBy: stateOf, cell: (key) => html`<${KeyState} of=${key} />` },
   {

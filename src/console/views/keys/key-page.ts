@@ -5,6 +5,7 @@ import { useMayChange } from '../../api/session.ts';
 import { useAnswer } from '../../api/use-loaded.ts';
 import { linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
+import { shownName } from '../../widgets/name.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { Facts, Figure, Figures } from '../../widgets/facts.ts';
 import { amountOf } from '../../widgets/amount.ts';
@@ -13,6 +14,7 @@ import {
   formatAmount,
   formatCount,
   orDash,
+  shortName,
   formatDuration,
   formatTime,
 } from '../../widgets/format.ts';
@@ -44,7 +46,7 @@ export function KeyPage({ id, isEdited, onIssued }: Props): VNode {
       (isEdited && isChangeable
         ? html`<${EditKey} of=${key} onChanged=${reload} />`
         : html`
-            <${PlaceHeading}>${key.name} <${KeyState} of=${key} /><//>
+            <${PlaceHeading}>${shownName(key.name)} <${KeyState} of=${key} /><//>
             <p><code>${key.id}</code></p>
             <${KeyFigures} of=${key} />
             <${KeyActions} of=${key} onChanged=${reload} onIssued=${onIssued} />
@@ -73,7 +75,7 @@ function KeyFigures({ of: key }: { readonly of: Key }): VNode {
       />
       <${Figure} label="Spent" value=${amountOf(spent)} />
       <${Figure} label="In progress" value=${writeRunning(key)} />
-      ${budget !== null && html`<${BudgetFigure} label="Left of the budget" budget=${budget} of=${key.name} />`}
+      ${budget !== null && html`<${BudgetFigure} label="Left of the budget" budget=${budget} of=${shortName(key.name)} />`}
       ${key.group !== null && html`<${GroupFigure} name=${key.group} />`}
     <//>
   `;

@@ -5,6 +5,7 @@ import { goTo, linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
 import { Dialog } from '../../widgets/dialog.ts';
+import { shownName } from '../../widgets/name.ts';
 import { KeyList } from './key-list.ts';
 import { KeyPage } from './key-page.ts';
 import { MakeKey } from './edit-key.ts';
@@ -48,7 +49,7 @@ function SecretDialog({ issued: { keyName, secret }, onClose }: Props): VNode {
     return () => removeEventListener('beforeunload', ask);
   }, []);
   return html`
-    <${Dialog} title=${`The secret of ${keyName}`} onClose=${onClose} onEscape=${onEscape}>
+    <${Dialog} title=${html`The secret of ${shownName(keyName)}`} onClose=${onClose} onEscape=${onEscape}>
       <p>Copy it now: it is shown only here and only once. The gateway keeps no more than its hash.</p>
       <pre><code>${secret}</code></pre>
       <p><${CopyButton} text=${secret} subject="the secret" /></p>

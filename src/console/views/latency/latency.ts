@@ -15,7 +15,7 @@ import { DataTable, numberColumn } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Select } from '../../widgets/field.ts';
-import { formatCount, formatDuration, formatPart, quotedName, shortName } from '../../widgets/format.ts';
+import { formatCount, formatDuration, formatPart, shortName } from '../../widgets/format.ts';
 import { shownName } from '../../widgets/name.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
 
@@ -140,7 +140,7 @@ function Report({ bounds, latencies, given, go }: ReportProps): VNode {
 
 /** The two names as they are shown, each cut if it is very long. */
 function titleOf({ model, upstream }: Pair): string {
-  return `${quotedName(model)} at ${quotedName(upstream)}`;
+  return `${shortName(model)} at ${shortName(upstream)}`;
 }
 
 /** A model before the upstream that answered for it: the two may have any names, and are told apart by the whole. */

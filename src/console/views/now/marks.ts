@@ -3,7 +3,7 @@ import type { PresentedList } from '../../../http/present/list.ts';
 import { adminPath, callAdmin } from '../../api/admin-api.ts';
 import type { Bounds } from '../../chosen-time.ts';
 import { linkTo } from '../../route.ts';
-import { quotedName } from '../../widgets/format.ts';
+import { shortName } from '../../widgets/format.ts';
 import { writeAct } from '../audit/write-act.ts';
 import type { History } from './measures.ts';
 
@@ -59,7 +59,7 @@ export function marksOf(history: History, acts: Acts, bounds: Bounds): readonly 
 function markOf({ at, kind, node, upstream, model }: Event): Mark {
   const where = node === null ? '' : ` (${node})`;
   if (upstream === null) return { at, text: `${texts[kind]}${where}`, link: null };
-  const name = quotedName(upstream);
-  const subject = model === null ? name : `${quotedName(model)} at ${name}`;
+  const name = shortName(upstream);
+  const subject = model === null ? name : `${shortName(model)} at ${name}`;
   return { at, text: `${subject} ${texts[kind]}${where}`, link: linkTo('upstreams', upstream) };
 }

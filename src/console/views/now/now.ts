@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { orDash, formatAmount, formatCount, formatDuration, formatShort } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { useServerTime, lostNotice, useStatus } from '../../api/use-status.ts';
 import type { Status } from '../../api/use-status.ts';
 import { Fault } from '../../widgets/fault.ts';
@@ -114,7 +115,7 @@ function UpstreamList({ upstreams }: { readonly upstreams: Status['upstreams'] }
         ([name, { state, cause, running, waiting }]) => html`
           <li key=${name} class=${cause === undefined ? '' : 'broad'}>
             <p>
-              <a href=${linkTo('upstreams', name)}><strong>${name}</strong></a
+              <a href=${linkTo('upstreams', name)}><strong>${shownName(name)}</strong></a
               >${' '}
               <${UpstreamState} state=${state} />
             </p>

@@ -10,6 +10,7 @@ import { useMayChange } from '../../api/session.ts';
 import { linkTo } from '../../route.ts';
 import { Confirm } from '../../widgets/dialog.ts';
 import { Field } from '../../widgets/field.ts';
+import { shownName } from '../../widgets/name.ts';
 
 type RunningRow = PresentedStatusRow;
 
@@ -95,7 +96,7 @@ function columnsOf(
       title: 'Key',
       sortBy: ({ key_name: name, key_id: id }) => name ?? id,
       cell: ({ key_name: name, key_id: id }) =>
-        id === null ? '–' : html`<a href=${linkTo('keys', id)}>${name ?? shortId(id)}</a>`,
+        id === null ? '–' : html`<a href=${linkTo('keys', id)}>${shownName(name ?? shortId(id))}</a>`,
     },
     textColumn('Model', ({ model }) => model),
     textColumn('Upstream', upstreamOf),
@@ -185,7 +186,7 @@ export function WaitingList({ rows, now }: WaitingProps): VNode | null {
   return html`
     <ul class="notices">
       ${[...atKeys].map(([id, waiting]) => {
-        const name = waiting[0]?.key_name ?? id ?? 'no key';
+        const name = shownName(waiting[0]?.key_name ?? id ?? 'no key');
         return html`
           <li key=${id}>
             ${id === null ? name : html`<a href=${linkTo('keys', id)}>${name}</a>`} waits for a slot of the
@@ -196,7 +197,7 @@ export function WaitingList({ rows, now }: WaitingProps): VNode | null {
       ${[...atUpstreams].map(
         ([name, waiting]) => html`
           <li key=${`upstream ${name}`}>
-            <strong>${name}</strong> is used up to its limits:${' '} ${lengthOf(waiting, now)}
+            <strong>${shownName(name)}</strong> is used up to its limits:${' '} ${lengthOf(waiting, now)}
           </li>
         `,
       )}

@@ -6,7 +6,7 @@ import { useAnswer } from '../../api/use-loaded.ts';
 import { goTo, linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { Field, Select, submitBy } from '../../widgets/field.ts';
-import { shortId } from '../../widgets/format.ts';
+import { shortId, shortName } from '../../widgets/format.ts';
 import { stateOf } from '../keys/types.ts';
 import type { Key, Page } from '../keys/types.ts';
 
@@ -82,5 +82,5 @@ function OtherKey({ onChoose }: { readonly onChoose: (id: string) => void }): VN
 
 /** Names may be given twice, so the id is beside them. */
 function nameOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
-  return name === null ? id : `${name} (${shortId(id)})`;
+  return name === null ? id : `${shortName(name)} (${shortId(id)})`;
 }

@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { linkTo } from '../../route.ts';
 import { formatTime } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import type { Upstream } from './use-upstreams.ts';
 
 /** How many changes are kept; older ones are forgotten. */
@@ -78,7 +79,7 @@ export function ChangeLog({ changes }: { readonly changes: readonly Change[] }):
             ({ number, atMs, upstream, what, mood, cause }) => html`
               <li key=${number}>
                 <time class="note">${formatTime(new Date(atMs).toISOString())}</time>${' '}
-                <a href=${linkTo('upstreams', upstream)}>${upstream}</a>${' '}
+                <a href=${linkTo('upstreams', upstream)}>${shownName(upstream)}</a>${' '}
                 <span class=${mood}>${what}</span>
                 ${cause !== null && html`<p class="note">${cause}</p>`}
               </li>

@@ -19,7 +19,7 @@ export function UpstreamCard({ upstream, now }: Props): VNode {
   const { name, dialect, origin, running, limiter, attempts, violations } = upstream;
   return html`
     <li>
-      <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
+      <h2><a href=${linkTo('upstreams', name)}>${shownName(name)}</a></h2>
       <${Health} upstream=${upstream} now=${now} isBrief=${true} />
       <${Facts}
         facts=${[

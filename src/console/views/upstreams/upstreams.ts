@@ -5,6 +5,7 @@ import { linkTo } from '../../route.ts';
 import type { Route } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';
 import { CopyButton } from '../../widgets/copy-button.ts';
+import { shownName } from '../../widgets/name.ts';
 import { PlaceHeading } from '../../widgets/place-heading.ts';
 import { ChangeLog, useChanges } from './changes.ts';
 import { ShadowList } from './shadow-list.ts';
@@ -52,7 +53,7 @@ function Detail({ name, upstreams, now }: Props & { readonly name: string }): VN
   const upstream = upstreams.find((known) => known.name === name);
   return html`
     <p><a href=${linkTo('upstreams')}>← All upstreams</a></p>
-    <${PlaceHeading}>${name}<//>
+    <${PlaceHeading}>${shownName(name)}<//>
     ${
       upstream === undefined
         ? html`<p class="empty">

@@ -6,7 +6,8 @@ import type { Column } from '../../widgets/data-table.ts';
 import { Field } from '../../widgets/field.ts';
 import { amountOf } from '../../widgets/amount.ts';
 import { Bar } from '../../widgets/count-bars.ts';
-import { formatAmount, formatChange, formatCount, formatPart } from '../../widgets/format.ts';
+import { formatAmount, formatChange, formatCount, formatPart, shortName } from '../../widgets/format.ts';
+import { shownName } from '../../widgets/name.ts';
 import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
 import type { MeasureName, UsageRow } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
@@ -88,8 +89,9 @@ function columnsOf(
       sortBy: nameOf,
       cell: (row) => {
         const value = valueOf(row);
-        if (value === null) return nameOf(row);
-        return html`<a href=${recordsLink({ ...filters, [by]: value }, range)}>${nameOf(row)}</a>`;
+        const name = shownName(nameOf(row));
+        if (value === null) return name;
+        return html`<a href=${recordsLink({ ...filters, [by]: value }, range)}>${name}</a>`;
       },
     },
     ...measureNames.map((name) => ({
@@ -106,7 +108,7 @@ function columnsOf(
         const value = valueOf(row);
         if (value === null) return '–';
         const link = usageLink({ ...query, by: next, filters: { ...filters, [by]: value } });
-        return html`<a href=${link}>by ${next}<span class="unseen"> of ${nameOf(row)}</span></a>`;
+        return html`<a href=${link}>by ${next}<span class="unseen"> of ${shortName(nameOf(row))}</span></a>`;
       },
     },
   ];

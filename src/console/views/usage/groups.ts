@@ -1,5 +1,5 @@
 import type { PresentedUsage } from '../../../http/present/usage.ts';
-import { asWords, shortId, shortName } from '../../widgets/format.ts';
+import { asWords, shortId } from '../../widgets/format.ts';
 
 export type UsageRow = PresentedUsage;
 
@@ -43,14 +43,14 @@ export const groups: Readonly<Record<GroupName, Group>> = {
     plural: 'models',
     next: 'key',
     valueOf: ({ model }) => model || null,
-    nameOf: ({ model }) => shortName(model || uncounted),
+    nameOf: ({ model }) => model || uncounted,
   },
   upstream: {
     title: 'Upstream',
     plural: 'upstreams',
     next: 'model',
     valueOf: ({ upstream }) => upstream || null,
-    nameOf: ({ upstream }) => shortName(upstream || uncounted),
+    nameOf: ({ upstream }) => upstream || uncounted,
   },
   outcome: {
     title: 'Outcome',

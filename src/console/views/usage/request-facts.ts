@@ -68,7 +68,8 @@ function writeTokens(usage: Usage): string {
 function keyLink(id: string, key: ManagedKey | null): VNode {
   const records = recordsLink({ key: id }, { from: null, to: null });
   return html`
-    <a href=${linkTo('keys', id)}>${key?.name ?? shortId(id)}</a>, <a href=${records}>its requests</a>
+    <a href=${linkTo('keys', id)}>${shownName(key?.name ?? shortId(id))}</a>,
+    <a href=${records}>its requests</a>
   `;
 }
 

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import type { PresentedRecord } from '../../../http/present/record.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
-import { formatCount } from '../../widgets/format.ts';
+import { formatCount, shortName } from '../../widgets/format.ts';
 
 /** A part of a request's time, in milliseconds after its arrival. */
 interface Span {
@@ -50,7 +50,7 @@ function spansOf({ timings, attempts }: PresentedRecord): readonly Span[] {
     { name: 'queued', from: 0, to: queued, kind: 'waiting' },
     ...attempts.map(({ upstream, started_ms: from, duration_ms: duration }, index) => {
       const to = from === null ? null : from + duration;
-      return { name: `attempt ${index + 1}: ${upstream}`, from, to, kind: 'attempt' as const };
+      return { name: `attempt ${index + 1}: ${shortName(upstream)}`, from, to, kind: 'attempt' as const };
     }),
     ...(firstText === null
       ? []

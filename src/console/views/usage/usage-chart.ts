@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { Chart } from '../../widgets/chart.ts';
 import type { Series } from '../../widgets/chart.ts';
-import { formatCount, formatShort, formatTime } from '../../widgets/format.ts';
+import { formatCount, formatShort, formatTime, shortName } from '../../widgets/format.ts';
 import { Folded } from '../../widgets/folded.ts';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';
@@ -56,7 +56,7 @@ function seriesOf({ course, range, by, show, count }: Props): readonly Series[] 
     }
     return values;
   };
-  const names = uniqueNames(course.parts.map(({ group }) => groups[by].nameOf(group)));
+  const names = uniqueNames(course.parts.map(({ group }) => shortName(groups[by].nameOf(group))));
   const shown = course.parts.map(({ rows }, index) => ({ name: names[index] ?? '', values: valuesOf(rows) }));
   if (count <= shown.length) return shown;
   const rest = valuesOf(course.all).map((all, place) =>
