@@ -14,8 +14,13 @@ export function SearchField(): VNode {
       event.preventDefault();
       field.current?.focus();
     };
+    const forget = (): void => setError(null);
     document.addEventListener('keydown', focusBySlash);
-    return () => document.removeEventListener('keydown', focusBySlash);
+    addEventListener('hashchange', forget);
+    return () => {
+      document.removeEventListener('keydown', focusBySlash);
+      removeEventListener('hashchange', forget);
+    };
   }, []);
   const submit = (event: Event): void => {
     event.preventDefault();
@@ -30,6 +35,9 @@ export function SearchField(): VNode {
     input.blur();
     goTo(linkTo('search', null, { q: text }));
   };
+  const forgetByEscape = (event: KeyboardEvent): void => {
+    if (event.key === 'Escape') setError(null);
+  };
   return html`
     <form class="search" role="search" aria-label="Everything" onSubmit=${submit}>
       <input
@@ -39,6 +47,8 @@ export function SearchField(): VNode {
         aria-keyshortcuts="/"
         placeholder="Search  /"
         autocomplete="off"
+        onInput=${() => setError(null)}
+        onKeyDown=${forgetByEscape}
       />
       ${error !== null && html`<p class="notice" role="alert">${error}</p>`}
     </form>

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkAccessibility } from '../support/browser/accessibility.ts';
 import { isFocused, tabTo } from '../support/browser/keyboard.ts';
 import { browserAbsence } from '../support/browser/launch.ts';
+import { layoutFaults } from '../support/browser/layout.ts';
 import { login } from '../support/browser/login.ts';
 import { useBrowser } from '../support/browser/visit.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -158,8 +159,22 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await page.keyboard.press('/');
     await page.keyboard.type('sk-another-secret');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').filter({ hasText: 'looks like a secret' }).waitFor();
+    const alert = page.getByRole('alert').filter({ hasText: 'looks like a secret' });
+    await alert.waitFor();
     expect(page.url()).not.toContain('sk-');
+    // What it says lies above no other text or field, and goes with the search.
+    for (const width of [390, 1_000, 1_300, 1_900]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect(await layoutFaults(page)).toEqual([]);
+    }
+    await page.keyboard.press('Escape');
+    await alert.waitFor({ state: 'detached' });
+    await page.keyboard.type('sk-another-secret');
+    await page.keyboard.press('Enter');
+    await alert.waitFor();
+    await page.getByRole('link', { name: 'Failures' }).click();
+    await page.getByRole('heading', { name: 'Failures', exact: true }).waitFor();
+    expect(await alert.count()).toBe(0);
   });
 
   test('compares with the time before, and shows the share of each key', async () => {
