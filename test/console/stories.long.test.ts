@@ -195,8 +195,9 @@ describe.skipIf(browserAbsence !== null)(`six questions (${browserAbsence ?? 'Ch
   test('who lowered the limit of bob', async () => {
     const person = await enter();
     const { page } = person;
-    await person.open('Audit');
-    await person.search('A key, a person or a value', 'bob');
+    await person.open('Keys');
+    await person.press(page.getByRole('link', { name: 'bob', exact: true }));
+    await person.press(page.getByRole('link', { name: 'Its audit' }));
     const row = page
       .getByRole('table', { name: /^Audit/ })
       .getByRole('row')

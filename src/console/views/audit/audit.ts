@@ -17,7 +17,7 @@ import { Field, Select, submitBy } from '../../widgets/field.ts';
 import { asWords, formatTime, orDash } from '../../widgets/format.ts';
 import { shownName } from '../../widgets/name.ts';
 import { boundsText, TimeChoice } from '../../widgets/time-choice.ts';
-import { actions, actionText } from './write-act.ts';
+import { actions, actionText, writeValue } from './write-act.ts';
 
 type Line = PresentedAuditLine;
 
@@ -138,7 +138,7 @@ const columns: readonly Column<Line>[] = [
   {
     title: 'Before and after',
     isText: true,
-    cell: ({ changes }) => html`<${Changes} changes=${changes} />`,
+    cell: ({ action, changes }) => html`<${Changes} action=${action} changes=${changes} />`,
   },
   {
     title: 'Who',
@@ -156,14 +156,16 @@ const columns: readonly Column<Line>[] = [
 const minFolded = 4;
 
 /** Fields before and after a change. */
-function Changes({ changes }: Pick<Line, 'changes'>): VNode | string {
+function Changes({ action, changes }: Pick<Line, 'action' | 'changes'>): VNode | string {
   if (changes.length === 0) return '–';
   const list = html`
     <ul class="log">
       ${changes.map(
         ({ field, before, after }) =>
           html`<li key=${field}>
-            ${asWords(field)}: <s>${before ?? 'none'}</s> → <strong>${after ?? 'none'}</strong>
+            ${asWords(field)}: <s>${writeValue(action, field, before)}</s> →${' '}<strong
+              >${writeValue(action, field, after)}</strong
+            >
           </li>`,
       )}
     </ul>

@@ -1,4 +1,4 @@
-import { shortName } from '../../widgets/format.ts';
+import { formatTime, shortName } from '../../widgets/format.ts';
 import type { PresentedAuditLine } from '../../../http/present/audit.ts';
 
 /** What was done, in words: `key changed: bob`. */
@@ -39,3 +39,20 @@ export function actionText(action: PresentedAuditLine['action']): string {
 
 /** All actions with their words, for a choice. */
 export const actions = Object.entries(texts);
+
+/** What the config says of a key that has none of its own: nothing in these fields is no lack of a limit. */
+const defaulted =
+  /^(concurrency|requestsPerMinute|tokensPerMinute|tokensPerDay|queueWait|lowBalance|compatibility\..*)$/;
+
+/** A time as the audit has it, in UTC. */
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
+
+/** A field before or after a change; times in the zone of the viewer, as in all columns. */
+export function writeValue(
+  action: PresentedAuditLine['action'],
+  field: string,
+  value: string | null,
+): string {
+  if (value === null) return action === 'key.change' && defaulted.test(field) ? 'default' : 'none';
+  return instant.test(value) ? formatTime(value) : value;
+}

@@ -53,6 +53,7 @@ export function KeyPage({ id, isEdited, onIssued }: Props): VNode {
             <p class="row">
               <a href=${linkTo('usage', null, { key: id })}>Its usage</a>
               <a href=${linkTo('usage', 'records', { key: id })}>Its requests</a>
+              <a href=${linkTo('audit', null, { search: id })}>Its audit</a>
               <a href=${linkTo('try', null, { key: id })}>Try a model with it</a>
             </p>
             <${KeyFacts} of=${key} />
