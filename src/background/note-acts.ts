@@ -13,7 +13,7 @@ const windowMs = 60_000;
 /** How many lines wait for the database at most. */
 const maxWaiting = 1_000;
 
-/** The refusals of one operator, or of all strangers, or the try-outs of one, since a moment. */
+/** How many refusals, or try-outs, of one operator, or of all strangers, there were since a moment: by whatever way. */
 interface Window {
   count: number;
   readonly end: () => void;
@@ -55,7 +55,7 @@ export function noteActs(trail: Pick<AuditTrail, 'add'>, { ready, clock, onFault
     const more = moreOf(entry);
     if (more === null) return write(entry);
     const { way, name } = entry.actor;
-    // A config that is refused is no stranger's.
+    // A refused config has no name either, and is not counted among what strangers try.
     const whose = JSON.stringify([more.action, name, way === 'config']);
     const window = windows.get(whose) ?? openWindow(whose, entry.actor, more);
     window.count++;

@@ -1,5 +1,6 @@
 import { auditChainId, linkAuditLine, startOfAudit } from '../../domain/audit/audit-line.ts';
 import type { AuditEntry } from '../../domain/audit/audit-line.ts';
+import { nameOf } from '../../domain/audit/safe-text.ts';
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditChain, HashedLine } from '../../domain/ports/audit.ts';
 import { ChainError } from '../../domain/ports/ledger-chain.ts';
@@ -155,7 +156,7 @@ async function removeUncounted(engine: Pick<Engine, 'run'>, pause: Pause): Promi
 /** The line about lines that are removed up to one. */
 function removalOf(times: number, upTo: number): AuditEntry {
   const actor = { way: 'config', name: null, address: null } as const;
-  const subject = String(upTo);
+  const subject = nameOf(String(upTo));
   return { actor, action: 'audit.remove', keyId: null, subject, result: 'done', times, changes: [] };
 }
 
