@@ -89,6 +89,7 @@ const moreRefused: More = { ...moreTried, action: 'more.refused', result: 'refus
 /** What is said of those like an entry that are too many; `null` where each has a line. */
 function moreOf({ action, result }: AuditEntry): More | null {
   // What was done has a line, also where its client did not wait for the answer.
-  if (result !== 'done' && result !== 'unanswered') return moreRefused;
+  const isDone = result === 'done' || result === 'unanswered' || result === 'client_closed';
+  if (!isDone) return moreRefused;
   return action === 'request.try' ? moreTried : null;
 }

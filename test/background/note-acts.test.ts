@@ -72,7 +72,7 @@ test('of the try-outs of an operator in a minute the first 30 have lines, and on
   const lines: AuditEntry[] = [];
   const { note, stop } = keep(async (entries) => void lines.push(...entries));
   const tryOut = keyEntry(ada, 'request.try', 'key_1', []);
-  for (let at = 0; at < 100; at++) note(tryOut);
+  for (let at = 0; at < 100; at++) note(at < 30 ? tryOut : { ...tryOut, result: 'client_closed' });
   note({ ...tryOut, result: 'insufficient_balance' });
   note({ ...tryOut, actor: { ...ada, name: 'bob' } });
   await stop();

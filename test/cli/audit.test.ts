@@ -23,6 +23,8 @@ test('textgate audit lists what commands changed, as a table, JSON and CSV, filt
   expect((await gateway.run('audit', '--actor', 'ada')).stdout).toBe('no lines\n');
   const refused = await gateway.run('audit', '--action', 'key.explode');
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("'action'")]);
+  const backwards = await gateway.run('audit', '--from', '2030-01-02', '--to', '2030-01-01');
+  expect([backwards.code, backwards.stderr]).toEqual([1, expect.stringContaining("'to'")]);
 });
 
 test('textgate audit lists more lines than a page has, each once', async () => {

@@ -314,12 +314,22 @@ test('a read-only token reads the audit, as CSV without formulas, too', async ()
     ['limit=1001', 'invalid_value'],
     ['serch=x', 'unknown_parameter'],
     [`search=${'x'.repeat(10_000)}`, 'invalid_value'],
+    ['from=2030-01-02&to=2030-01-01', 'invalid_value'],
+    ['key=bob', 'key_not_found'],
   ]) {
     const { body } = await call(gateway, 'GET', `/admin/audit?${query}`, undefined, headers);
     expect([query, (body['error'] as { code: string }).code]).toEqual([query, code]);
   }
-  const empty = await call(gateway, 'GET', '/admin/audit?from=2030-01-02&to=2030-01-01', undefined, headers);
-  expect(empty.body).toMatchObject({ data: [], next: null });
+});
+
+test('an archive that removes nothing and folds nothing leaves no line', async () => {
+  const gateway = await open();
+  const last = (await linesBehind(gateway)).at(-1)?.number;
+  const removal = { before: '2020-01-01', ended: [], lost: [] };
+  expect((await call(gateway, 'POST', '/admin/archive/removals', removal)).body).toEqual({ removed: 0 });
+  expect((await call(gateway, 'POST', '/admin/archive/folds')).body).toEqual({ postings: 0 });
+  await lineOf(gateway, () => call(gateway, 'POST', '/admin/keys', { name: 'a later line' }));
+  expect(await linesBehind(gateway, last)).toHaveLength(1);
 });
 
 test('what has not the form of an id, as a key in its place, is in no line', async () => {

@@ -221,11 +221,16 @@ test('has one line in the audit: who tried which model as which key, and no word
     actor: 'admin.token',
     subject: 'audited',
     times: 1,
-    changes: [{ field: 'model', before: null, after: 'small' }],
+    changes: [
+      { field: 'model', before: null, after: 'small' },
+      { field: 'request', before: null, after: answer.headers.get('x-request-id') },
+    ],
   });
   const secretModel = 'a model name that has a secret';
   await (await tryOut(key.id, 'responses', { ...asked, model: secretModel })).text();
-  expect(await triedLine({ ...about, result: 'model_not_found' })).toMatchObject({ changes: [] });
+  expect(await triedLine({ ...about, result: 'model_not_found' })).toMatchObject({
+    changes: [{ field: 'request' }],
+  });
   await (await tryOut('key_NoKeyHasThis', 'responses', asked)).text();
   expect(await triedLine({ key_id: 'key_NoKeyHasThis' })).toMatchObject({
     result: 'key_not_found',
@@ -261,6 +266,7 @@ test('an operator that disconnects stops the upstream', async () => {
   await live.ended;
   await eventually('the upstream is stopped', () => upstream.running === 0);
   await eventually('the request has ended', async () => (await running()).length === 0);
+  await triedLine({ action: 'request.try', key_id: own, result: 'client_closed' });
 });
 
 test('a stream that its upstream cuts ends with an error, and never with [DONE]', async () => {

@@ -47,10 +47,10 @@ export const auditActions = [
 export type AuditAction = (typeof auditActions)[number];
 
 /**
- * What became of it: the code of a refusal, or that a config has faults; `refused` is for several refusals, and `unanswered`
- * for an act whose client left before its answer.
+ * What became of it: the code of a refusal, or that a config has faults; `refused` is for several refusals, `unanswered` for
+ * an act whose client left before its answer, and `client_closed` for a try-out whose operator left.
  */
-type AuditResult = 'done' | 'unanswered' | 'refused' | 'config_invalid' | ErrorCode;
+type AuditResult = 'done' | 'unanswered' | 'client_closed' | 'refused' | 'config_invalid' | ErrorCode;
 
 /** What a line of the audit says. No field has a secret, a prompt or an answer. */
 interface Said<Text extends string> {

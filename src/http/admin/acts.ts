@@ -94,6 +94,14 @@ export const adminActs: readonly Act[] = [
 /** What a browser does at `/console/session`. */
 export const sessionActs: readonly Act[] = [act(/^POST /, 'session.open'), act(/^DELETE /, 'session.end')];
 
+/** The requests of acts that have changed nothing. */
+const idle = new WeakSet<IncomingMessage>();
+
+/** Says that a request has changed nothing, so that it leaves no line. */
+export function leaveUnnoted(request: IncomingMessage): void {
+  idle.add(request);
+}
+
 /** What is needed to say what a request was about, and where it came from. */
 interface ActPorts {
   readonly access: AdminAccess;
@@ -117,6 +125,7 @@ export function noteRequests(acts: readonly Act[], note: NoteAct, ports: ActPort
     response.once('close', () => {
       const code = refusalOf(response);
       const actor = actors.get(request);
+      if (idle.has(request)) return;
       if (code === null && (found?.line !== 'noted' || actor === undefined)) return;
       const isRefusedEntry = actor === undefined || code === 'read_only_token';
       if (found === undefined && (acts !== adminActs || !isRefusedEntry)) return;

@@ -13,6 +13,7 @@ import { leaveSignalOf, workUntilLeft } from '../answers/respond.ts';
 import { addRoutes } from '../route-table.ts';
 import type { RouteAnswer } from '../route-table.ts';
 import { createRouter, prefers } from '../router.ts';
+import { leaveUnnoted } from './acts.ts';
 import type { Request, Response, Router } from '../router.ts';
 
 /** How many records one call removes at most: a unit of the database, of some milliseconds. */
@@ -43,11 +44,15 @@ export function createArchiveRoutes(archiving: RecordArchiving): Router {
         ...lost.map((requestId) => ({ requestId, isLost: true })),
       ];
       const removed = await archiving.remove(records, before);
-      return isRefusal(removed) ? removed : { removed };
+      if (isRefusal(removed)) return removed;
+      if (removed === 0) leaveUnnoted(request);
+      return { removed };
     },
-    'POST /archive/folds': async (_request, response) => {
+    'POST /archive/folds': async (request, response) => {
       const postings = await workUntilLeft(response, (signal) => archiving.fold(signal));
-      return postings === null || isRefusal(postings) ? postings : { postings };
+      if (postings === null || isRefusal(postings)) return postings;
+      if (postings === 0) leaveUnnoted(request);
+      return { postings };
     },
   });
 }

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { auditActions } from '../../domain/audit/audit-line.ts';
 import type { AuditTrail } from '../../domain/ports/audit.ts';
+import type { KeyStore } from '../../domain/ports/key-store.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
 import { sendCsv } from '../answers/respond.ts';
-import { checkQuery, pageQuery } from '../checked-input.ts';
+import { checkQuery, endsTooEarly, pageQuery } from '../checked-input.ts';
 import { presentAuditAsCsv, presentAuditLine } from '../present/audit.ts';
 import { presentList } from '../present/list.ts';
 import { addRoutes } from '../route-table.ts';
+import { findUnknownKey } from '../unknown-ids.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 
@@ -30,12 +32,15 @@ export const auditQuery = pageQuery.extend({
 });
 
 /** The route `/admin/audit`. */
-export function createAuditRoutes(trail: Pick<AuditTrail, 'list'>): Router {
+export function createAuditRoutes(trail: Pick<AuditTrail, 'list'>, keys: Pick<KeyStore, 'namesOf'>): Router {
   return addRoutes(createRouter(), {
     'GET /audit': async (request, response) => {
       const query = checkQuery(request, auditQuery, 'The audit');
       if (isRefusal(query)) return query;
       const { from: fromMs, to: toMs, key: keyId, limit, before = null, ...others } = query;
+      if (fromMs !== undefined && toMs !== undefined && toMs <= fromMs) return endsTooEarly();
+      const unknown = await findUnknownKey(keyId, keys);
+      if (unknown !== null) return unknown;
       const { lines, next } = await trail.list({ ...others, fromMs, toMs, keyId }, limit, before);
       const cursor = next === null ? null : String(next);
       if (!prefers(request, 'csv', 'json')) return presentList(lines.map(presentAuditLine), cursor);

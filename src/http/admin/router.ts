@@ -108,7 +108,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createGroupRoutes(ports.keys));
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
-  router.use('/admin', createAuditRoutes(ports.audit));
+  router.use('/admin', createAuditRoutes(ports.audit, ports.records));
   router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin', createHistoryRoutes(ports.history));
   router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));

@@ -64,10 +64,13 @@ export function createTryOutRoutes({ ports, keysFor, note, settings }: TryOutPor
 
 /** What the audit says of a try-out that has ended. The model is one of the config: no text of the request is told. */
 function entryOf(by: Actor, keyId: string, summary: ExchangeSummary): AuditEntry {
-  const { model } = summary;
-  const changes = model === null ? [] : [{ field: 'model', before: null, after: model }];
+  const { model, requestId, outcome } = summary;
+  const changes = [
+    ...(model === null ? [] : [{ field: 'model', before: null, after: model }]),
+    { field: 'request', before: null, after: requestId },
+  ];
   const entry = keyEntry(by, 'request.try', idIn(keyId), changes);
-  return { ...entry, result: codeOf(summary) ?? 'done' };
+  return { ...entry, result: outcome === 'client_closed' ? outcome : (codeOf(summary) ?? 'done') };
 }
 
 /** The id of the key that the request is sent as. An empty one is a mistake, as of a script whose variable is not set. */
