@@ -129,11 +129,10 @@ export function noteRequests(acts: readonly Act[], note: NoteAct, ports: ActPort
       if (code === null && (found?.line !== 'noted' || actor === undefined)) return;
       const isRefusedEntry = actor === undefined || code === 'read_only_token';
       if (found === undefined && (acts !== adminActs || !isRefusedEntry)) return;
-      // A login counts by the token that it sends, and not by an earlier session.
-      const owner = found?.action === 'session.open' ? null : findOwner(request, ports);
       const stranger = { way: acts === adminActs ? 'admin_api' : 'console', name: null, address } as const;
-      const who = actor ?? owner ?? stranger;
-      const entry = keyEntry(who, found?.action ?? 'admin.call', null, []);
+      // A login counts by the token that it sends, and not by an earlier session.
+      const findWho = () => (found?.action === 'session.open' ? null : findOwner(request, ports)) ?? stranger;
+      const entry = keyEntry(actor ?? findWho(), found?.action ?? 'admin.call', null, []);
       note({
         ...entry,
         ...(about ?? { subject: templateOf(request.method, path) }),
