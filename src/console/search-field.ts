@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { goTo, linkTo } from './route.ts';
 import { searchedText } from './searched-text.ts';
+import { isTyping } from './widgets/is-typing.ts';
 
 /** Searches from anywhere: `/` leads into the field, Enter to what is found. */
 export function SearchField(): VNode {
@@ -53,9 +54,4 @@ export function SearchField(): VNode {
       ${error !== null && html`<p class="notice" role="alert">${error}</p>`}
     </form>
   `;
-}
-
-/** Whether a key that is pressed is a part of a text, or belongs to a dialog. */
-function isTyping(): boolean {
-  return document.activeElement?.closest('input, textarea, select, dialog') instanceof Element;
 }

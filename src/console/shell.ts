@@ -10,6 +10,7 @@ import { useAction } from './api/use-action.ts';
 import { SearchField } from './search-field.ts';
 import { Fault } from './widgets/fault.ts';
 import { formatTime, viewersZone } from './widgets/format.ts';
+import { isTyping } from './widgets/is-typing.ts';
 
 /** A view of the console. */
 interface View {
@@ -113,8 +114,9 @@ function ViewPlace({ view, route }: { readonly view: View; readonly route: Route
       (shown) => setComponent({ shown }),
       (failure: unknown) => setError(errorText(failure)),
     );
-    // After a link was followed by keyboard, the next key goes on in the view, not in front of the links.
-    title.current?.focus();
+    // After a link was followed by keyboard, the next key goes on in the view, not in front of the links; but who began to
+    // search meanwhile goes on.
+    if (!isTyping()) title.current?.focus();
   }, []);
   useEffect(() => {
     // A link within the view led elsewhere in it, and is gone with the focus: what shows now did not take it.

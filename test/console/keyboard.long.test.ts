@@ -109,4 +109,19 @@ describe.skipIf(browserAbsence !== null)(`the keyboard alone (${browserAbsence ?
     }
     expect(await page.evaluate('told')).toEqual([]);
   });
+
+  test('takes no focus from who began to type before a view is shown', async () => {
+    const { adminUrl, adminToken } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    for (const place of ['usage', 'upstreams/local']) {
+      await page.evaluate(
+        `location.hash = '#/${place}'; document.querySelector('[role=search] input').focus()`,
+      );
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.waitForLoadState('networkidle');
+      await page.keyboard.type('x');
+    }
+    expect(await page.getByRole('search').getByRole('searchbox').inputValue()).toBe('xx');
+  });
 });

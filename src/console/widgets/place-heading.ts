@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
+import { isTyping } from './is-typing.ts';
 
 interface Props {
   /** What changes where a link leads on within the place, as from page to page. */
@@ -16,7 +17,8 @@ export function PlaceHeading({ place = null, children }: Props): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   const isNew = useRef(true);
   useEffect(() => {
-    if (isNew.current || document.activeElement === document.body) heading.current?.focus();
+    const isWanted = isNew.current && !isTyping();
+    if (isWanted || document.activeElement === document.body) heading.current?.focus();
     isNew.current = false;
   }, [place]);
   return html`<h2 ref=${heading} tabindex="-1">${children}</h2>`;
