@@ -104,7 +104,7 @@ function perMillion(text: string): string | null {
 }
 
 /**
- * The price of a model, by what its entries `own` say of it themselves: the first one that is not free. Else it is that of the
+ * The price of a model, by what its entries say of it themselves: the first one that is not free. Else it is that of the
  * public list: of the model that an entry names as its base, or the one that all its routes have, or that of the first route with
  * a price. Without one, what an entry says of input or output alone counts; or else it is free.
  */
