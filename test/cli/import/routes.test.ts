@@ -182,10 +182,10 @@ describe('a pattern', () => {
 
   test('alone, for a server of one’s own, becomes the list of that', async () => {
     const { config, folder } = await importEntries([
-      entry('own/*', 'model: hosted_vllm/*, api_base: os.environ/VLLM_API_BASE'),
+      entry('own/*', 'model: hosted_vllm/*, api_base: os.environ/VLLM_API_BASE, rpm: 60'),
     ]);
     expect(config).toEqual({
-      upstreams: { vllm: { url: '${VLLM_API_BASE}' } },
+      upstreams: { vllm: { url: '${VLLM_API_BASE}', requestsPerMinute: 60 } },
       models: { from: 'vllm', rename: { '*': 'own/*' } },
     });
     const environment = { VLLM_API_BASE: 'http://127.0.0.1:8000/v1' };

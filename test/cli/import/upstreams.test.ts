@@ -216,6 +216,16 @@ describe('an upstream', () => {
       azure: { url: 'https://eu.openai.azure.com/openai/v1', apiKey: '${EU_KEY}' },
     });
   });
+
+  test('is written without a credential that is not in the file, which is said', async () => {
+    const { config, stdout } = await importEntries([
+      entry('a', 'model: azure/a, litellm_credential_name: eu'),
+    ]);
+    expect(config.upstreams).toHaveProperty('azure');
+    expect(partOf(stdout, 'No counterpart')).toContain(
+      'litellm_credential_name: credential_list has none of this name: write what it has into the upstream (a)',
+    );
+  });
 });
 
 test('parameters that clients of LiteLLM may send are not refused where it drops them', async () => {

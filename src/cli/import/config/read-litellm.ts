@@ -9,7 +9,7 @@ export interface Deployment {
   readonly name: string;
   /** LiteLLM's name of the model, in front of which the provider stands as a rule. */
   readonly model: string;
-  /** `litellm_params`, with those of the credential that they name. */
+  /** `litellm_params`, with those of the credential in the place of its name, where the file has it. */
   readonly params: Settings;
   readonly info: Settings;
 }
@@ -63,6 +63,8 @@ function findMistake(value: Value, root: Settings): string | null {
 
 const expectedEntry = 'expected model_name, and litellm_params with model';
 
+const credentialName = 'litellm_credential_name';
+
 /** An entry of the list; or what is wrong with it. */
 function readDeployment(entry: Value, credentials: ReadonlyMap<string, Settings>): Deployment | string {
   const settings = settingsOf(entry);
@@ -70,8 +72,9 @@ function readDeployment(entry: Value, credentials: ReadonlyMap<string, Settings>
   const own = settings.get('litellm_params');
   if (name === null) return `${expectedEntry}: there is no model_name`;
   if (own?.kind !== 'settings') return `${expectedEntry}: there are no litellm_params`;
-  const credential = credentials.get(textOf(own.settings, 'litellm_credential_name') ?? '') ?? empty;
-  const params = new Map([...credential, ...own.settings]);
+  const credential = credentials.get(textOf(own.settings, credentialName) ?? '');
+  const params = new Map([...(credential ?? empty), ...own.settings]);
+  if (credential !== undefined) params.delete(credentialName);
   const model = textOf(params, 'model');
   if (model === null) return `${expectedEntry}: there is no litellm_params.model`;
   return { name, model, params, info: settingsOf(settings.get('model_info')) };

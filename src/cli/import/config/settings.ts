@@ -46,14 +46,14 @@ const prices = 'input_cost_per_token output_cost_per_token cache_*_input_token_c
 
 /** Settings of `litellm_params`: names, with * for any text; what becomes of them; how, or why; and the form of their values. */
 const ofDeployments = readTable(`
-model litellm_credential_name custom_llm_provider ${prices} | taken |
+model custom_llm_provider ${prices} | taken |
 api_key organization | taken | | text
 headers extra_headers | taken | | names
 api_base base_url | taken | url of the upstream | part
 weight order | taken | weight and place of the route | share
-rpm | changed | requestsPerMinute of the model at its upstream: a limit, for which requests wait | limit
-tpm | changed | tokensPerMinute of the model at its upstream: a limit, for which requests wait | limit
-max_parallel_requests | changed | maxInFlight of the model at its upstream: further requests wait | limit
+rpm | changed | requestsPerMinute of the model at its upstream, or of the whole upstream for a pattern: a limit, for which requests wait | limit
+tpm | changed | tokensPerMinute of the model at its upstream, or of the whole upstream for a pattern: a limit, for which requests wait | limit
+max_parallel_requests | changed | maxInFlight of the model at its upstream, or of the whole upstream for a pattern: further requests wait | limit
 timeout stream_timeout | changed | firstByte and idle, the longest silences of a stream: an upstream has the longest of its models | seconds
 max_retries num_retries | changed | each route is tried once, then the next one, until the first text
 drop_params | changed | sampling parameters are left out of all requests
@@ -66,6 +66,7 @@ tool* function* response_format *web_search* supports_* | none | text alone is s
 thinking reasoning_effort extra_body | none | nothing is added to the body of a request
 tags tag_regex | none | which models a key may use is a setting of the key
 cache* | none | answers are not cached; caches of providers work
+litellm_credential_name | none | credential_list has none of this name: write what it has into the upstream
 ssl_verify | none | tls of an upstream names the authority that signed its certificate
 max_budget budget_duration | none | budgets are of keys and groups
 *_limit | none | limits of clients are settings of their keys

@@ -35,6 +35,8 @@ interface Upstream {
   /** What its name begins with. */
   readonly name: string;
   readonly line: ImportedLine;
+  /** Its own limits, which a pattern has for all its models, and those of single models. */
+  readonly ownLimits: Record<string, number>;
   readonly limits: Map<string, Record<string, number>>;
   /** The longest silence within a call, in milliseconds; 0 for the usual one. */
   silenceMs: number;
@@ -59,17 +61,19 @@ export class Upstreams {
     const { name, line: found, model } = target;
     const line = this.#withKey(name, found, deployment);
     const identity = JSON.stringify(line);
-    const upstream = this.#byIdentity.get(identity) ?? { name, line, limits: new Map(), silenceMs: 0 };
+    const known = this.#byIdentity.get(identity);
+    const upstream = known ?? { name, line, ownLimits: {}, limits: new Map(), silenceMs: 0 };
     this.#byIdentity.set(identity, upstream);
     const { params } = deployment;
     const silence = numberOf(params, 'stream_timeout') ?? numberOf(params, 'timeout') ?? this.#seconds ?? 0;
     upstream.silenceMs = Math.max(upstream.silenceMs, Math.min(Math.ceil(silence * 1_000), maxTimeoutMs));
-    const limits = upstream.limits.get(model) ?? {};
+    const isPattern = model.includes('*');
+    const limits = isPattern ? upstream.ownLimits : (upstream.limits.get(model) ?? {});
     for (const [litellms, ours] of limitNames) {
       const limit = limitOf(params, litellms);
       if (limit !== null) limits[ours] = Math.max(limits[ours] ?? 0, limit);
     }
-    if (Object.keys(limits).length > 0 && isWritable(model)) upstream.limits.set(model, limits);
+    if (!isPattern && Object.keys(limits).length > 0 && isWritable(model)) upstream.limits.set(model, limits);
     if (/^\$\{\w+\}\//.test(line.url))
       this.#notes.changed('api_base', 'the variable is to end without a slash', deployment.name);
     return Object.assign({}, target, { line: upstream.line });
@@ -180,12 +184,13 @@ function headerFault(name: string, text: string): string | null {
   return (error ?? upstreamHeaders.safeParse({ name: text }).error)?.issues[0]?.message ?? null;
 }
 
-function settingsOfUpstream({ line, limits, silenceMs }: Upstream): ImportedLine {
+function settingsOfUpstream({ line, ownLimits, limits, silenceMs }: Upstream): ImportedLine {
   const silence = formatDuration(silenceMs);
   const total = silenceMs > usualTotalMs ? { total: silence } : {};
   return {
     ...line,
     ...(silenceMs === 0 ? {} : { timeouts: { firstByte: silence, idle: silence, ...total } }),
+    ...ownLimits,
     ...(limits.size === 0 ? {} : { models: Object.fromEntries(limits) }),
   };
 }
