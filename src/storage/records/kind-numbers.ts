@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../../shared/at-most.ts';
 import { digest } from '../../shared/digest.ts';
 import type { Engine } from '../engine.ts';
 import { numberKind } from './record-kinds.ts';
@@ -25,7 +26,7 @@ export interface KindNumbers {
  * that was restored or takes the place of another one, which may lack the kind.
  */
 export function createKindNumbers(engine: Pick<Engine, 'call'>): KindNumbers {
-  const numbers = new LRUCache<string, number>({ max: maxKinds });
+  const numbers = new LRUCache<string, number>(atMost(maxKinds));
   const asked = new Map<string, Promise<number>>();
   return {
     find: (kind) => numbers.get(JSON.stringify(kind)),
