@@ -1,8 +1,9 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { renderPage } from './render-page.ts';
 import type { PageToRender } from './render-in-thread.ts';
 
-/** A thread that renders one page, as its parser needs tens of milliseconds for a long one. */
+/** A thread that renders pages, as its parser needs tens of milliseconds for a long one. */
 
-const { markdown, file, places } = workerData as PageToRender;
-parentPort?.postMessage(renderPage(markdown, file, places));
+parentPort?.on('message', ({ markdown, file, places }: PageToRender) =>
+  parentPort?.postMessage(renderPage(markdown, file, places)),
+);

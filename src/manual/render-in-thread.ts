@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Worker } from 'node:worker_threads';
 import { startThread } from '../shared/thread-file.ts';
 import type { Places } from './render-page.ts';
 
@@ -12,10 +13,17 @@ export interface PageToRender {
 /** How long a page may take, the start of its thread included, in milliseconds. */
 const maxMs = 10_000;
 
+/** How long a thread waits for the next page, in milliseconds: its start takes as long as many pages. */
+const idleMs = 5_000;
+
 /** The pages that were rendered, or are, by their files: as many as the documentation has. */
 const rendered = new Map<string, { readonly markdown: string; readonly html: Promise<string> }>();
 
 let last: Promise<unknown> = Promise.resolve();
+
+/** The thread that waits for the next page, and when it ends. */
+let waiting: Worker | null = null;
+let end: NodeJS.Timeout | undefined;
 
 /** Renders a page as HTML in a thread, so that no stream waits for it: one page at a time, and each text of a page once. */
 export function renderInThread(page: PageToRender): Promise<string> {
@@ -28,12 +36,34 @@ export function renderInThread(page: PageToRender): Promise<string> {
 }
 
 async function render(page: PageToRender): Promise<string> {
-  const thread = startThread(import.meta.url, 'page-worker', { name: 'textgate-docs', workerData: page });
+  const thread = takeThread();
   try {
+    thread.postMessage(page);
     // An error of the thread rejects this, too.
     const [html] = (await once(thread, 'message', { signal: AbortSignal.timeout(maxMs) })) as [string];
+    keep(thread);
     return html;
-  } finally {
+  } catch (error) {
     await thread.terminate();
+    throw error;
   }
+}
+
+/** The thread that waits for the next page, if one does. */
+function takeThread(): Worker {
+  const thread = waiting ?? startThread(import.meta.url, 'page-worker', { name: 'textgate-docs' });
+  waiting = null;
+  clearTimeout(end);
+  thread.ref();
+  return thread;
+}
+
+/** Has a thread wait for the next page for some time. It keeps no process alive. */
+function keep(thread: Worker): void {
+  waiting = thread;
+  thread.unref();
+  end = setTimeout(() => {
+    waiting = null;
+    void thread.terminate();
+  }, idleMs).unref();
 }

@@ -11,3 +11,13 @@ test('a page is rendered once as long as its text is the same, however often it 
   const changed = renderInThread({ ...page, markdown: '# Two' });
   expect(await changed).toContain('<h1 id="two">Two</h1>');
 });
+
+test('pages are rendered after one that could not be', async () => {
+  const broken = renderInThread({ markdown: null as unknown as string, file: 'docs/broken.md', places });
+  const next = renderInThread({ markdown: '# Three', file: 'docs/a.md', places });
+  await expect(broken).rejects.toThrow('null');
+  expect(await next).toContain('<h1 id="three">Three</h1>');
+  await expect(renderInThread({ markdown: '# Four', file: 'docs/broken.md', places })).resolves.toContain(
+    'Four',
+  );
+});
