@@ -49,13 +49,22 @@ async function render(page: PageToRender): Promise<string> {
   }
 }
 
-/** The thread that waits for the next page, if one does. */
+/** The thread that waits for the next page, or a new one. */
 function takeThread(): Worker {
-  const thread = waiting ?? startThread(import.meta.url, 'page-worker', { name: 'textgate-docs' });
+  const thread = waiting ?? startWorker();
   waiting = null;
   clearTimeout(end);
   thread.ref();
   return thread;
+}
+
+function startWorker(): Worker {
+  const thread = startThread(import.meta.url, 'page-worker', { name: 'textgate-docs' });
+  const forget = (): void => {
+    if (waiting === thread) waiting = null;
+  };
+  // An error while it waits would end the process if nothing listened.
+  return thread.on('error', forget).on('exit', forget);
 }
 
 /** Has a thread wait for the next page for some time. It keeps no process alive. */
