@@ -5,7 +5,7 @@ import { hasRecordings } from '../support/shared-recordings.ts';
 import { loadRecordings } from './recording.ts';
 
 /** How many bytes are read of each stream, cut in two again and again: a small one at each byte, a large one at some. */
-const cutBytes = 200_000;
+const cutBytes = 100_000;
 
 const streams = hasRecordings ? loadRecordings(({ isStream }) => isStream) : [];
 

@@ -1,8 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
@@ -135,11 +135,23 @@ function spawnServer(data: string, port: number): ChildProcess {
   return child;
 }
 
+/** Linux has files in memory here: to make and drop a database, a thousand files, takes a fifth of the time there. */
+const memoryFolder = '/dev/shm';
+
+/** How much of the memory, and of what files there may take of it, has to be free, in bytes: the log alone takes a gibibyte. */
+const freeMemory = 8 * 2 ** 30;
+
 function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'textgate-postgres-'));
+  const isQuick = existsSync(memoryFolder) && Math.min(freemem(), freeIn(memoryFolder)) >= freeMemory;
+  const folder = mkdtempSync(join(isQuick ? memoryFolder : tmpdir(), 'textgate-postgres-'));
   const { uid, gid } = identity();
   if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
   return folder;
+}
+
+function freeIn(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
 }
 
 /** Runs a program to its end, beside what else this process does: it may connect through a proxy of this process. */
