@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import type { Reporter, TestModule } from 'vitest/node';
+import { makeMemoryFolder } from '../test/support/memory-folder.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -23,6 +24,10 @@ const costs = ['test/ratchet/**/*.test.ts'];
 
 // Compiled modules are kept for the next worker, and for every gateway that a test starts as a process.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled-modules');
+
+// What tests write is gone after them: the disk would only make them wait.
+const memoryFolder = process.env['TMPDIR'] === undefined ? makeMemoryFolder() : null;
+if (memoryFolder !== null) process.env['TMPDIR'] = memoryFolder;
 
 if (process.argv[2] === 'list') process.env['TEST_LISTED'] = '1';
 

@@ -1,8 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
-import { freemem, tmpdir } from 'node:os';
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
@@ -122,6 +122,8 @@ function spawnServer(data: string, port: number): ChildProcess {
     'listen_addresses=127.0.0.1',
     `unix_socket_directories=${dirname(data)}`,
     'fsync=off',
+    // In its folder, which is removed: a server that is killed leaves its part of the machine's shared memory there for ever.
+    'dynamic_shared_memory_type=mmap',
     `max_connections=${maxConnections}`,
   ];
   const child = spawn(
@@ -135,23 +137,11 @@ function spawnServer(data: string, port: number): ChildProcess {
   return child;
 }
 
-/** Linux has files in memory here: to make and drop a database, a thousand files, takes a fifth of the time there. */
-const memoryFolder = '/dev/shm';
-
-/** How much of the memory, and of what files there may take of it, has to be free, in bytes: the log alone takes a gibibyte. */
-const freeMemory = 8 * 2 ** 30;
-
 function makeFolder(): string {
-  const isQuick = existsSync(memoryFolder) && Math.min(freemem(), freeIn(memoryFolder)) >= freeMemory;
-  const folder = mkdtempSync(join(isQuick ? memoryFolder : tmpdir(), 'textgate-postgres-'));
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-postgres-'));
   const { uid, gid } = identity();
   if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
   return folder;
-}
-
-function freeIn(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
 }
 
 /** Runs a program to its end, beside what else this process does: it may connect through a proxy of this process. */
