@@ -16,8 +16,13 @@ export interface Steps {
   add(name: string, failure: Failure | 'given up' | null, change: (next: State) => void): void;
 }
 
-/** All that may happen next in a state. */
-export function stepsFrom(state: State, broken: BrokenRule | null, mostRuns: number): readonly Step<State>[] {
+/** All that may happen next in a state, or what of it is wanted by its name: nothing is copied for the rest. */
+export function stepsFrom(
+  state: State,
+  broken: BrokenRule | null,
+  mostRuns: number,
+  isWanted: (name: string) => boolean = () => true,
+): readonly Step<State>[] {
   const found: Step<State>[] = [];
   const steps: Steps = {
     state,
@@ -26,6 +31,7 @@ export function stepsFrom(state: State, broken: BrokenRule | null, mostRuns: num
     add(name, failure, change) {
       const isFailure = failure !== null && failure !== 'given up';
       if (isFailure && (state.failures === 0 || state.most[failure] === 0)) return;
+      if (!isWanted(name)) return;
       const next = copyOf(state);
       if (isFailure) {
         next.failures--;

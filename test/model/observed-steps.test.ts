@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { propertyRun } from '../support/property-run.ts';
 import { seededNumbers } from '../support/random-numbers.ts';
 import { describeEvent } from './claim-log.ts';
 import type { LogEvent } from './claim-log.ts';
@@ -18,7 +19,7 @@ const mostStates = 100_000;
 const moreSteps = 3;
 
 /** Ways at random, and what there is of everything in them. */
-const walks = 300;
+const walks = propertyRun(100).numRuns;
 const walkSteps = 30;
 /** How many of their steps are no failures, and no client that leaves, beside those that happen to be none. */
 const goesOn = 0.6;

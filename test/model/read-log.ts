@@ -64,8 +64,10 @@ function reachHidden(ways: readonly Way[], course: Course, most: number): readon
   for (const way of ways) reach(way);
   // What is added to a map while it is visited is visited, too.
   for (const { state, runOf } of seen.values()) {
-    for (const { name, next } of stepsFrom(state, null, mostRuns))
-      if (isHidden(name, { state, runOf }, course)) reach({ state: next, runOf });
+    for (const { next } of stepsFrom(state, null, mostRuns, (name) =>
+      isHidden(name, { state, runOf }, course),
+    ))
+      reach({ state: next, runOf });
     for (const next of tellUnreached(state, course)) reach({ state: next, runOf });
     if (seen.size > most) return null;
   }
@@ -192,7 +194,7 @@ function take(way: Way, event: LogEvent, course: Course): Way | null {
 
 /** Behind an observed step of the model. */
 function observe(way: Way, name: string): Way | null {
-  const step = stepsFrom(way.state, null, 0).find((one) => one.name === name);
+  const [step] = stepsFrom(way.state, null, 0, (found) => found === name);
   return step === undefined ? null : { ...way, state: step.next };
 }
 
