@@ -202,7 +202,7 @@ describe('a shown config', () => {
         expect(redactedConfig(again)).toEqual(redactedConfig(config));
         expect(showConfig(again)).toBe(shown);
       }),
-      propertyRun(300),
+      propertyRun(100),
     );
   });
 

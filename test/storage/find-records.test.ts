@@ -145,7 +145,7 @@ test('all records that a filter wants are found, once and in their order, howeve
         expect(found).toEqual(wanted.toReversed());
       },
     ),
-    propertyRun(60),
+    propertyRun(30),
   );
 });
 
