@@ -9,8 +9,8 @@ import type { Section } from '../scorecard/section.ts';
 
 /** How much of each section is tried in every run of the tests, of what `npm run scorecard` tries. */
 const samples: readonly (readonly [Section, number])[] = [
-  [bodies, 0.1],
-  [drain, 0.02],
+  [bodies, 0.04],
+  [drain, 0.01],
   [guessing, 0.015],
   [reload, 0.06],
   [resets, 0.025],
