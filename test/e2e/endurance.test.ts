@@ -5,7 +5,7 @@ import { randomNumbers } from '../support/random-numbers.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
-const leavers = 300;
+const leavers = 120;
 
 test('clients that disconnect at random moments leave no request in progress and no busy upstream connection', async () => {
   const upstream = await startUpstream();
