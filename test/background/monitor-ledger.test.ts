@@ -1,7 +1,9 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { monitorLedger } from '../../src/background/monitor-ledger.ts';
 import type { LedgerMonitor } from '../../src/background/monitor-ledger.ts';
 import type { SharedDuty } from '../../src/domain/ports/shared-changes.ts';
@@ -197,13 +199,24 @@ describe('an audit of many accounts', () => {
       FROM accounts WHERE ${accounts};
     COMMIT`;
 
-  /** More than one read takes of each: accounts, rows of the ledger, and records. */
+  /** A database with more than one read takes of each: accounts, rows of the ledger, and records. Each test copies it. */
+  let filledFolder: string;
+  beforeAll(async () => {
+    filledFolder = mkdtempSync(join(tmpdir(), 'textgate-'));
+    const file = join(filledFolder, 'textgate.db');
+    const engine = openTestEngine(file);
+    await engine.ready;
+    fillDatabase(file, { keys: 1_200, records: 5_000 });
+    await engine.close();
+  });
+  afterAll(() => rmSync(filledFolder, { recursive: true }));
+
   async function openFilled() {
     const file = join(makeTemporaryFolder(), 'textgate.db');
+    copyFileSync(join(filledFolder, 'textgate.db'), file);
     const engine = openTestEngine(file);
     onTestFinished(() => engine.close());
     await engine.ready;
-    fillDatabase(file, { keys: 1_200, records: 5_000 });
     const change = new DatabaseSync(file, { timeout: 5_000 });
     onTestFinished(() => change.close());
     return { audit: createLedgerAudit(engine), engine, change };
