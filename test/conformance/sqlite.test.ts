@@ -1,6 +1,8 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedSqlite } from '../support/timed-sqlite.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -21,8 +23,23 @@ import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 import { describeTokenUse } from './token-use.ts';
 
+/** A database without rows. Its tables and triggers are made once: that takes longer than most tests here. */
+const emptyFolder = mkdtempSync(join(tmpdir(), 'textgate-'));
+const empty = join(emptyFolder, 'textgate.db');
+const making = openTestEngine(empty);
+await making.ready;
+await making.close();
+afterAll(() => rmSync(emptyFolder, { recursive: true }));
+
+/** A file of the test's own that is such a database. */
+function makeFile(): string {
+  const file = join(makeTemporaryFolder(), 'textgate.db');
+  copyFileSync(empty, file);
+  return file;
+}
+
 async function open(openEngine = openTestEngine): Promise<Engine> {
-  const engine = openEngine(join(makeTemporaryFolder(), 'textgate.db'));
+  const engine = openEngine(makeFile());
   await engine.ready;
   return engine;
 }
@@ -31,7 +48,7 @@ describeEngine('SQLite in a file', {
   open: () => open(openThreadedEngine),
   passingFaults: {
     async locked() {
-      const path = join(makeTemporaryFolder(), 'textgate.db');
+      const path = makeFile();
       const engine = openThreadedEngine(path);
       await engine.run([createItems]);
       const other = new DatabaseSync(path);
@@ -61,8 +78,8 @@ describeAudit('SQLite in a file', {
   unprotect: (_table, triggers) => triggers.map((trigger) => `DROP TRIGGER IF EXISTS ${trigger}`),
 });
 describeKeyPages('SQLite in a file', () => open());
-describeClaimRows('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
-describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
+describeClaimRows('SQLite in a file', () => openTimedSqlite(makeFile()));
+describeLeases('SQLite in a file', () => openTimedSqlite(makeFile()));
 describeDeclarations('SQLite in a file', () => open());
 describeManyDeclarations('SQLite in a file', () => open());
 describePrepaidSecrets('SQLite in a file', () => open(), 6);
