@@ -1,6 +1,6 @@
 import type { ConfigInput } from '../../src/index.ts';
 import { plant } from './canaries.ts';
-import { makeAuthority } from './certificates.ts';
+import { copyAuthority } from './certificates.ts';
 import type { Authority, CertificateFiles } from './certificates.ts';
 import { sayTexts, startUpstream } from './scripted-upstream.ts';
 import type { ScriptedUpstream, Script } from './scripted-upstream.ts';
@@ -45,11 +45,11 @@ export interface OutboundScene {
 
 export async function startOutboundScene(): Promise<OutboundScene> {
   const script: Script = (response, request) => scene.play(response, request);
-  const authority = makeAuthority();
-  const client = authority.issue('gateway');
+  const { authority, issued } = copyAuthority(['gateway', 'localhost']);
+  const client = issued.gateway;
   const upstream = await startUpstream();
   upstream.play(script);
-  const secure = await startTlsUpstream(authority.issue('localhost'), authority, script);
+  const secure = await startTlsUpstream(issued.localhost, authority, script);
   const gateways: TestGateway[] = [];
   const scene: OutboundScene = {
     upstream,
