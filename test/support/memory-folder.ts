@@ -8,7 +8,7 @@ const memory = '/dev/shm';
 /** What has to be free of the memory, and of what files there may take of it, in bytes: a whole run takes a third. */
 const freeBytes = 8 * 2 ** 30;
 
-const prefix = 'textgate-run-';
+const prefix = 'textgate-';
 
 /**
  * Makes a folder in memory for the temporary files of a run, which is removed when this process ends; `null` where there is not
