@@ -180,8 +180,12 @@ describe('a start that fails', () => {
 describe('SIGTERM during the start', () => {
   test('ends it before the program is loaded', async () => {
     const hook = `import { registerHooks } from 'node:module';
-      registerHooks({ load(url, context, next) {
-        if (url.endsWith('/cli/program.ts')) process.kill(process.pid, 'SIGTERM');
+      const hooks = registerHooks({ load(url, context, next) {
+        if (url.endsWith('/cli/program.ts')) {
+          process.kill(process.pid, 'SIGTERM');
+          // With a hook, no module is taken from the cache of compiled ones.
+          hooks.deregister();
+        }
         return next(url, context);
       } });`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
