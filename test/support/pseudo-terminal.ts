@@ -91,12 +91,19 @@ export function startAtTerminal(
   child.stdout.setEncoding('utf8').on('data', (text: string) => void (output += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => void (errors += text));
   const order = (line: string): void => void child.stdin.write(`${line}\n`);
-  const screen = (): readonly string[] => readScreen(output, size).lines;
+  let read = { output, size, result: readScreen(output, size) };
+  /** What is shown, read anew only where something was written: tests look at it each few milliseconds. */
+  const shown = () => {
+    if (read.output !== output || read.size !== size)
+      read = { output, size, result: readScreen(output, size) };
+    return read.result;
+  };
+  const screen = (): readonly string[] => shown().lines;
   return {
     output: () => output,
     screen,
-    hasOverflowed: () => readScreen(output, size).hasOverflowed,
-    isFull: () => readScreen(output, size).isFull,
+    hasOverflowed: () => shown().hasOverflowed,
+    isFull: () => shown().isFull,
     shows: (pattern) =>
       eventually(`the terminal shows ${pattern}`, () => screen().some((line) => pattern.test(line))).catch(
         (error: unknown) => {
