@@ -42,9 +42,14 @@ afterEach(async () => {
 });
 
 async function open(options: TestGatewayOptions = {}): Promise<void> {
-  file = join(makeTemporaryFolder(), 'textgate.db');
   const limits = { requestsPerMinute: 1_000_000, concurrency: 1_000, ...options.limits };
-  gateway = await startGateway({ upstreamUrl: upstream.url, storage: file, price, ...options, limits });
+  gateway = await startGateway({ upstreamUrl: upstream.url, price, ...options, limits });
+}
+
+/** The same with a database in a file, which has threads, and is read by the test. */
+async function openOnFile(options: TestGatewayOptions = {}): Promise<void> {
+  file = join(makeTemporaryFolder(), 'textgate.db');
+  await open({ ...options, storage: file });
 }
 
 /** A key with a balance, and functions for its requests. */
@@ -76,7 +81,7 @@ async function accountOf(id: string): Promise<{ balance: string | null; held: st
 
 describe('a key with a balance', () => {
   test('pays for the upstream’s usage, and gets its balance in a header', async () => {
-    await open();
+    await openOnFile();
     const { ask, account } = await makeKey(1_000_000_000);
     const response = await ask();
     expect(response.status).toBe(200);
@@ -97,7 +102,7 @@ describe('a key with a balance', () => {
   });
 
   test('without money left is refused before the upstream call, with a header against retries', async () => {
-    await open();
+    await openOnFile();
     const { ask } = await makeKey(0);
     const response = await ask();
     expect(response.status).toBe(402);
@@ -135,7 +140,7 @@ describe('a key with a balance', () => {
   });
 
   test('pays nothing for a failure before the first text, and for delivered text after that', async () => {
-    await open();
+    await openOnFile();
     const { ask, account } = await makeKey(1_000_000_000);
     upstream.play((response) => sendJson(response, 500, '{}'));
     expect((await ask({ stream: true })).status).toBe(502);
@@ -157,7 +162,7 @@ describe('a key with a balance', () => {
   });
 
   test('may use a free model without any money', async () => {
-    await open();
+    await openOnFile();
     await gateway.close();
     gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });
     const { ask } = await makeKey(0);
@@ -182,7 +187,7 @@ describe('strict mode', () => {
   const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 10 * nanosPerOutput;
 
   test('accepts exactly as many of 200 parallel requests as the balance covers', async () => {
-    await open({ limits: { balanceMode: 'strict' } });
+    await openOnFile({ limits: { balanceMode: 'strict' } });
     const gate = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {
       await gate.promise;
@@ -327,7 +332,7 @@ describe('a payment', () => {
 
 describe('the ledger', () => {
   test('can’t be changed or shortened, and adds up to the balances of the accounts', async () => {
-    await open();
+    await openOnFile();
     const { ask } = await makeKey(1_000_000_000);
     for (let round = 0; round < 3; round++) await (await ask()).text();
     await gateway.close();
@@ -351,7 +356,7 @@ describe('the ledger', () => {
 
 describe('a process killed with requests in progress', () => {
   test('releases their holds when it starts again', async () => {
-    await open();
+    await openOnFile();
     const { id } = await makeKey(1_000_000_000);
     await gateway.close();
     const engine = openTestEngine(file);
