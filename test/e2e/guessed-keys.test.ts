@@ -26,7 +26,7 @@ vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
 });
 
 const connections = 40;
-const batchesPerConnection = 16;
+const batchesPerConnection = 8;
 /** How many requests a connection may pipeline before reading from it stops. */
 const requestsPerBatch = 8;
 const guesses = connections * batchesPerConnection * requestsPerBatch;
