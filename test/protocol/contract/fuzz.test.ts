@@ -8,7 +8,7 @@ import { sayTexts } from '../../support/scripted-upstream.ts';
 
 /** How many bodies are sent at a time, and in all. */
 const atATime = 16;
-const run = propertyRun(120);
+const run = propertyRun(60);
 const bodyCount = run.numRuns * atATime;
 
 /** The time limit for all of them, in milliseconds. */
