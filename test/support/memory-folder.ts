@@ -8,7 +8,10 @@ const memory = '/dev/shm';
 /** What has to be free of the memory, and of what files there may take of it, in bytes: a whole run takes a third. */
 const freeBytes = 8 * 2 ** 30;
 
-const prefix = 'textgate-';
+const prefix = 'tg-run-';
+
+/** The digits of a process id, so that paths have one length: messages with them break into lines at the same places. */
+const pidDigits = 7;
 
 /**
  * Makes a folder in memory for the temporary files of a run, which is removed when this process ends; `null` where there is not
@@ -21,7 +24,7 @@ export function makeMemoryFolder(): string | null {
         rmSync(join(memory, name), { recursive: true, force: true });
     const { bavail, bsize } = statfsSync(memory);
     if (Math.min(freemem(), bavail * bsize) < freeBytes) return null;
-    const folder = mkdtempSync(join(memory, `${prefix}${process.pid}-`));
+    const folder = mkdtempSync(join(memory, `${prefix}${String(process.pid).padStart(pidDigits, '0')}-`));
     // The server of PostgreSQL has a user of its own, as root must not start it.
     chmodSync(folder, 0o1777);
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
