@@ -186,7 +186,7 @@ describe('strict mode', () => {
   /** The hold of the request above: for its one byte, two turns' marks, a hidden prompt, and its cap. */
   const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 10 * nanosPerOutput;
 
-  test('accepts exactly as many of 200 parallel requests as the balance covers', async () => {
+  test('accepts exactly as many of 500 parallel requests as the balance covers', async () => {
     await openOnFile({ limits: { balanceMode: 'strict' } });
     const gate = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {
@@ -194,11 +194,11 @@ describe('strict mode', () => {
       await sayTexts(['x'])(response, request);
     });
     const { ask, account } = await makeKey(3 * hold + hold - 1);
-    const asked = Array.from({ length: 200 }, () => ask());
+    const asked = Array.from({ length: 500 }, () => ask());
     await eventually('three requests reach the upstream', () => upstream.seen.length === 3);
     let refused = 0;
     for (const asking of asked) void asking.then(({ status }) => (refused += status === 402 ? 1 : 0));
-    await eventually('all others are refused', () => refused === 197);
+    await eventually('all others are refused', () => refused === 497);
     gate.resolve();
     for (const answer of await Promise.all(asked)) await answer.text();
     expect(upstream.seen).toHaveLength(3);

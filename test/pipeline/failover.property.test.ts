@@ -94,7 +94,7 @@ test('a request with three upstreams is answered if one works, and charged once'
     expect(charge).toBeLessThanOrEqual(most);
     charged += charge;
   });
-  await fc.assert(property, propertyRun(200));
+  await fc.assert(property, propertyRun(500));
   const accounts = await pipeline.store.accounts([keyId]);
   expect(accounts.get(keyId)).toMatchObject({ heldNanos: 0, spentNanos: charged });
   expect(pipeline.faults).toEqual([]);

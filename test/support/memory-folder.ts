@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** Linux has files in memory here: a database of PostgreSQL, a thousand files, is made and dropped in a fifth of the time. */
 const memory = '/dev/shm';
 
-/** What has to be free of the memory, and of what files there may take of it, in bytes: a whole run takes a third. */
+/** What has to be free of the memory, and of what files there may take of it, in bytes. */
 const freeBytes = 8 * 2 ** 30;
 
 /** How long no test of a run that goes on leaves its folder as it is, in milliseconds. */
